@@ -1,0 +1,1 @@
+"""Apache Fluss tables in DuckDB SQL."""

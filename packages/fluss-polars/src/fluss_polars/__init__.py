@@ -1,0 +1,1 @@
+"""Apache Fluss tables as lazy Polars frames."""

@@ -1,0 +1,1 @@
+"""Apache Fluss servers for laptops, notebooks and tests."""

@@ -1,0 +1,1 @@
+"""Apache Fluss as a PySpark data source."""
