@@ -1,0 +1,1 @@
+"""What the repository needs to build and check itself; nothing in packages/ imports it."""

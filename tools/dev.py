@@ -1,0 +1,169 @@
+"""The recipes behind `./dev`: one function each, listed when `./dev` is called alone.
+
+Every recipe is a short list of programs to run in order; the first that fails ends the recipe with
+its exit code. What a recipe needs is in .venv already, because `./dev` made it; what a machine may
+lack (Java) is asked for by the tests themselves, in one line with the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+BIN = Path(sys.executable).parent
+PACKAGES = ("fluss-core", "fluss-polars", "fluss-duckdb", "fluss-spark", "fluss-server")
+
+
+def demo(arguments: Sequence[str]) -> int:
+    """Show what there is, on a server that starts and stops with it."""
+    return _python("-m", "tools.demo", *arguments)
+
+
+def test(arguments: Sequence[str]) -> int:
+    """Run the tests; arguments go to pytest (`./dev test -k oracle`)."""
+    workers = () if any(each.startswith(("-n", "-p")) for each in arguments) else ("-n", "2")
+    return _python("-m", "pytest", *workers, *arguments)
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Everything a change must pass: format, lint, types, import contracts, generated files, tests."""
+    return _all(
+        lambda: _tool("ruff", "format", "--check", "."),
+        lambda: _tool("ruff", "check", "."),
+        lambda: _tool("mypy"),
+        lambda: _tool("lint-imports"),
+        lambda: _python("-m", "tools.generate", "--check"),
+        lambda: test(arguments),
+    )
+
+
+def fix(_: Sequence[str]) -> int:
+    """Format the code and mend what the linter can mend."""
+    return _all(
+        lambda: _tool("ruff", "check", "--fix", "."),
+        lambda: _tool("ruff", "format", "."),
+    )
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """Run one benchmark and print its table (`./dev bench codecs`)."""
+    names = sorted(each.stem for each in (ROOT / "benchmarks").glob("*.py") if each.stem[0] != "_")
+    if not arguments or arguments[0] not in names:
+        print(f"usage: ./dev bench NAME, where NAME is one of: {', '.join(names)}")
+        return 2
+    return _python("-m", f"benchmarks.{arguments[0]}", *arguments[1:])
+
+
+def prove(arguments: Sequence[str]) -> int:
+    """Run the long proofs with their full counts and write their results under docs/proofs."""
+    return _python("-m", "tools.prove", *arguments)
+
+
+def real(arguments: Sequence[str]) -> int:
+    """Start or stop a real Apache Fluss on this machine (`./dev real up|down|status`)."""
+    return _python("-m", "fluss_server.java", *arguments)
+
+
+def generate(arguments: Sequence[str]) -> int:
+    """Write the generated modules again, or say with --check whether they are out of date."""
+    return _python("-m", "tools.generate", *arguments)
+
+
+def build(_: Sequence[str]) -> int:
+    """Make the wheels of all packages in dist/."""
+    uv = _uv()
+    return _all(
+        *(
+            lambda name=name: _run([uv, "build", "--wheel", "--quiet", "--package", name])
+            for name in PACKAGES
+        )
+    )
+
+
+def pin(_: Sequence[str]) -> int:
+    """Compile constraints.txt again from the floors in the pyproject files."""
+    extras = [
+        word for extra in ("pandas", "fsspec", "snapshot", "fast") for word in ("--extra", extra)
+    ]
+    sources = ["pyproject.toml", *(f"packages/{name}/pyproject.toml" for name in PACKAGES)]
+    options = [
+        "--universal",
+        "--python-version",
+        "3.11",
+        "--upgrade",
+        "--no-annotate",
+        "--no-header",
+    ]
+    compiled = subprocess.run(
+        [_uv(), "pip", "compile", "--quiet", *options, "--group", "dev", *extras, *sources],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    pins = [line for line in compiled.splitlines() if not line.startswith("-e")]
+    (ROOT / "constraints.txt").write_text("\n".join(pins) + "\n")
+    return 0
+
+
+RECIPES: dict[str, Callable[[Sequence[str]], int]] = {
+    recipe.__name__: recipe
+    for recipe in (demo, test, check, fix, bench, prove, real, generate, build, pin)
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the recipe that the first argument names."""
+    if not arguments or arguments[0] not in RECIPES:
+        for name, recipe in RECIPES.items():
+            print(f"./dev {name:<10}{(recipe.__doc__ or '').strip()}")
+        return 0 if not arguments or arguments[0] in {"help", "-h", "--help"} else 2
+    return RECIPES[arguments[0]](arguments[1:])
+
+
+def _all(*steps: Callable[[], int]) -> int:
+    for step in steps:
+        code = step()
+        if code:
+            return code
+    return 0
+
+
+def _python(*words: str) -> int:
+    return _run([PYTHON, *words])
+
+
+def _tool(name: str, *words: str) -> int:
+    return _run([str(BIN / name), *words])
+
+
+def _run(words: Sequence[str]) -> int:
+    print(f"+ {' '.join(_short(word) for word in words)}", file=sys.stderr, flush=True)
+    try:
+        return subprocess.run(words, cwd=ROOT, check=False).returncode
+    except KeyboardInterrupt:
+        return 130
+
+
+def _short(word: str) -> str:
+    return os.path.relpath(word, ROOT) if word.startswith(str(ROOT)) else word
+
+
+def _uv() -> str:
+    private = ROOT / ".dev" / "uv" / "bin" / "uv"
+    found = shutil.which("uv") or (str(private) if private.exists() else None)
+    if found is None:
+        subprocess.run([PYTHON, "-m", "venv", str(private.parent.parent)], check=True)
+        subprocess.run([str(private.parent / "pip"), "install", "--quiet", "uv"], check=True)
+        return str(private)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
