@@ -32,7 +32,7 @@ def test(arguments: Sequence[str]) -> int:
 
 
 def check(arguments: Sequence[str]) -> int:
-    """Everything a change must pass: format, lint, types, import contracts, generated files, tests."""
+    """Run all that a change must pass: format, lint, types, imports, generated files, tests."""
     return _all(
         lambda: _tool("ruff", "format", "--check", "."),
         lambda: _tool("ruff", "check", "."),

@@ -115,7 +115,7 @@ class MissingExtraError(FlussError):
 
 
 class CorruptDataError(FlussError):
-    """Bytes that cannot be what they should be: `what` was read, at byte `at`, and `why` it fails."""
+    """Bytes that are not what they should be: `what` was read, at byte `at`, and `why` it fails."""
 
     default_code: ClassVar[int] = 14
 

@@ -20,8 +20,8 @@ MAP                     list of (key, value) tuples
 ROW                     tuple of physical values
 ======================  ========================================================================
 
-The unit of a precision p is seconds for 0, milliseconds for 1–3, microseconds for 4–6 and
-nanoseconds for 7–9, as in Fluss's Arrow mapping (Java: `ArrowUtils`).
+The unit of a precision p is seconds for 0, milliseconds for 1-3, microseconds for 4-6 and
+nanoseconds for 7-9, as in Fluss's Arrow mapping (Java: `ArrowUtils`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def unit_of_precision(precision: int) -> str:
-    """The unit ("s", "ms", "us", "ns") in which a TIME or TIMESTAMP of this precision is counted."""
+    """The unit (s, ms, us, ns) in which a TIME or TIMESTAMP of this precision is counted."""
     return _UNITS[precision]
 
 

@@ -9,7 +9,7 @@ type                buffers
 ==================  ==========================================================================
 BOOLEAN             values: bool, one per row
 integers, DATE,     values: int8 / int16 / int32 / int64 of the type's width; TIME is int32 for
-TIME, TIMESTAMP     precision 0–3 and int64 above; TIMESTAMP is int64; units as physical values
+TIME, TIMESTAMP     precision 0-3 and int64 above; TIMESTAMP is int64; units as physical values
 FLOAT, DOUBLE       values: float32 / float64
 DECIMAL             values: int64 of shape (rows, 2): low word, high word (two's complement)
 CHAR, STRING,       offsets: int32, rows + 1, relative to `values`; values: uint8, the bytes
