@@ -1,0 +1,227 @@
+"""The engine thread: one daemon thread with one event loop per process, started on first use.
+
+An anyio portal gives it its beginning and its end. Calls do not go through the portal one by one:
+they cross by a queue and at most one wake-up of the loop, and come back as `engine.crossing` says.
+
+A fork copies the memory but not the thread. The child therefore forgets the engine: it gets a new
+one on first use, and what still belongs to the old one says so instead of hanging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import importlib.util
+import os
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import anyio
+import anyio.from_thread
+
+from fluss.engine.crossing import BlockingCaller, Caller, awaitable_of, caller_here
+from fluss.errors import ClosedError
+
+T = TypeVar("T")
+
+# How long the end of the process may wait for what is still on its way to a server.
+EXIT_WAIT_S_MAX = 30.0
+
+
+class Engine:
+    """Runs coroutines on its own thread for callers on any other."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._awake = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._at_exit: set[Callable[[], Coroutine[Any, Any, None]]] = set()
+        self._stopped: str | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._portal: anyio.from_thread.BlockingPortal
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=self._live, args=(started,), name="fluss-engine", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+
+    # --- crossing over ------------------------------------------------------------------------
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the engine thread and block until it is done; Ctrl-C cancels it.
+
+        Any thread may call this except the engine's own, which would wait for itself.
+        """
+        self._refuse_own_thread(work)
+        caller: BlockingCaller[T] = BlockingCaller()
+        cancel = self._start(work, caller)
+        try:
+            caller.wait()
+        except BaseException:
+            cancel()
+            raise
+        return caller.result()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Start `work` on the engine thread; the result is awaited in the caller's own loop.
+
+        The work has started when this returns, and goes on if nobody awaits it. Cancelling the
+        awaiting task cancels it.
+
+        Raises:
+            RuntimeError: No event loop (asyncio or trio) is running in this thread.
+        """
+        self._refuse_own_thread(work)
+        try:
+            caller = caller_here()
+        except RuntimeError:
+            work.close()
+            raise
+        return awaitable_of(caller, self._start(work, caller))
+
+    def post(self, job: Callable[[], None]) -> None:
+        """Call `job` on the engine thread soon; it must not wait. Any thread may call this."""
+        if self._stopped is not None:
+            raise ClosedError(
+                f"The engine of this connection is gone: {self._stopped}.",
+                hint="Connect again.",
+            )
+        self._jobs.append(job)
+        if not self._awake:
+            self._awake = True
+            self._loop.call_soon_threadsafe(self._work)
+
+    def _start(self, work: Coroutine[Any, Any, T], caller: Caller[T]) -> Callable[[], None]:
+        task: asyncio.Task[T] | None = None
+
+        def begin() -> None:
+            nonlocal task
+            task = self._loop.create_task(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda done: _answer(caller, done))
+
+        def cancel() -> None:
+            with contextlib.suppress(ClosedError):
+                self.post(lambda: None if task is None else _cancel(task))
+
+        try:
+            self.post(begin)
+        except BaseException:
+            work.close()
+            raise
+        return cancel
+
+    def _work(self) -> None:
+        # First the flag, then the jobs: one that comes in between costs a wake-up, not a loss.
+        self._awake = False
+        jobs = self._jobs
+        while jobs:
+            jobs.popleft()()
+
+    # --- life ---------------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The engine's loop, for the rooms that run on it."""
+        return self._loop
+
+    def on_this_thread(self) -> bool:
+        """Whether the caller is the engine thread."""
+        return threading.get_ident() == self._thread.ident
+
+    def at_exit(self, farewell: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+        """Have `farewell` run before the process ends; returns what takes that back."""
+        self._at_exit.add(farewell)
+        return lambda: self._at_exit.discard(farewell)
+
+    def stop(self) -> None:
+        """Let what asked for a farewell finish, then end the thread. Twice is once."""
+        if self._stopped is not None:
+            return
+        with contextlib.suppress(Exception):
+            self.run(self._say_farewell())
+        self._stopped = "the process is ending"
+        with contextlib.suppress(RuntimeError):
+            self._portal.start_task_soon(self._portal.stop, True)
+        self._thread.join(timeout=EXIT_WAIT_S_MAX)
+
+    def disown(self) -> None:
+        """Called in a forked child: the thread stayed in the parent."""
+        self._stopped = "it was made before this process was forked"
+
+    async def _say_farewell(self) -> None:
+        with anyio.move_on_after(EXIT_WAIT_S_MAX):
+            async with anyio.create_task_group() as farewells:
+                for farewell in list(self._at_exit):
+                    farewells.start_soon(farewell)
+
+    def _live(self, started: threading.Event) -> None:
+        uvloop_is_here = importlib.util.find_spec("uvloop") is not None
+        anyio.run(
+            self._main,
+            started,
+            backend="asyncio",
+            backend_options={"use_uvloop": uvloop_is_here},
+        )
+
+    async def _main(self, started: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with anyio.from_thread.BlockingPortal() as self._portal:
+            started.set()
+            await self._portal.sleep_until_stopped()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _refuse_own_thread(self, work: Coroutine[Any, Any, Any]) -> None:
+        if self.on_this_thread():
+            work.close()
+            raise AssertionError("the engine thread must not wait for itself")
+
+
+def _answer(caller: Caller[Any], task: asyncio.Task[Any]) -> None:
+    if task.cancelled():
+        caller.fail(asyncio.CancelledError())
+        return
+    error = task.exception()
+    if error is not None:
+        caller.fail(error)
+    else:
+        caller.succeed(task.result())
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+
+
+_engine: Engine | None = None
+_engine_lock = threading.Lock()
+
+
+def engine() -> Engine:
+    """The engine of this process, started on first use."""
+    global _engine  # noqa: PLW0603 - one engine per process is the point
+    if _engine is None:
+        with _engine_lock:
+            if _engine is None:
+                _engine = Engine()
+                atexit.register(_engine.stop)
+    return _engine
+
+
+def _forget_in_child() -> None:
+    global _engine, _engine_lock  # noqa: PLW0603 - the child starts without an engine
+    if _engine is not None:
+        atexit.unregister(_engine.stop)
+        _engine.disown()
+    _engine = None
+    _engine_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)
+
