@@ -1,0 +1,7 @@
+"""What every test may use. Fixtures live by theme in tests/support/fix_*.py and are listed here."""
+
+from __future__ import annotations
+
+pytest_plugins = [
+    "tests.support.profiles",
+]

@@ -1,0 +1,31 @@
+"""How hard Hypothesis tries: two profiles, chosen with FLUSS_TEST_PROFILE.
+
+`quick` is the default: few examples, the same ones in every run, so that a red test stays red.
+`exhaustive` takes its time and its chances; it is for a night, or for a codec that has changed.
+Deadlines are off in both, because a busy machine is not a bug.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
+
+settings.register_profile(
+    "quick",
+    max_examples=40,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=_SLOW_MACHINES,
+)
+settings.register_profile(
+    "exhaustive",
+    max_examples=2_000,
+    deadline=None,
+    suppress_health_check=_SLOW_MACHINES,
+    print_blob=True,
+)
+settings.load_profile(os.environ.get("FLUSS_TEST_PROFILE", "quick"))
