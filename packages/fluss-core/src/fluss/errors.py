@@ -111,6 +111,17 @@ class MissingExtraError(FlussError):
     """An optional package is not installed; the hint is the pip command."""
 
 
+# --- a server on this machine -------------------------------------------------------------------
+
+
+class LocalServerError(FlussError):
+    """A server on this machine could not be started, used as asked, or stopped."""
+
+
+class MissingRuntimeError(LocalServerError):
+    """What a local server runs on is not here: Java, or the server's own jar."""
+
+
 # --- bytes that are not what they claim to be ---------------------------------------------------
 
 
