@@ -1,0 +1,79 @@
+"""What a connection has done so far, in numbers: requests, bytes, batches, retries, latencies.
+
+Counters are plain integers that only the engine thread changes, so reading them from any thread
+needs no lock and costs the hot path next to nothing. A snapshot is a dictionary; nothing here
+formats, ships or resets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LATENCIES_KEPT_MAX = 1_024  # per kind of request; the oldest are forgotten
+
+
+@dataclass(slots=True)
+class RequestCounters:
+    """What has become of the requests of one kind."""
+
+    sent: int = 0
+    answered: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    latencies_s: list[float] = field(default_factory=list)
+
+    def answer(self, latency_s: float) -> None:
+        """Count an answer and remember how long it took."""
+        if len(self.latencies_s) < LATENCIES_KEPT_MAX:
+            self.latencies_s.append(latency_s)
+        else:
+            self.latencies_s[self.answered % LATENCIES_KEPT_MAX] = latency_s
+        self.answered += 1
+
+    def snapshot(self) -> dict[str, float]:
+        """The counts, and the median and 99th percentile of the latencies remembered."""
+        ordered = sorted(self.latencies_s)
+        facts: dict[str, float] = {
+            "sent": self.sent,
+            "answered": self.answered,
+            "failed": self.failed,
+            "timed_out": self.timed_out,
+        }
+        if ordered:
+            facts["latency_ms_p50"] = ordered[len(ordered) // 2] * 1_000
+            facts["latency_ms_p99"] = ordered[len(ordered) * 99 // 100] * 1_000
+        return facts
+
+
+@dataclass(slots=True)
+class Counters:
+    """What one connection has done since it was made."""
+
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    connections_opened: int = 0
+    connections_lost: int = 0
+    metadata_refreshes: int = 0
+    retries: int = 0
+    batches_written: int = 0
+    rows_written: int = 0
+    batches_read: int = 0
+    rows_read: int = 0
+    requests: dict[str, RequestCounters] = field(default_factory=dict)
+
+    def of(self, api: str) -> RequestCounters:
+        """The counters of one kind of request."""
+        counters = self.requests.get(api)
+        if counters is None:
+            counters = self.requests[api] = RequestCounters()
+        return counters
+
+    def snapshot(self) -> dict[str, object]:
+        """All counts at this moment, as plain values."""
+        totals = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "requests"
+        }
+        return {
+            **totals,
+            "requests": {api: each.snapshot() for api, each in sorted(self.requests.items())},
+        }
