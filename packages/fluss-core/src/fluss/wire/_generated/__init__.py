@@ -1,0 +1,1 @@
+"""Protobuf classes that `python -m tools.generate` makes; reached through `fluss.wire.messages`."""
