@@ -1,16 +1,24 @@
 """Every exception that leaves this package is born here.
 
 An error says what happened, why, and what to do next. The facts are attributes, the sentence is
-built from them, and the way out is `hint`. Classes are cut by what a caller can do about them;
-which class a server's code becomes is the generated table of `fluss.error_codes`, never its text.
+built from them, and the way out is `hint`. Classes are cut by what a caller can do about them; a
+server's answer finds its class by code (`error_from_code`), never by its text. Whether trying again
+can help is an attribute of the class, and agrees with the generated table of `fluss.error_codes`.
 Errors are picklable, because engines ship them between processes.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
-CLIENT_ERROR_CODE = -2
+from fluss.error_codes import ErrorCode
+
+CLIENT_ERROR_CODE = int(ErrorCode.CLIENT_ERROR)
+
+# A server may answer with a page of Java; more than this of it helps nobody.
+MESSAGE_CHARS_MAX = 2_000
+SERVER_TRACE_CHARS_MAX = 64 * 1024
 
 
 class FlussError(Exception):
@@ -103,6 +111,12 @@ class LimitExceededError(FlussError):
     """Something is larger than the limit set for it; both numbers are in the message."""
 
 
+class UnsupportedOperationError(FlussError):
+    """The table, or the cluster as it is set up, does not offer this."""
+
+    default_code: ClassVar[int] = 20
+
+
 class ClosedError(FlussError):
     """The connection, scanner or writer has been closed."""
 
@@ -165,6 +179,13 @@ class AuthenticationError(FlussError):
     default_code: ClassVar[int] = 46
 
 
+class RetriableAuthenticationError(AuthenticationError):
+    """The server could not check the credentials now; the exchange may be started again."""
+
+    default_code: ClassVar[int] = 51
+    retriable: ClassVar[bool] = True
+
+
 class AuthorizationError(FlussError):
     """The user may not do this."""
 
@@ -181,6 +202,12 @@ class DatabaseNotFoundError(FlussError):
     """The database does not exist."""
 
     default_code: ClassVar[int] = 4
+
+
+class DatabaseNotEmptyError(FlussError):
+    """The database still has tables."""
+
+    default_code: ClassVar[int] = 5
 
 
 class DatabaseAlreadyExistsError(FlussError):
@@ -213,6 +240,18 @@ class PartitionAlreadyExistsError(FlussError):
     default_code: ClassVar[int] = 42
 
 
+class InvalidPartitionError(FlussError):
+    """A partition's keys or values do not fit the table."""
+
+    default_code: ClassVar[int] = 43
+
+
+class SnapshotNotFoundError(FlussError):
+    """The snapshot, of a primary key table or in the lake, does not exist."""
+
+    default_code: ClassVar[int] = 41
+
+
 class OffsetOutOfRangeError(FlussError):
     """An offset lies before the retained log or beyond its end."""
 
@@ -225,6 +264,18 @@ class ServerError(FlussError):
     default_code: ClassVar[int] = -1
 
 
+class WriterStateError(ServerError):
+    """The bucket no longer knows the writer, or misses a batch of it: records may be lost."""
+
+    default_code: ClassVar[int] = 31
+
+
+class ScannerLostError(ServerError):
+    """The server no longer holds the scan; it must be started again."""
+
+    default_code: ClassVar[int] = 67
+
+
 class RetriableServerError(ServerError):
     """The server could not do it now; the same request may succeed later."""
 
@@ -232,7 +283,125 @@ class RetriableServerError(ServerError):
 
 
 class LeaderChangedError(RetriableServerError):
-    """The server asked is not, or not yet, the leader of the bucket."""
+    """The server asked is not, or not yet, the leader of the bucket or of the cluster."""
 
     refresh_metadata: ClassVar[bool] = True
     default_code: ClassVar[int] = 12
+
+
+# --- from a server's answer to an error ---------------------------------------------------------
+
+# Codes without a line become ServerError or, where the table of codes says so, one of its retriable
+# kinds.
+_CLASSES: dict[int, type[FlussError]] = {
+    ErrorCode.NETWORK_EXCEPTION: ConnectError,
+    ErrorCode.UNSUPPORTED_VERSION: UnsupportedVersionError,
+    ErrorCode.DATABASE_NOT_EXIST: DatabaseNotFoundError,
+    ErrorCode.DATABASE_NOT_EMPTY: DatabaseNotEmptyError,
+    ErrorCode.DATABASE_ALREADY_EXIST: DatabaseAlreadyExistsError,
+    ErrorCode.TABLE_NOT_EXIST: TableNotFoundError,
+    ErrorCode.TABLE_ALREADY_EXIST: TableAlreadyExistsError,
+    ErrorCode.RECORD_TOO_LARGE_EXCEPTION: LimitExceededError,
+    ErrorCode.INVALID_TABLE_EXCEPTION: InvalidSchemaError,
+    ErrorCode.INVALID_DATABASE_EXCEPTION: InvalidNameError,
+    ErrorCode.INVALID_REPLICATION_FACTOR: ConfigError,
+    ErrorCode.INVALID_REQUIRED_ACKS: ConfigError,
+    ErrorCode.LOG_OFFSET_OUT_OF_RANGE_EXCEPTION: OffsetOutOfRangeError,
+    ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION: UnsupportedOperationError,
+    ErrorCode.REQUEST_TIME_OUT: RequestTimeoutError,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION: WriterStateError,
+    ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION: WriterStateError,
+    ErrorCode.INVALID_COLUMN_PROJECTION: SchemaMismatchError,
+    ErrorCode.INVALID_TARGET_COLUMN: SchemaMismatchError,
+    ErrorCode.PARTITION_NOT_EXISTS: PartitionNotFoundError,
+    ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION: UnsupportedOperationError,
+    ErrorCode.INVALID_CONFIG_EXCEPTION: ConfigError,
+    ErrorCode.LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION: UnsupportedOperationError,
+    ErrorCode.KV_SNAPSHOT_NOT_EXIST: SnapshotNotFoundError,
+    ErrorCode.PARTITION_ALREADY_EXISTS: PartitionAlreadyExistsError,
+    ErrorCode.PARTITION_SPEC_INVALID_EXCEPTION: InvalidPartitionError,
+    ErrorCode.PARTITION_MAX_NUM_EXCEPTION: LimitExceededError,
+    ErrorCode.AUTHENTICATE_EXCEPTION: AuthenticationError,
+    ErrorCode.SECURITY_DISABLED_EXCEPTION: UnsupportedOperationError,
+    ErrorCode.AUTHORIZATION_EXCEPTION: AuthorizationError,
+    ErrorCode.BUCKET_MAX_NUM_EXCEPTION: LimitExceededError,
+    ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION: RetriableAuthenticationError,
+    ErrorCode.LAKE_SNAPSHOT_NOT_EXIST: SnapshotNotFoundError,
+    ErrorCode.INVALID_ALTER_TABLE_EXCEPTION: UnsupportedOperationError,
+    ErrorCode.DELETION_DISABLED_EXCEPTION: UnsupportedOperationError,
+    ErrorCode.CONFIG_EXCEPTION: ConfigError,
+    ErrorCode.SCANNER_EXPIRED: ScannerLostError,
+    ErrorCode.UNKNOWN_SCANNER_ID: ScannerLostError,
+}
+
+
+def error_from_code(code: int, message: str | None = None, **facts: Any) -> FlussError:
+    """Make the error that a server's answer stands for.
+
+    Args:
+        code: The number in the answer. One that no server should send becomes -1, as in Fluss's own
+            clients; the number itself is then the fact `server_code`.
+        message: The text in the answer; a Java stack trace in it becomes `server_trace`, and the
+            sentence of its root cause the message.
+        facts: What the caller knows (table, bucket, address, `hint`); see `FlussError`.
+    """
+    known = _known(code)
+    if known is ErrorCode.UNKNOWN_SERVER_ERROR and code != known:
+        facts["server_code"] = code
+    sentence, trace = _split_trace(message or "")
+    return _class_of(known)(sentence or known.sentence, int(known), server_trace=trace, **facts)
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    # An error without a reason, or with a reason that only clients have, is a server's mistake.
+    said_by_servers = known not in {ErrorCode.NONE, ErrorCode.CLIENT_ERROR}
+    return known if said_by_servers else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _class_of(code: ErrorCode) -> type[FlussError]:
+    if code in _CLASSES:
+        return _CLASSES[code]
+    if code.refreshes_metadata:
+        return LeaderChangedError
+    return RetriableServerError if code.is_retriable else ServerError
+
+
+_JAVA_FRAME = re.compile(r"\t+(?:at |\.\.\. |at?$|\.*$)")  # the last one may be cut off
+_JAVA_CLASS = re.compile(r"(?:[a-z_][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error))(?:: |$)")
+_JAVA_CAUSE = "Caused by: "
+
+
+def _split_trace(text: str) -> tuple[str, str | None]:
+    """Take the sentence of the root cause out of a Java stack trace, if the text is one."""
+    text = text[:SERVER_TRACE_CHARS_MAX].strip()
+    causes: list[list[str]] = []
+    is_trace = reading_sentence = False
+    for line in text.split("\n"):
+        if _JAVA_FRAME.match(line):
+            is_trace, reading_sentence = True, False
+        elif line.startswith(_JAVA_CAUSE) or not causes:
+            causes.append([line.removeprefix(_JAVA_CAUSE)])
+            reading_sentence = True
+        elif reading_sentence:
+            causes[-1].append(line)
+    # Servers cut traces at a fixed length, so that the last cause may lack its sentence.
+    if is_trace and reading_sentence and ": " not in causes[-1][0]:
+        causes.pop()
+    sentence = _without_classes("\n".join(causes[-1]).strip())
+    if len(sentence) > MESSAGE_CHARS_MAX:
+        sentence = f"{sentence[:MESSAGE_CHARS_MAX]}..."
+    return sentence, text if is_trace else None
+
+
+def _without_classes(sentence: str) -> str:
+    """Drop the exceptions' names before a sentence; one that has no sentence is its own."""
+    at = 0
+    while found := _JAVA_CLASS.match(sentence, at):
+        if found.end() == len(sentence):
+            return found.group(1)
+        at = found.end()
+    return sentence[at:]
