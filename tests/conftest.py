@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 pytest_plugins = [
+    "tests.support.fix_oracle",
     "tests.support.profiles",
 ]
