@@ -1,0 +1,230 @@
+"""Writes the golden files in tests/golden: what Fluss's own Java classes make of the golden cases.
+
+    python -m tools.record_golden           writes the files
+    python -m tools.record_golden --check   says which of them Java would write differently
+
+Needs Java and the jar of the Fluss server (see tests/support/oracle.py). The cases are in
+tests/support/golden_cases.py. A file that changes although no case did means that Java does
+something else now: read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support import golden_cases as cases
+from tests.support.golden_documents import DOCUMENTS
+from tests.support.oracle import Lake, Oracle, OracleUnavailableError, RowFormat, start
+
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
+
+Entries = list[dict[str, Any]]
+
+
+def recorded(oracle: Oracle) -> Iterator[tuple[str, Entries]]:
+    """Every golden file as (name, entries)."""
+    formats: tuple[RowFormat, ...] = ("COMPACTED", "INDEXED", "ALIGNED")
+    for row_format in formats:
+        yield f"{row_format.lower()}_rows", _rows(oracle, row_format)
+    yield "compacted_keys", _keys(oracle, None, (*cases.KEY_CASES, *cases.WIDE_KEY_CASES))
+    yield "paimon_keys", _keys(oracle, "paimon", (*cases.KEY_CASES, *cases.WIDE_KEY_CASES))
+    yield "iceberg_keys", _keys(oracle, "iceberg", cases.ICEBERG_KEY_CASES)
+    yield "buckets", _buckets(oracle)
+    yield "partition_texts", _partition_texts(oracle)
+    yield "type_json", _type_json(oracle)
+    yield "documents", _documents(oracle)
+    yield "log_batches", _log_batches(oracle)
+    yield "kv_batches", _kv_batches(oracle)
+    yield "values", _values(oracle)
+    yield "segment_indexes", _indexes(oracle)
+    yield "enumerations", _enumerations(oracle)
+
+
+def document(oracle: Oracle, entries: Entries) -> str:
+    """The text of a golden file."""
+    head = {"fluss": oracle.fluss_version, "command": "python -m tools.record_golden"}
+    lines = ",\n".join(json.dumps(each, ensure_ascii=True) for each in entries)
+    return f'{json.dumps(head)[:-1]}, "cases": [\n{lines}\n]}}\n'
+
+
+def _rows(oracle: Oracle, row_format: RowFormat) -> Entries:
+    return [
+        _asked(each) | {"bytes": _hex(oracle.write_rows(row_format, each.types, each.rows))}
+        for each in cases.ROW_CASES
+    ]
+
+
+def _keys(oracle: Oracle, lake: Lake, asked: Sequence[cases.RowCase]) -> Entries:
+    return [
+        _asked(each)
+        | {
+            "bytes": _hex(
+                oracle.bucket_keys(each.types, range(len(each.types)), each.rows, lake=lake)
+            )
+        }
+        for each in asked
+    ]
+
+
+def _buckets(oracle: Oracle) -> Entries:
+    lakes: tuple[tuple[Lake, Sequence[bytes]], ...] = (
+        (None, cases.BUCKET_KEYS),
+        ("lance", cases.BUCKET_KEYS),
+        ("iceberg", cases.BUCKET_KEYS),
+        ("paimon", cases.PAIMON_BUCKET_KEYS),
+    )
+    return [
+        {
+            "name": f"{lake} {count}",
+            "keys": _hex(keys),
+            "buckets": oracle.buckets(keys, count, lake=lake),
+        }
+        for lake, keys in lakes
+        for count in cases.BUCKET_COUNTS
+    ]
+
+
+def _partition_texts(oracle: Oracle) -> Entries:
+    return [
+        _asked(each)
+        | {"texts": oracle.partition_texts(each.types[0], [row[0] for row in each.rows])}
+        for each in cases.PARTITION_CASES
+    ]
+
+
+def _type_json(oracle: Oracle) -> Entries:
+    written = oracle.write_type_json(cases.TYPE_CASES)
+    return [
+        {"name": str(each), "json": text.decode()}
+        for each, text in zip(cases.TYPE_CASES, written, strict=True)
+    ]
+
+
+def _documents(oracle: Oracle) -> Entries:
+    return [
+        {
+            "name": name,
+            "given": document,
+            "java": json.loads(oracle.json_again(kind, [json.dumps(document).encode()])[0]),
+        }
+        for name, kind, document in DOCUMENTS
+    ]
+
+
+def _log_batches(oracle: Oracle) -> Entries:
+    return [
+        {
+            "name": each.name,
+            "types": [str(one) for one in each.types],
+            "header": repr(each.header),
+            "records": [repr(one) for one in each.records],
+            "bytes": oracle.write_log(
+                each.log_format, each.types, each.records, each.header, compression=each.compression
+            ).hex(),
+        }
+        for each in cases.LOG_CASES
+    ]
+
+
+def _kv_batches(oracle: Oracle) -> Entries:
+    return [
+        {
+            "name": each.name,
+            "types": [str(one) for one in each.types],
+            "records": [repr(one) for one in each.records],
+            "bytes": oracle.write_kv(
+                each.kv_format,
+                each.types,
+                each.records,
+                schema_id=each.schema_id,
+                writer_id=each.writer_id,
+                sequence=each.sequence,
+            ).hex(),
+        }
+        for each in cases.KV_CASES
+    ]
+
+
+def _values(oracle: Oracle) -> Entries:
+    entries = []
+    for each in cases.VALUE_CASES:
+        values, batch = oracle.write_values(
+            "COMPACTED", each.types, each.rows, schema_id=cases.VALUE_SCHEMA_ID
+        )
+        entries.append(_asked(each) | {"bytes": _hex(values), "batch": batch.hex()})
+    return entries
+
+
+def _indexes(oracle: Oracle) -> Entries:
+    base = cases.INDEX_BASE_OFFSET
+    offsets, times = cases.OFFSET_INDEX_ENTRIES, cases.TIME_INDEX_ENTRIES
+    return [
+        {
+            "name": "offsets",
+            "entries": repr(offsets),
+            "bytes": oracle.write_offset_index(base, offsets).hex(),
+        },
+        {
+            "name": "times",
+            "entries": repr(times),
+            "bytes": oracle.write_time_index(base, times).hex(),
+        },
+    ]
+
+
+def _enumerations(oracle: Oracle) -> Entries:
+    found = oracle.enumerations()
+    return [
+        {"name": "errors", "entries": found.errors},
+        {"name": "api keys", "entries": found.api_keys},
+        {"name": "change types", "entries": found.change_types},
+    ]
+
+
+def _asked(case: cases.RowCase) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "types": [str(each) for each in case.types],
+        "rows": [repr(row) for row in case.rows],
+    }
+
+
+def _hex(values: Sequence[bytes]) -> list[str]:
+    return [each.hex() for each in values]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files, or with --check only compare them."""
+    parser = argparse.ArgumentParser(prog="python -m tools.record_golden", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args(arguments).check
+    try:
+        with start() as oracle:
+            different = [
+                path.name
+                for name, entries in recorded(oracle)
+                if _settle(path := GOLDEN / f"{name}.json", document(oracle, entries), check=check)
+            ]
+    except OracleUnavailableError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{'differ' if check else 'written'}: {', '.join(different) or 'none'}")
+    return 1 if check and different else 0
+
+
+def _settle(path: Path, text: str, *, check: bool) -> bool:
+    """Whether the file differed from the text; it no longer does, unless we only check."""
+    if path.exists() and path.read_text() == text:
+        return False
+    if not check:
+        path.write_text(text)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
