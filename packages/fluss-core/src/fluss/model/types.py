@@ -348,7 +348,7 @@ class RowType(DataType):
         return f"ROW<{', '.join(f'{each.name} {each.data_type}' for each in self.fields)}>"
 
 
-def _check_range(what: str, value: int, low: int, high: int) -> None:
+def _check_range(what: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidSchemaError(f"{what} must lie between {low} and {high}, not {value!r}.")
 

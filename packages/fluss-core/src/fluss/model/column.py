@@ -1,0 +1,53 @@
+"""One column of a table, as it was declared.
+
+Bytes and buffers of a column's values are the business of `rows.columns`; here is only what the
+table says about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fluss.errors import InvalidSchemaError
+from fluss.model.aggregation import AggFunction
+from fluss.model.names import check_column_name, check_text
+from fluss.model.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its type, and what else the table says about it.
+
+    Args:
+        name: The name, unique in the table.
+        data_type: The type, with or without NULL.
+        comment: What the column holds, for people.
+        column_id: The number that stays when the column moves; given by the schema when absent.
+        aggregation: How the merge engine `aggregation` combines two values of the column.
+    """
+
+    name: str
+    data_type: DataType
+    comment: str | None = None
+    column_id: int | None = field(default=None, kw_only=True)
+    aggregation: AggFunction | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_column_name(self.name)
+        if not isinstance(self.data_type, DataType):
+            raise InvalidSchemaError(
+                f"The type of the column {self.name!r} is {self.data_type!r}, not a Fluss type.",
+                hint="make types with DataTypes, for example DataTypes.int()",
+                column=self.name,
+            )
+        if self.comment is not None:
+            check_text(f"comment of the column {self.name!r}", self.comment)
+        if self.column_id is not None and self.column_id < 0:
+            raise InvalidSchemaError(
+                f"The id of the column {self.name!r} is {self.column_id}; ids begin at 0.",
+                column=self.name,
+            )
+
+    def __str__(self) -> str:
+        comment = "" if self.comment is None else f" COMMENT {self.comment!r}"
+        return f"{self.name} {self.data_type}{comment}"

@@ -1,0 +1,118 @@
+"""Reading and writing the JSON in which Fluss keeps schemas, tables and databases.
+
+The text comes from the other side of a connection, so nothing in it is taken for granted: each
+reader says in one line what it expects, and anything else is a `CorruptDataError`. What the
+objects mean is not known here (see `model.type_json`, `model.schema_json`, …).
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from fluss.errors import CorruptDataError
+
+Json = dict[str, Any]
+
+
+def json_text(value: Json) -> str:
+    """JSON as Fluss writes it: no blanks, and other alphabets as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_json(text: str | bytes, what: str) -> Json:
+    """The JSON object in this text.
+
+    Raises:
+        CorruptDataError: When the text is not UTF-8, not JSON, or no object.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise corrupt(what, f"{error.msg} at character {error.pos}", at=error.pos) from None
+    except UnicodeDecodeError as error:
+        raise corrupt(what, "it is not UTF-8", at=error.start) from None
+    except RecursionError:
+        raise corrupt(what, "it is nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise corrupt(what, str(error)) from None
+    return as_object(value, what)
+
+
+def corrupt(what: str, why: str, *, at: int | None = None) -> CorruptDataError:
+    """The error for JSON that is not what `what` looks like."""
+    return CorruptDataError(
+        f"The JSON of a {what} cannot be read: {why}.", what=what, why=why, at=at
+    )
+
+
+def as_object(value: object, what: str) -> Json:
+    """The value, which has to be a JSON object."""
+    if not isinstance(value, dict):
+        raise corrupt(what, f"expected an object, found {_shown(value)}")
+    return cast("Json", value)
+
+
+def as_text(node: Mapping[str, Any], key: str, what: str) -> str:
+    """The text under this key."""
+    value = node.get(key)
+    if not isinstance(value, str):
+        raise corrupt(what, f"{key!r} is {_shown(value)}, not text")
+    if not _is_unicode(value):
+        raise corrupt(what, f"{key!r} has half a surrogate pair")
+    return value
+
+
+def as_integer(node: Mapping[str, Any], key: str, what: str) -> int:
+    """The integer under this key."""
+    value = node.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise corrupt(what, f"{key!r} is {_shown(value)}, not an integer")
+    return value
+
+
+def as_list(node: Mapping[str, Any], key: str, what: str) -> list[Any]:
+    """The list under this key."""
+    value = node.get(key)
+    if not isinstance(value, list):
+        raise corrupt(what, f"{key!r} is {_shown(value)}, not a list")
+    return value
+
+
+def as_texts(node: Mapping[str, Any], key: str, what: str) -> list[str]:
+    """The list of texts under this key; an absent key is an empty list."""
+    if key not in node:
+        return []
+    values = as_list(node, key, what)
+    for value in values:
+        if not isinstance(value, str) or not _is_unicode(value):
+            raise corrupt(what, f"{key!r} holds {_shown(value)}, not only text")
+    return values
+
+
+def as_text_map(node: Mapping[str, Any], key: str, what: str) -> dict[str, str]:
+    """The object of texts under this key; an absent key is an empty one."""
+    if key not in node:
+        return {}
+    values = as_object(node[key], f"{what}'s {key!r}")
+    for name, value in values.items():
+        if not (isinstance(value, str) and _is_unicode(value) and _is_unicode(name)):
+            raise corrupt(what, f"{key!r} holds {_shown(value)} under {name!r}, not text")
+    return values
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else reprlib.repr(value)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether UTF-8 can carry the text: JSON can spell half a surrogate pair, UTF-8 cannot."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""What may be called what: databases, tables, partitions and columns.
+
+A name that exists may be read whatever it is; the prefix and the columns that Fluss keeps for
+itself are refused only where something new gets a name (Java: `TablePath`,
+`TableDescriptorValidation`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fluss.errors import InvalidNameError
+
+NAME_LENGTH_MAX = 200
+INTERNAL_PREFIX = "__"
+RESERVED_COLUMN_NAMES = (
+    "__offset",
+    "__timestamp",
+    "__bucket",
+    "_change_type",
+    "_log_offset",
+    "_commit_timestamp",
+)
+
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def check_name(what: str, name: object) -> str:
+    """The name itself, where Fluss could have given it.
+
+    Args:
+        what: What is named, for the message: "database name", "table name", "partition value".
+        name: The name.
+
+    Raises:
+        InvalidNameError: When it is empty, too long, or has characters that no name may have.
+    """
+    if not isinstance(name, str):
+        raise InvalidNameError(f"A {what} is text, not {type(name).__name__}: {name!r}.", name=name)
+    if not name:
+        raise InvalidNameError(f"The {what} is empty.", hint="give it a name", name=name)
+    if len(name) > NAME_LENGTH_MAX:
+        raise InvalidNameError(
+            f"The {what} {name[:40]!r}… has {len(name)} characters, {NAME_LENGTH_MAX} are allowed.",
+            hint=f"shorten it by {len(name) - NAME_LENGTH_MAX} characters",
+            name=name,
+        )
+    forbidden = _FORBIDDEN.search(name)
+    if forbidden:
+        raise InvalidNameError(
+            f"The {what} {name!r} has {forbidden.group()!r} at position {forbidden.start()}.",
+            hint="use only ASCII letters, digits, '_' and '-'",
+            name=name,
+        )
+    return name
+
+
+def check_new_name(what: str, name: object) -> str:
+    """The name itself, where a new database, table or partition may have it.
+
+    Raises:
+        InvalidNameError: As `check_name`, and when the name begins like Fluss's own.
+    """
+    checked = check_name(what, name)
+    if checked.startswith(INTERNAL_PREFIX):
+        raise InvalidNameError(
+            f"The {what} {checked!r} begins with {INTERNAL_PREFIX!r}, "
+            "which is reserved for Fluss itself.",
+            hint=f"drop the {INTERNAL_PREFIX!r}",
+            name=checked,
+        )
+    return checked
+
+
+def check_column_name(name: object) -> str:
+    """The name itself, where a column or field can have it; any text that is not empty can.
+
+    Raises:
+        InvalidNameError: When it is empty or not text that UTF-8 can carry.
+    """
+    if not isinstance(name, str):
+        raise InvalidNameError(
+            f"A column name is text, not {type(name).__name__}: {name!r}.", name=name
+        )
+    if not name:
+        raise InvalidNameError("A column has an empty name.", hint="give it a name", name=name)
+    check_text("column name", name)
+    return name
+
+
+def check_not_reserved(name: str) -> None:
+    """Refuse a column name that Fluss gives to columns of its own.
+
+    Raises:
+        InvalidNameError: When the name is one of `RESERVED_COLUMN_NAMES`.
+    """
+    if name in RESERVED_COLUMN_NAMES:
+        raise InvalidNameError(
+            f"The column name {name!r} is reserved for Fluss's own columns.",
+            hint=f"rename the column; reserved are {', '.join(RESERVED_COLUMN_NAMES)}",
+            name=name,
+        )
+
+
+def check_text(what: str, text: object) -> str:
+    """The text itself, where UTF-8 can carry it; half a surrogate pair it cannot.
+
+    Raises:
+        InvalidNameError: When it is no text, or cannot be encoded.
+    """
+    if not isinstance(text, str):
+        raise InvalidNameError(f"A {what} is text, not {type(text).__name__}: {text!r}.", name=text)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidNameError(
+            f"The {what} {text!r} has half a surrogate pair at position {error.start}.",
+            hint="decode the text with errors='replace' where it comes from",
+            name=text,
+        ) from None
+    return text

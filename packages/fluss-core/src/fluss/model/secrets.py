@@ -1,0 +1,173 @@
+"""Markers that stand for a secret: `${env:NAME}` and what else Fluss reads from elsewhere.
+
+======================================  =======================================================
+`${env:NAME}`                           an environment variable
+`${directory:/dir:file}`                the content of /dir/file, to the last byte
+`${file:/path/creds.properties:key}`    one property of a Java properties file
+`$${…}`                                 the text `${…}` itself
+======================================  =======================================================
+
+A marker is the whole value, never a part of it (Java: `ConfigProviders`). Nothing is read here:
+the environment and a function that reads files come from whoever connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fluss.errors import ConfigError
+
+ReadFile = Callable[[str], bytes]
+
+ESCAPE = "$${"  # a value that begins like a marker and is none
+
+_PROVIDERS = ("env", "directory", "file")
+_PROPERTIES_LENGTH_MAX = 1_000_000
+
+
+def is_marker(text: object) -> bool:
+    """Whether this text stands for something kept elsewhere."""
+    return isinstance(text, str) and len(text) > len("${}") and text[:2] == "${" and text[-1] == "}"
+
+
+def resolve_secret(text: str, environ: Mapping[str, str], read_file: ReadFile) -> str:
+    """What a marker stands for; a text that is no marker stands for itself.
+
+    Args:
+        text: The marker.
+        environ: The environment.
+        read_file: Reads the file of a path.
+
+    Raises:
+        ConfigError: When the marker is malformed, or what it names is not there.
+    """
+    if text.startswith(ESCAPE):
+        return text[1:]
+    if not is_marker(text):
+        return text
+    provider, colon, rest = text[2:-1].partition(":")
+    if provider not in _PROVIDERS or not colon or not rest:
+        raise _malformed(text)
+    path, _, key = rest.rpartition(":")
+    if not key or (provider == "env") == bool(path):
+        raise _malformed(text)
+    if provider == "env":
+        return _from_environment(text, key, environ)
+    if provider == "directory":
+        return _from_directory(text, path, key, read_file)
+    return _from_properties(text, path, key, read_file)
+
+
+def _from_environment(marker: str, name: str, environ: Mapping[str, str]) -> str:
+    if name not in environ:
+        raise ConfigError(
+            f"The environment variable {name!r}, which {marker} stands for, is not set.",
+            hint=f"export {name}=…",
+            key=name,
+        )
+    return environ[name]
+
+
+def _from_directory(marker: str, directory: str, name: str, read_file: ReadFile) -> str:
+    if "/" in name or "\\" in name or name in {".", ".."}:
+        raise ConfigError(f"{marker} names {name!r}, which is not a file in {directory!r}.")
+    return _read(marker, f"{directory.rstrip('/')}/{name}", read_file)
+
+
+def _from_properties(marker: str, path: str, key: str, read_file: ReadFile) -> str:
+    found = parse_properties(_read(marker, path, read_file)).get(key)
+    if found is None:
+        raise ConfigError(f"The file {path!r} has no property {key!r}, which {marker} stands for.")
+    return found
+
+
+def _read(marker: str, path: str, read_file: ReadFile) -> str:
+    try:
+        content = read_file(path)
+    except OSError as error:
+        raise ConfigError(
+            f"The file {path!r}, which {marker} stands for, cannot be read: {error.strerror}."
+        ) from error
+    if len(content) > _PROPERTIES_LENGTH_MAX:
+        raise ConfigError(f"The file {path!r} has {len(content)} bytes: too many for a secret.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"The file {path!r}, which {marker} stands for, is not UTF-8.") from None
+
+
+def _malformed(marker: str) -> ConfigError:
+    return ConfigError(
+        f"{marker} is not a marker that can be resolved.",
+        hint="write ${env:NAME}, ${directory:/dir:file} or ${file:/path.properties:key}, "
+        "or $${…} for the text itself",
+    )
+
+
+# --- Java's properties files ----------------------------------------------------------------------
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_HEX_DIGITS = 4
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The keys and values of a Java properties file (Java: `Properties.load`).
+
+    Raises:
+        ConfigError: When an escape in it is cut off.
+    """
+    found: dict[str, str] = {}
+    for line in _logical_lines(text):
+        end = _end_of_key(line)
+        value = line[end:].lstrip(" \t\f")
+        if value[:1] in {"=", ":"}:
+            value = value[1:].lstrip(" \t\f")
+        found[_unescaped(line[:end])] = _unescaped(value)
+    return found
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    continued = ""
+    for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = natural.lstrip(" \t\f")
+        if not continued and (not line or line[0] in "#!"):
+            continue
+        line = continued + line
+        slashes = len(line) - len(line.rstrip("\\"))
+        continued = line[:-1] if slashes % 2 else ""
+        if not slashes % 2:
+            lines.append(line)
+    return [*lines, continued] if continued else lines
+
+
+def _end_of_key(line: str) -> int:
+    escaped = False
+    for index, character in enumerate(line):
+        if not escaped and character in "=: \t\f":
+            return index
+        escaped = character == "\\" and not escaped
+    return len(line)
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    done: list[str] = []
+    characters = iter(text)
+    for character in characters:
+        if character != "\\":
+            done.append(character)
+            continue
+        escape = next(characters, "")
+        if escape == "u":
+            digits = "".join(next(characters, "") for _ in range(_HEX_DIGITS))
+            try:
+                done.append(chr(int(digits, 16)))
+            except ValueError:
+                raise ConfigError(
+                    "A properties file has an escape \\u without four digits."
+                ) from None
+        else:
+            done.append(_ESCAPES.get(escape, escape))
+    return "".join(done)
