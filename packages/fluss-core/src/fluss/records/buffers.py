@@ -1,0 +1,37 @@
+"""The bytes a reader is given: one Arrow buffer to slice without copying, one view to read from.
+
+Received bytes come as `bytes`, `bytearray`, `memoryview` or `pyarrow.Buffer`. An Arrow buffer keeps
+its owner alive and can be handed to Arrow; a memoryview of unsigned bytes is what `struct`, numpy
+and the checksum read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+# What holds bytes: bytes, bytearray, memoryview, a numpy array of uint8 or a pyarrow.Buffer.
+# Python names such a thing (collections.abc.Buffer) from 3.12 on only.
+ByteSource: TypeAlias = Any
+
+
+def to_buffer(data: ByteSource) -> pa.Buffer:
+    """The bytes as an Arrow buffer over the same memory."""
+    return data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+
+
+def to_view(data: ByteSource) -> memoryview:
+    """The bytes as a view of unsigned bytes over the same memory."""
+    return memoryview(data).cast("B")
+
+
+def size_of(buffers: Iterable[ByteSource]) -> int:
+    """How many bytes stand in the buffers of one written batch."""
+    return sum(memoryview(each).nbytes for each in buffers)
+
+
+def joined(buffers: Sequence[ByteSource]) -> bytes:
+    """The buffers of one written batch back to back, for whoever cannot send them as they are."""
+    return b"".join(buffers)

@@ -1,0 +1,328 @@
+"""Which Arrow types may stand for which Fluss types, and how they become the wire's.
+
+One rule decides every case: a cast is allowed where it either keeps every value exactly or fails at
+the one it cannot keep. So integers, decimals and units of time are compared by value, floats are
+not made integers (NaN, rounding), text is not made bytes, and a time zone is neither invented nor
+thrown away, except that a plain timestamp is taken for UTC where an instant is wanted.
+
+A rule looks at types once and returns a function over arrays, or None where the buffers already
+are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as at
+
+from fluss.model.types import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    MapType,
+    RowType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.records.columns import validity_buffer
+
+Caster: TypeAlias = Callable[[pa.Array], pa.Array]
+
+# Zones in which a wall clock and an instant have the same digits.
+_UTC_ZONES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00"})
+_DECIMAL_PRECISION_MAX = 38
+
+
+class NoCastError(Exception):
+    """There is no safe cast; `why` continues the sentence that names both types."""
+
+    def __init__(self, why: str = "", hint: str | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.hint = hint
+
+
+def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
+    """How arrays of an Arrow type become those of a Fluss type.
+
+    Args:
+        source: The type of the arrays there are.
+        target: The Fluss type wanted.
+        wire: Its Arrow type on the wire.
+
+    Returns:
+        The cast, or None where there is nothing to do.
+
+    Raises:
+        NoCastError: There is none.
+    """
+    if isinstance(source, pa.BaseExtensionType):
+        return _after(lambda array: array.storage, source.storage_type, target, wire)
+    if at.is_dictionary(source):
+        return _after(lambda array: array.dictionary_decode(), source.value_type, target, wire)
+    if at.is_run_end_encoded(source):
+        return _after(pc.run_end_decode, source.value_type, target, wire)
+    if at.is_null(source):
+        return lambda array: pa.nulls(len(array), wire)
+    match target:
+        case ArrayType():
+            return _list_caster(source, target, wire)
+        case MapType():
+            return _map_caster(source, target, wire)
+        case RowType():
+            return _struct_caster(source, target, wire)
+        case _:
+            return _leaf_caster(source, target, wire)
+
+
+def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
+    then = caster_of(source, target, wire)
+    return first if then is None else lambda array: then(first(array))
+
+
+# --- types without children -------------------------------------------------------------------
+
+
+def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
+    if source == wire:
+        return None
+    match target:
+        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
+            allowed = at.is_integer(source)
+        case FloatType():
+            if at.is_float64(source):
+                return _exact_float32
+            allowed = at.is_floating(source) or at.is_integer(source)
+        case DoubleType():
+            allowed = at.is_floating(source) or at.is_integer(source)
+        case CharType() | StringType():
+            allowed = (
+                at.is_string(source) or at.is_large_string(source) or at.is_string_view(source)
+            )
+        case BytesType():
+            allowed = _is_binary(source) or at.is_fixed_size_binary(source)
+        case BinaryType():
+            if _is_binary(source):
+                return _fixed_binary(target, wire)
+            allowed = False
+        case DecimalType():
+            if at.is_integer(source):
+                return _decimal_of_integers(wire)
+            allowed = at.is_decimal(source)
+        case DateType():
+            allowed = at.is_date(source)
+        case TimeType():
+            allowed = at.is_time(source)
+        case TimestampType():
+            return _timestamp_caster(source, wire)
+        case TimestampLtzType():
+            return _instant_caster(source, wire)
+        case BooleanType():
+            allowed = False
+        case _:
+            raise AssertionError(f"{target} is not a leaf")
+    if not allowed:
+        raise NoCastError("", f"cast the column: column.cast({_arrow_code(wire)})")
+    return lambda array: array.cast(wire)
+
+
+def _is_binary(source: pa.DataType) -> bool:
+    return bool(at.is_binary(source) or at.is_large_binary(source) or at.is_binary_view(source))
+
+
+def _exact_float32(array: pa.Array) -> pa.Array:
+    narrow = array.cast(pa.float32(), safe=False)
+    same = pc.or_(pc.equal(narrow.cast(pa.float64()), array), pc.is_nan(array))
+    if pc.all(same).as_py() is False:
+        raise pa.ArrowInvalid("a 32-bit number cannot hold it exactly; round it first")
+    return narrow
+
+
+def _fixed_binary(target: BinaryType, wire: pa.DataType) -> Caster:
+    def cast(array: pa.Array) -> pa.Array:
+        array = array.cast(pa.binary())
+        lengths = pc.binary_length(array)
+        if pc.all(pc.equal(lengths, target.length)).as_py() is False:
+            raise pa.ArrowInvalid(f"{target} has exactly {target.length} bytes")
+        return array.cast(wire)
+
+    return cast
+
+
+def _decimal_of_integers(wire: pa.DataType) -> Caster:
+    # Arrow wants room for all digits of the integer type before it looks at the values.
+    wide = pa.decimal256(_DECIMAL_PRECISION_MAX + wire.scale, wire.scale)
+    return lambda array: array.cast(wide).cast(wire)
+
+
+def _timestamp_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+    if not at.is_timestamp(source):
+        hint = "cast the column" if at.is_date(source) else "make timestamps of the column"
+        raise NoCastError("", f"{hint}: column.cast({_arrow_code(wire)})")
+    if source.tz is not None and source.tz not in _UTC_ZONES:
+        raise NoCastError(
+            ", whose zone would be lost",
+            "write wall clock times: pyarrow.compute.local_timestamp(column),"
+            " or make the column a TIMESTAMP_LTZ",
+        )
+    return _unit_caster(source, wire)
+
+
+def _instant_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+    if not at.is_timestamp(source):
+        raise NoCastError("", f"make instants of the column: column.cast({_arrow_code(wire)})")
+    return _unit_caster(source, wire)
+
+
+def _unit_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+    if source.unit == wire.unit:
+        return None  # a zone is a word in the schema, the instants are UTC anyway
+    plain = pa.timestamp(source.unit)
+    return lambda array: array.view(plain).cast(wire)
+
+
+def _arrow_code(arrow_type: pa.DataType) -> str:
+    """The type as one writes it in Python."""
+    if at.is_timestamp(arrow_type) or at.is_time(arrow_type):
+        kind = str(arrow_type).partition("[")[0]
+        return f"pa.{kind}({arrow_type.unit!r})"
+    if at.is_decimal(arrow_type):
+        return f"pa.decimal128({arrow_type.precision}, {arrow_type.scale})"
+    if at.is_fixed_size_binary(arrow_type):
+        return f"pa.binary({arrow_type.byte_width})"
+    names = {"bool": "bool_", "float": "float32", "double": "float64", "date32[day]": "date32"}
+    return f"pa.{names.get(str(arrow_type), str(arrow_type))}()"
+
+
+# --- types with children ----------------------------------------------------------------------
+
+
+def _list_caster(source: pa.DataType, target: ArrayType, wire: pa.DataType) -> Caster | None:
+    if not _is_list(source):
+        raise NoCastError("", f"make lists of the column, as {wire}")
+    inner = caster_of(source.value_type, target.element, wire.value_type)
+    if at.is_list(source) and inner is None:
+        return None
+
+    def cast(array: pa.Array) -> pa.Array:
+        offsets, elements = list_parts(array)
+        buffers = [validity_buffer(array), offsets]
+        child = elements if inner is None else inner(elements)
+        return pa.Array.from_buffers(
+            wire,
+            len(array),
+            buffers,
+            array.null_count,
+            children=[_relabelled(child, wire.value_type)],
+        )
+
+    return cast
+
+
+def _map_caster(source: pa.DataType, target: MapType, wire: pa.DataType) -> Caster | None:
+    if not at.is_map(source):
+        raise NoCastError("", f"make maps of the column, as {wire}")
+    keys = caster_of(source.key_type, target.key, wire.key_type)
+    values = caster_of(source.item_type, target.value, wire.item_type)
+    if keys is None and values is None:
+        return None
+    pairs = pa.struct([wire.key_field, wire.item_field])
+
+    def cast(array: pa.Array) -> pa.Array:
+        offsets, entries = list_parts(as_list(array))
+        key_array, value_array = entries.field(0), entries.field(1)
+        children = [
+            _relabelled(key_array if keys is None else keys(key_array), wire.key_type),
+            _relabelled(value_array if values is None else values(value_array), wire.item_type),
+        ]
+        child = pa.Array.from_buffers(pairs, len(entries), [None], 0, children=children)
+        buffers = [validity_buffer(array), offsets]
+        return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=[child])
+
+    return cast
+
+
+def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> Caster | None:
+    if not at.is_struct(source):
+        raise NoCastError("", f"make structs of the column, as {wire}")
+    names = [each.name for each in source]
+    if sorted(names) != sorted(target.field_names):
+        raise NoCastError(f", whose fields are not {', '.join(target.field_names)}")
+    places = [names.index(each) for each in target.field_names]
+    inner = [
+        caster_of(source.field(place).type, each, wire.field(index).type)
+        for index, (place, each) in enumerate(zip(places, target.field_types, strict=True))
+    ]
+    if places == list(range(len(names))) and all(each is None for each in inner):
+        return None
+
+    def cast(array: pa.Array) -> pa.Array:
+        children = []
+        for index, (place, each) in enumerate(zip(places, inner, strict=True)):
+            child = array.field(place)
+            # What stands under a NULL struct is nobody's value, and might not fit.
+            child = child if each is None else each(_masked(child, array))
+            children.append(_relabelled(child, wire.field(index).type))
+        buffers = [validity_buffer(array)]
+        return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=children)
+
+    return cast
+
+
+def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
+    if not parent.null_count:
+        return child
+    return pc.if_else(parent.is_valid(), child, pa.scalar(None, child.type))
+
+
+def _is_list(source: pa.DataType) -> bool:
+    kinds = (at.is_list, at.is_large_list, at.is_fixed_size_list, at.is_list_view)
+    return any(is_kind(source) for is_kind in kinds)
+
+
+def as_list(array: pa.Array) -> pa.Array:
+    """A map as the list of its entries."""
+    entries = array.values
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        pa.list_(entries.type), len(array), buffers, array.null_count, array.offset, [entries]
+    )
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
+    """Offsets from zero, and exactly the elements that lists which are not NULL reach."""
+    lengths = pc.list_value_length(array)
+    if array.null_count:
+        lengths = pc.if_else(array.is_valid(), lengths, 0)
+    ends = np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+        raise pa.ArrowInvalid("the lists of the batch have more than 2^31 - 1 elements together")
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    offsets[1:] = ends
+    return pa.py_buffer(offsets), pc.list_flatten(array)
+
+
+def _relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
+    """The same buffers under the wire's name for their type: no zone, the wire's field names."""
+    if array.type == wire:
+        return array
+    if at.is_nested(wire):
+        return array.cast(wire, safe=False)
+    return array.view(wire)
