@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 pytest_plugins = [
+    "tests.support.fix_cluster",
     "tests.support.fix_oracle",
     "tests.support.profiles",
 ]

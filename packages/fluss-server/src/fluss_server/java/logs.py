@@ -1,0 +1,52 @@
+"""The logs of a cluster: marks in them, and the part that was written since a mark.
+
+A log may be megabytes long and still grow; what is read is bounded from the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+TAIL_BYTES_MAX = 32 * 1024
+
+LogMark = Mapping[Path, int]
+"""How long each log was at some moment."""
+
+
+def mark_logs(paths: Iterable[Path]) -> LogMark:
+    """Remember how long the logs are now."""
+    return {path: _size(path) for path in paths}
+
+
+def tail_logs(
+    paths: Iterable[Path], *, since: LogMark | None = None, bytes_max: int = TAIL_BYTES_MAX
+) -> str:
+    """What the logs have gained since the mark: at most the last `bytes_max` bytes of each."""
+    parts = []
+    for path in paths:
+        start = (since or {}).get(path, 0)
+        text = _read(path, start, bytes_max).strip("\n")
+        if text:
+            parts.append(f"--- {path} ---\n{text}")
+    return "\n".join(parts)
+
+
+def _read(path: Path, start: int, bytes_max: int) -> str:
+    begin = max(start, _size(path) - bytes_max)
+    try:
+        with path.open("rb") as file:
+            file.seek(begin)
+            data = file.read(bytes_max)
+    except OSError:
+        return ""
+    if begin > start:
+        data = b"[...]\n" + data[data.find(b"\n") + 1 :]  # not from the middle of a line
+    return data.decode("utf-8", "replace")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,99 @@
+"""The shapes a cluster can have: how many servers, how many replicas, which server options.
+
+A profile says only what it cares about, so several can be laid over each other: small segments
+on three replicated servers is `merge([SMALL_SEGMENTS, REPLICATED])`. Which files and ports follow
+from that is decided in `config`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fluss.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A wish about a cluster; None leaves the matter to the other profiles or to the default.
+
+    Attributes:
+        tablet_servers: How many of them.
+        replication_factor: How many of them hold each bucket, unless the table says otherwise.
+        zookeeper_session_ms: How long a dead server is believed to live.
+        heap_mb: The most heap one JVM may take.
+        separate: Whether every server has a process of its own, so that it can be killed alone.
+        options: Options of the servers, as in Fluss's server.yaml.
+    """
+
+    tablet_servers: int | None = None
+    replication_factor: int | None = None
+    zookeeper_session_ms: int | None = None
+    heap_mb: int | None = None
+    separate: bool | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+SINGLE = Profile()
+"""One tablet server; all roles share one JVM where a JDK is at hand."""
+
+SMALL_SEGMENTS = Profile(
+    options={
+        "log.segment.file-size": "64kb",
+        "log.index.file-size": "64kb",
+        "remote.log.task-interval-duration": "1s",
+    }
+)
+"""Logs roll every 64 KiB, and what has rolled goes to remote storage within a second or two."""
+
+FAST_SNAPSHOTS = Profile(options={"kv.snapshot.interval": "2s"})
+"""Primary-key tables are snapshotted every two seconds."""
+
+REPLICATED = Profile(
+    tablet_servers=3,
+    replication_factor=3,
+    zookeeper_session_ms=6_000,
+    heap_mb=512,
+    separate=True,
+)
+"""Three tablet servers, a process each; a killed one is given up after 6 s, not after 60."""
+
+PROFILES: Mapping[str, Profile] = {
+    "single": SINGLE,
+    "small-segments": SMALL_SEGMENTS,
+    "fast-snapshots": FAST_SNAPSHOTS,
+    "replicated": REPLICATED,
+}
+
+
+def find_profile(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise ConfigError(
+            f"there is no profile {name!r}.", hint=f"choose from {', '.join(PROFILES)}.", value=name
+        ) from None
+
+
+def merge(profiles: Iterable[Profile]) -> Profile:
+    """One profile out of many; where two speak about the same matter, the later one wins."""
+    merged = Profile()
+    for each in profiles:
+        merged = Profile(
+            tablet_servers=_later(merged.tablet_servers, each.tablet_servers),
+            replication_factor=_later(merged.replication_factor, each.replication_factor),
+            zookeeper_session_ms=_later(merged.zookeeper_session_ms, each.zookeeper_session_ms),
+            heap_mb=_later(merged.heap_mb, each.heap_mb),
+            separate=merged.separate if each.separate is None else each.separate,
+            options={**merged.options, **each.options},
+        )
+    return merged
+
+
+def _later(earlier: int | None, later: int | None) -> int | None:
+    return earlier if later is None else later

@@ -1,0 +1,104 @@
+"""The fixture `cluster` itself: shared between workers, skipped or failed, and talkative."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SHARED = """
+import pathlib, time
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_share(cluster, number):
+    pathlib.Path(__file__).with_name(f"seen-{number}").write_text(cluster.bootstrap)
+    time.sleep(0.5)  # so that both workers get their share
+"""
+
+FAILING = """
+from fluss.wire._generated import messages_pb2 as pb
+from tests.support.raw_client import RawClient
+from tests.support.raw_table import create_log_table
+
+def test_passes(cluster):
+    pass
+
+def test_fails(cluster, database):
+    with RawClient(cluster.bootstrap) as client:
+        create_log_table(client, database, "noise_of_the_failure")
+    assert False
+"""
+
+TRIVIAL = "def test_it(cluster):\n    pass\n"
+
+
+def run_pytest(directory, source, *arguments, **environment):
+    (directory / "test_inner.py").write_text(source)
+    variables = {name: v for name, v in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [
+        *(sys.executable, "-m", "pytest", "-p", "tests.support.fix_cluster", "-q", "-ra"),
+        *("-c", os.devnull, "-o", "markers=real: x", "-p", "no:cacheprovider"),
+        *("--basetemp", str(directory / "tmp"), "--rootdir", str(directory)),
+        *arguments,
+        str(directory / "test_inner.py"),
+    ]
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env={**variables, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.usefixtures("java")
+def test_workers_share_one_cluster(tmp_path):
+    done = run_pytest(tmp_path, SHARED, "-p", "xdist", "-n", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = {path.read_text() for path in tmp_path.glob("seen-*")}
+    assert len(list(tmp_path.glob("seen-*"))) == 4
+    assert len(seen) == 1
+
+
+@pytest.mark.usefixtures("java")
+def test_a_failing_test_shows_what_the_servers_wrote_since_it_began(tmp_path):
+    done = run_pytest(tmp_path, FAILING)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "what the servers logged since the test began" in done.stdout
+    assert "noise_of_the_failure" in done.stdout
+    assert "LogManager - Loaded log for bucket" in done.stdout
+    assert "Created default database" not in done.stdout  # which was before the first test
+
+
+def test_a_cluster_named_in_the_environment_is_used(tmp_path):
+    source = (
+        "def test_it(cluster):\n    assert cluster.bootstrap == 'somewhere:1'\n"
+        "def test_sasl(cluster):\n    cluster.sasl_bootstrap\n"
+    )
+    done = run_pytest(tmp_path, source, FLUSS_TEST_BOOTSTRAP="somewhere:1")
+    assert "1 passed, 1 skipped" in done.stdout
+    assert "set FLUSS_TEST_SASL_BOOTSTRAP" in done.stdout
+
+
+def test_without_java_the_test_is_skipped_with_the_remedy(tmp_path):
+    done = run_pytest(tmp_path, TRIVIAL, PATH="/nowhere", JAVA_HOME="", FLUSS_TEST_BOOTSTRAP="")
+    assert "1 skipped" in done.stdout
+    assert "install a JDK" in done.stdout
+
+
+def test_without_java_the_test_fails_where_java_is_required(tmp_path):
+    done = run_pytest(
+        tmp_path,
+        TRIVIAL,
+        PATH="/nowhere",
+        JAVA_HOME="",
+        FLUSS_TEST_BOOTSTRAP="",
+        FLUSS_TEST_REQUIRE_REAL="1",
+    )
+    assert done.returncode == 1
+    assert "install a JDK" in done.stdout

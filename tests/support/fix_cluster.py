@@ -1,0 +1,204 @@
+"""The fixtures `cluster`, `database` and `replicated_cluster`: servers to test against.
+
+`cluster` is one real Apache Fluss for the whole run, shared by all xdist workers, or the one that
+FLUSS_TEST_BOOTSTRAP names. Where Java is missing its tests are skipped with the remedy, unless
+FLUSS_TEST_REQUIRE_REAL=1 says that this machine must have it. A test that fails shows what the
+servers wrote into their logs since it began.
+
+==========================  ====================================================================
+FLUSS_TEST_BOOTSTRAP        the address of another cluster, used instead of one of our own
+FLUSS_TEST_SASL_BOOTSTRAP   its address for users with a password, if it has one
+FLUSS_TEST_USER             such a user
+FLUSS_TEST_PASSWORD         and the password
+FLUSS_TEST_REQUIRE_REAL     1: a missing Java is a failure
+==========================  ====================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from fluss.errors import MissingRuntimeError
+from fluss.wire._generated import messages_pb2 as pb
+from fluss_server.java.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
+from fluss_server.java.cluster import JavaCluster
+from fluss_server.java.keeper import Order, share_cluster
+from fluss_server.java.logs import LogMark, mark_logs, tail_logs
+from fluss_server.java.profiles import REPLICATED, Profile
+from fluss_server.java.runtime import JavaRuntime, find_java
+from tests.support.raw_client import COORDINATOR, RawClient
+
+LOG_BYTES_MAX = 16 * 1024
+REAL_FIXTURES = {"cluster", "database", "java", "replicated_cluster", "start_cluster"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterUnderTest:
+    """Where the cluster is and how to get in; an address nobody gave skips the test."""
+
+    bootstrap: str
+    sasl: tuple[str, str, str] | None
+
+    @property
+    def sasl_bootstrap(self) -> str:
+        """The address that asks for user and password."""
+        return self._sasl[0]
+
+    @property
+    def user(self) -> str:
+        """A user who may do everything."""
+        return self._sasl[1]
+
+    @property
+    def password(self) -> str:
+        """The user's password."""
+        return self._sasl[2]
+
+    @property
+    def _sasl(self) -> tuple[str, str, str]:
+        if self.sasl is None:
+            pytest.skip("the cluster has no known SASL address; set FLUSS_TEST_SASL_BOOTSTRAP")
+        return self.sasl
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[ClusterUnderTest]:
+    """The cluster of this test run; tests share it, so each works in its own `database`."""
+    named = os.environ.get("FLUSS_TEST_BOOTSTRAP")
+    if named:
+        yield _named_cluster(named)
+        return
+    base = tmp_path_factory.getbasetemp()
+    # A worker's directory lies in the one that all workers share.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with _or_skip(), share_cluster(shared / "fluss", Order(shared=True)) as kept:
+        user, password = next(iter(kept.users.items()))
+        with _watching(pytestconfig, lambda: tuple(map(Path, kept.log_paths))):
+            yield ClusterUnderTest(
+                bootstrap=kept.bootstrap_servers,
+                sasl=(kept.sasl_bootstrap_servers, user, password),
+            )
+
+
+@pytest.fixture
+def database(cluster: ClusterUnderTest) -> Iterator[str]:
+    """A database of the test's own, dropped with all its tables afterwards."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with RawClient(cluster.bootstrap) as client:
+        create = pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=False)
+        client.call(create, to=COORDINATOR)
+        yield name
+        drop = pb.DropDatabaseRequest(database_name=name, ignore_if_not_exists=True, cascade=True)
+        client.call(drop, to=COORDINATOR)
+
+
+@pytest.fixture(scope="session")
+def java() -> JavaRuntime:
+    """The Java of this machine, which has the server's jar as well; for tests that start it."""
+    with _or_skip():
+        for artifact in (FLUSS_SERVER, LOG_BINDING):
+            find_jar(artifact)
+        return find_java()
+
+
+StartCluster = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def start_cluster(pytestconfig: pytest.Config, java: JavaRuntime) -> StartCluster:
+    """What a test calls for a cluster of another shape, with the arguments of `JavaCluster`."""
+
+    @contextmanager
+    def start(*profiles: Profile, **arguments: Any) -> Iterator[JavaCluster]:
+        with (
+            JavaCluster(*profiles, **arguments) as running,
+            _watching(pytestconfig, lambda: running.log_paths),
+        ):
+            yield running
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def replicated_cluster(start_cluster: StartCluster) -> Iterator[JavaCluster]:
+    """Three tablet servers that may be killed; the tests of a module mend what they break."""
+    with start_cluster(REPLICATED) as running:
+        yield running
+
+
+def _named_cluster(bootstrap: str) -> ClusterUnderTest:
+    sasl = os.environ.get("FLUSS_TEST_SASL_BOOTSTRAP")
+    user, password = os.environ.get("FLUSS_TEST_USER"), os.environ.get("FLUSS_TEST_PASSWORD")
+    known = sasl and user and password
+    return ClusterUnderTest(bootstrap=bootstrap, sasl=(sasl, user, password) if known else None)
+
+
+@contextmanager
+def _or_skip() -> Iterator[None]:
+    try:
+        yield
+    except MissingRuntimeError as error:
+        _skip(error)
+
+
+def _skip(error: MissingRuntimeError) -> NoReturn:
+    if os.environ.get("FLUSS_TEST_REQUIRE_REAL") == "1":
+        pytest.fail(f"FLUSS_TEST_REQUIRE_REAL=1, but: {error}")
+    pytest.skip(str(error))
+
+
+# --- the logs of the servers in the report of a failed test ---------------------------------------
+
+_LOGS = pytest.StashKey[list[Callable[[], tuple[Path, ...]]]]()
+_MARK = pytest.StashKey[LogMark]()
+
+
+@contextmanager
+def _watching(config: pytest.Config, paths: Callable[[], tuple[Path, ...]]) -> Iterator[None]:
+    config.stash[_LOGS].append(paths)
+    try:
+        yield
+    finally:
+        config.stash[_LOGS].remove(paths)
+
+
+def _watched(config: pytest.Config) -> list[Path]:
+    return [path for paths in config.stash[_LOGS] for path in paths()]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LOGS] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        used = set(getattr(item, "fixturenames", ()))
+        if used & REAL_FIXTURES:
+            item.add_marker("real")
+        if "replicated_cluster" in used:
+            item.add_marker("slow")  # it waits until ZooKeeper gives up a killed server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_MARK] = mark_logs(_watched(item.config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.failed and item.get_closest_marker("real") is not None:
+        since = item.stash.get(_MARK, {})
+        text = tail_logs(_watched(item.config), since=since, bytes_max=LOG_BYTES_MAX)
+        report.sections.append(("what the servers logged since the test began", text or "nothing"))
+    return report
