@@ -236,8 +236,9 @@ def _read_maps(
     if differ.any():
         cursor.refuse(starts, differ, "it has another number of keys than of values")
     if keys.valid is not None:
-        null_keys = np.bincount(np.repeat(np.arange(len(counts)), counts), weights=~keys.valid)
-        cursor.refuse(starts, null_keys > 0, "a key is NULL")
+        has_null_key = np.zeros(len(counts), np.bool_)
+        has_null_key[np.repeat(np.arange(len(counts)), counts)[~keys.valid]] = True
+        cursor.refuse(starts, has_null_key, "a key is NULL")
     return _list_column(data_type, counts, (keys, values))
 
 
@@ -279,7 +280,8 @@ def _present_elements(
         return None
     firsts = offsets_of(counts)
     place = np.repeat(offsets[:-1] * 8 - firsts[:-1], counts) + np.arange(firsts[-1])
-    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[place] == 0)
+    is_null = np.unpackbits(bits, bitorder="little")[place] != 0
+    return np.flatnonzero(~is_null) if is_null.any() else None  # bits behind the last are no NULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,7 +21,8 @@ ARRAY, MAP             varint length, see `rows.binary_array`
 ROW                    varint length, a compacted row
 =====================  ====================================================================
 
-Java: `CompactedRowWriter`, `CompactedRowReader`, `CompactedKeyWriter`.
+Java: `CompactedRowWriter`, `CompactedRowReader`, `CompactedKeyWriter`. This file has the columns;
+single rows are made in `rows.compacted_row` and offered here as well.
 """
 
 from __future__ import annotations
@@ -34,6 +35,14 @@ from fluss.errors import InvalidValueError
 from fluss.model.types import DataType, TimestampLtzType, TimestampType
 from fluss.rows.binary_array import RowFormat, read_nested, write_nested
 from fluss.rows.columns import BoolArray, ByteArray, Column, Int64Array, RowBytes, Values
+from fluss.rows.compacted_row import (
+    CompactedRowReader,
+    CompactedRowWriter,
+    read_compacted_key,
+    read_compacted_row,
+    write_compacted_key,
+    write_compacted_row,
+)
 from fluss.rows.cursor import RowCursor, Source
 from fluss.rows.nulls import naming_column, null_bits, read_null_bits, rows_in_columns
 from fluss.rows.ragged import Part, Runs, Words, fixed_words, join_parts
@@ -49,6 +58,19 @@ from fluss.rows.stored import (
 from fluss.rows.take import with_gaps
 from fluss.rows.varint import varint_column
 
+__all__ = [
+    "CompactedRowReader",
+    "CompactedRowWriter",
+    "read_compacted_key",
+    "read_compacted_keys",
+    "read_compacted_row",
+    "read_compacted_rows",
+    "write_compacted_key",
+    "write_compacted_keys",
+    "write_compacted_row",
+    "write_compacted_rows",
+]
+
 _VARINT_DTYPES = ("<i4", "<i8")
 
 
@@ -61,6 +83,7 @@ def write_compacted_rows(columns: Sequence[Column], *, rows: int | None = None) 
 
     Raises:
         InvalidValueError: A value does not fit its column; `column` and `row` say which.
+        LimitExceededError: All rows together would be longer than 2 GiB.
     """
     count = rows_in_columns(columns, rows)
     return _write_rows(columns, count)

@@ -75,6 +75,10 @@ class RowCursor:
         """A cursor over parts of rows whose bounds another cursor has checked."""
         return cls(source=source, at=starts.copy(), ends=starts + lengths, what=what)
 
+    def fork(self) -> RowCursor:
+        """Another cursor at the same place, which moves by itself."""
+        return RowCursor(source=self.source, at=self.at.copy(), ends=self.ends, what=self.what)
+
     def __len__(self) -> int:
         return len(self.at)
 

@@ -28,8 +28,8 @@ UInt64Array = npt.NDArray[np.uint64]
 PADDING_BYTES = 16
 # From this length on, one slice copy per run is cheaper than a step per word for all of them.
 LONG_RUN_BYTES = 512
-# Arrow counts the bytes of a text column with 32 bits, and so do columns here.
-COLUMN_BYTES_MAX = 2**31 - 1
+# Arrow counts the bytes of a text column with 32 bits, Fluss those of a batch; so do we.
+BYTES_MAX = 2**31 - 1
 
 
 def words_of(data: ByteArray, dtype: str) -> npt.NDArray[Any]:
@@ -96,20 +96,19 @@ def narrow_offsets(offsets: Int64Array) -> Int32Array:
     Raises:
         LimitExceededError: The column would be longer than 32-bit offsets can say.
     """
-    check_column_bytes(int(offsets[-1]))
+    check_bytes_max(int(offsets[-1]))
     return offsets.astype(np.int32)
 
 
-def check_column_bytes(size: int) -> None:
-    """Refuses columns of more bytes or elements than 32-bit offsets can count.
+def check_bytes_max(size: int) -> None:
+    """Refuses what 32 bits cannot count, before memory is asked for.
 
     Raises:
-        LimitExceededError: The column would be longer.
+        LimitExceededError: A column, or all rows together, would be longer.
     """
-    if size > COLUMN_BYTES_MAX:
+    if size > BYTES_MAX:
         raise LimitExceededError(
-            f"A column of {size} bytes or elements is longer than the {COLUMN_BYTES_MAX} "
-            "that 32-bit offsets can count.",
+            f"Columns and rows end at {BYTES_MAX} bytes or elements, these would have {size}.",
             hint="Read or write fewer rows at a time.",
         )
 
@@ -211,11 +210,16 @@ def zeros(spans: Int64Array) -> Runs:
 
 
 def join_parts(parts: Sequence[Part], rows: int) -> RowBytes:
-    """Lays out `rows` rows, each the concatenation of its parts."""
+    """Lays out `rows` rows, each the concatenation of its parts.
+
+    Raises:
+        LimitExceededError: All rows together would be longer than `BYTES_MAX`.
+    """
     lengths = np.zeros(rows, np.int64)
     for part in parts:
         lengths += part.spans
     offsets = offsets_of(lengths)
+    check_bytes_max(int(offsets[-1]))
     data = np.zeros(int(offsets[-1]), np.uint8)
     if rows:
         at = offsets[:-1].copy()

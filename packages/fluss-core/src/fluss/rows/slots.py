@@ -192,9 +192,8 @@ def _total_of_sections(starts: Int64Array, lengths: Int64Array) -> int:
     return int(lengths[first].sum())
 
 
-_HALVES = struct.Struct("<II")
-_unpack_halves = _HALVES.unpack_from
-pack_halves: Callable[[int, int], bytes] = _HALVES.pack
+# The slot of a value in the variable part: its low half, and its offset.
+pack_halves: Callable[[int, int], bytes] = struct.Struct("<II").pack
 
 
 def inline_slot(data: bytes) -> bytes:

@@ -50,7 +50,7 @@ from fluss.rows.columns import BoolArray, ByteArray, Column, Int64Array, Values
 from fluss.rows.decimals import check_digits, shortest_bytes, words_of_runs
 from fluss.rows.ragged import (
     Runs,
-    check_column_bytes,
+    check_bytes_max,
     copy_runs,
     gather_runs,
     narrow_offsets,
@@ -214,7 +214,7 @@ def _time_millis(values: Values, data_type: TimeType) -> Values:
     narrow = millis.astype(np.int32)
     wrong = millis != narrow
     if wrong.any():
-        _unfit(data_type)(wrong, "no time of day has that many milliseconds")
+        refuse_value(data_type)(wrong, "no time of day has that many milliseconds")
     return narrow
 
 
@@ -227,7 +227,7 @@ def _millis(values: Int64Array, unit: str, data_type: DataType) -> Int64Array:
     millis = values * 1000
     wrong = millis // 1000 != values
     if wrong.any():
-        _unfit(data_type)(wrong, "it does not fit 64 bits in milliseconds")
+        refuse_value(data_type)(wrong, "it does not fit 64 bits in milliseconds")
     return millis
 
 
@@ -258,7 +258,7 @@ def _toward_zero(values: Values, divisor: int) -> Values:
 def _store_decimals(column: Column, data_type: DecimalType) -> Stored:
     words = _cleared(column)
     low, high = np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])
-    check_digits(low, high, data_type, _unfit(data_type))
+    check_digits(low, high, data_type, refuse_value(data_type))
     if data_type.is_compact:
         return FixedWidth(values=low)
     runs = shortest_bytes(low, high)
@@ -279,7 +279,7 @@ def _padded_binaries(
     wrong = lengths > size
     if wrong.any():
         refuse(wrong, f"{int(lengths.max())} bytes are too many for {data_type}")
-    check_column_bytes(rows * size)
+    check_bytes_max(rows * size)
     values = np.zeros(rows * size, np.uint8)
     copy_runs(
         source=source,
@@ -291,8 +291,8 @@ def _padded_binaries(
     return values.reshape(rows, size)
 
 
-def _unfit(data_type: DataType) -> Refuse:
-    """Refuses values that a caller wants to write."""
+def refuse_value(data_type: DataType) -> Refuse:
+    """Raises InvalidValueError for values that somebody wants to write."""
 
     def refuse(wrong: BoolArray, why: str) -> None:
         row = int(np.flatnonzero(wrong)[0])

@@ -12,7 +12,7 @@ import numpy as np
 
 from fluss.model.types import ArrayType, MapType
 from fluss.rows.columns import Column, Int32Array, Int64Array, Values
-from fluss.rows.ragged import check_column_bytes, gather_runs, narrow_offsets, offsets_of
+from fluss.rows.ragged import check_bytes_max, gather_runs, narrow_offsets, offsets_of
 
 
 def take_rows(column: Column, rows: Int64Array) -> Column:
@@ -60,7 +60,7 @@ def list_elements(column: Column) -> tuple[Int64Array, tuple[Column, ...]]:
 def with_gaps(column: Column, rows: Int64Array | None, count: int) -> Column:
     """A column of `count` rows that has row i of `column` as row `rows[i]` and NULL elsewhere.
 
-    `rows` is None where there are no gaps.
+    `rows` ascends; it is None where there are no gaps.
     """
     if rows is None:
         return column
@@ -72,12 +72,13 @@ def with_gaps(column: Column, rows: Int64Array | None, count: int) -> Column:
 def _spread_out(column: Column, rows: Int64Array, count: int) -> Column:
     spread_out = replace(column, length=count)
     if column.offsets is not None:
-        lengths = np.zeros(count, np.int64)
-        lengths[rows] = np.diff(column.offsets)
-        return replace(spread_out, offsets=narrow_offsets(offsets_of(lengths)))
+        # Each row begins where the next row that is there begins; a gap is empty.
+        is_there = np.zeros(count, np.int64)
+        is_there[rows] = 1
+        return replace(spread_out, offsets=column.offsets[offsets_of(is_there)])
     if column.values is not None:
         values = column.values
-        check_column_bytes(count * int(np.prod(values.shape[1:])))
+        check_bytes_max(count * int(np.prod(values.shape[1:])))
         wide = np.zeros((count, *values.shape[1:]), values.dtype)
         wide[rows] = values
         return replace(spread_out, values=wide)

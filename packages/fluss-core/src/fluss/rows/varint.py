@@ -25,9 +25,17 @@ UNENDING = VARLONG_BYTES_MAX + 1
 _INT_MASK = 2**32 - 1
 _LONG_MASK = 2**64 - 1
 
-# Numbers below 2**14 are looked up, longer ones are put together from two bytes at a time.
-_SHORT = [bytes([n]) if n < 128 else bytes([n & 127 | 128, n >> 7]) for n in range(1 << 14)]
-_PAIRS = [bytes([n & 127 | 128, n >> 7 | 128]) for n in range(1 << 14)]
+
+def _two_bytes_each(last: int) -> list[bytes]:
+    """Every 14-bit number in two bytes, with `last` in the high bit of the second."""
+    numbers = np.arange(1 << 14, dtype="<u2")
+    raw = (numbers & 127 | 128 | numbers >> 7 << 8 | last << 8).tobytes()
+    return [raw[at : at + 2] for at in range(0, len(raw), 2)]
+
+
+# Numbers of up to 14 bits are looked up, longer ones are put together from two bytes at a time.
+_SHORT = [bytes((number,)) for number in range(128)] + _two_bytes_each(0)[128:]
+_PAIRS = _two_bytes_each(128)
 
 
 def varint(value: int) -> bytes:
@@ -78,12 +86,13 @@ def read_varlong(data: bytes, at: int) -> tuple[int, int]:
 
 def _read_long_form(data: bytes, at: int, bytes_max: int) -> tuple[int, int]:
     value = shift = 0
-    for position in range(at, at + bytes_max):
-        byte = data[position]
-        value |= (byte & 127) << shift
+    for byte in data[at : at + bytes_max]:
         if byte < 128:
-            return value, position + 1
+            return value | byte << shift, at + shift // 7 + 1
+        value |= (byte & 127) << shift
         shift += 7
+    if at + bytes_max > len(data):
+        raise IndexError(f"the number at byte {at} is cut off")
     raise CorruptDataError(
         f"A number at byte {at} goes on beyond {bytes_max} bytes.",
         what="varint",

@@ -1,0 +1,62 @@
+"""What goes wrong with single rows, told with the field in it.
+
+The functions that encode and decode single values are small and fast; they raise whatever Python
+raises. The codecs of rows catch these and let this file find the words.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from fluss.errors import CorruptDataError, InvalidValueError
+from fluss.model.types import DataType
+from fluss.rows.stored_value import ValueWriter
+
+# What a value of the wrong type or size makes a writer raise.
+UNFIT = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, struct.error)
+# What bytes that cannot be make a reader raise; text that is no UTF-8 is a ValueError.
+UNREADABLE = (ValueError, IndexError, struct.error)
+
+
+def unfit_row(
+    types: Sequence[DataType], writers: Sequence[ValueWriter], values: Sequence[Any]
+) -> InvalidValueError:
+    """The error for a row of which some value could not be written."""
+    if len(values) != len(types):
+        return InvalidValueError(f"A row of {len(types)} fields was given {len(values)} values.")
+    for index, (write, value) in enumerate(zip(writers, values, strict=True)):
+        if value is None:
+            continue
+        try:
+            write(value)
+        except UNFIT as error:
+            return InvalidValueError(
+                f"Field {index} of the row cannot be {value!r:.200}, its type is {types[index]}: "
+                f"{error}.",
+                column=index,
+            )
+    raise AssertionError("a row that could not be written can be written")
+
+
+def null_field(
+    types: Sequence[DataType], values: Sequence[Any], *, is_key: bool
+) -> InvalidValueError:
+    """The error for NULL where it must not be."""
+    index = next(
+        index
+        for index, (value, data_type) in enumerate(zip(values, types, strict=True))
+        if value is None and (is_key or not data_type.nullable)
+    )
+    why = "it belongs to the key" if is_key else f"its type is {types[index]}"
+    return InvalidValueError(f"Field {index} of the row is NULL, but {why}.", column=index)
+
+
+def unreadable(what: str, at: int, data: bytes, error: Exception) -> CorruptDataError:
+    """The error for a row in `data` of which the field at `at` cannot be read."""
+    is_cut_off = isinstance(error, IndexError | struct.error)
+    why = f"it ends after {len(data)} bytes, in the middle of a value" if is_cut_off else str(error)
+    return CorruptDataError(
+        f"A {what} cannot be read at byte {at}: {why}.", what=what, at=at, why=why
+    )
