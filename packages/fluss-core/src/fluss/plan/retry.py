@@ -66,5 +66,5 @@ def decide_retry(
 def pause_ms(policy: RetryPolicy, *, attempt: int, dice: float) -> float:
     """The pause after attempt number `attempt`: doubling, bounded, spread by `dice`."""
     doublings = min(attempt - 1, 30)
-    pause = min(policy.delay_first_ms * 2**doublings, policy.delay_ms_max)
+    pause = min(policy.delay_first_ms * 2.0**doublings, policy.delay_ms_max)
     return pause * (1 + JITTER * (2 * dice - 1))

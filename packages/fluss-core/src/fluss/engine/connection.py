@@ -1,0 +1,204 @@
+"""One TCP connection to one server: many requests under way at once, each with its deadline.
+
+Frames are received straight into the splitter's memory and matched to their requests by id; bodies
+are handed on undecoded. What is not here: opening a connection with its handshake
+(`engine.handshake`), choosing a server and trying again (`engine.cluster`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from fluss.engine.counters import Counters
+from fluss.errors import ConnectError, FlussError, ProtocolError, RequestTimeoutError
+from fluss.plan.settings import Address
+from fluss.wire.api import ApiKey, ServerApis
+from fluss.wire.buffers import Buffer, count_bytes
+from fluss.wire.frame import RequestHeader, ResponseType, read_response, write_request
+from fluss.wire.messages import read_error
+from fluss.wire.splitter import FrameSplitter
+
+log = logging.getLogger("fluss.connection")
+
+REQUESTS_IN_FLIGHT_MAX = 1_024
+_REQUEST_IDS = 2**31 - 1
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    api: ApiKey
+    answer: asyncio.Future[memoryview]
+    sent_at: float
+    receipts_before: int
+    timer: asyncio.TimerHandle
+
+
+class ServerConnection(asyncio.BufferedProtocol):
+    """Sends requests to one server and hands out the answers. Lives on the engine's loop."""
+
+    def __init__(self, address: Address, *, counters: Counters, frame_bytes_max: int) -> None:
+        self.address = address
+        # What the server serves; the handshake asks it. Until then only the handshake's own APIs.
+        self.apis = ServerApis.of([ApiKey.API_VERSIONS, ApiKey.AUTHENTICATE])
+        self._counters = counters
+        self._loop = asyncio.get_running_loop()
+        self._splitter = FrameSplitter(frame_bytes_max=frame_bytes_max)
+        self._transport: asyncio.Transport | None = None
+        self._pending: dict[int, _Pending] = {}
+        self._last_id = 0
+        self._receipts = 0  # how often bytes have come in
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._room = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
+        self._end: FlussError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return self._end is None and self._transport is not None
+
+    async def ask(self, api: ApiKey, body: Sequence[Buffer], *, timeout_ms: int) -> memoryview:
+        """Send one request and wait for its answer, undecoded.
+
+        Raises:
+            UnsupportedVersionError: The server does not know the API; it would not answer at all.
+            ConnectError: The connection ended before the answer came.
+            RequestTimeoutError: No answer came in time. A server does not answer a request that
+                it does not know or cannot read at all.
+            FlussError: The server's error, by its code.
+        """
+        async with self._room:
+            await self._writable.wait()
+            return await self._send(api, self.apis.version(api), body, timeout_ms)
+
+    def close(self, error: FlussError | None = None) -> None:
+        """End the connection; requests under way fail."""
+        self._finish(error or ConnectError(f"The connection to {self.address} has been closed."))
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- sending ------------------------------------------------------------------------------
+
+    def _send(
+        self, api: ApiKey, version: int, body: Sequence[Buffer], timeout_ms: int
+    ) -> asyncio.Future[memoryview]:
+        if self._end is not None:
+            # An error that was raised once already must not collect the tracebacks of others.
+            raise copy.copy(self._end)
+        if self._transport is None:
+            raise AssertionError("a request before the connection was made")
+        request_id = self._next_id()
+        header = RequestHeader(api_key=api, api_version=version, request_id=request_id)
+        frame = write_request(header, body)
+        now = self._loop.time()
+        timer = self._loop.call_later(timeout_ms / 1_000, self._expire, request_id, timeout_ms)
+        answer = self._loop.create_future()
+        self._pending[request_id] = _Pending(api, answer, now, self._receipts, timer)
+        answer.add_done_callback(
+            lambda done: self._forget(request_id) if done.cancelled() else None
+        )
+        self._transport.writelines(frame)
+        self._counters.of(api.name).sent += 1
+        self._counters.bytes_sent += count_bytes(frame)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("%s v%d #%d -> %s", api.name, version, request_id, self.address)
+        return answer
+
+    def _next_id(self) -> int:
+        self._last_id = self._last_id % _REQUEST_IDS + 1
+        return self._last_id
+
+    def _forget(self, request_id: int) -> _Pending | None:
+        pending = self._pending.pop(request_id, None)
+        if pending is not None:
+            pending.timer.cancel()
+        return pending
+
+    def _expire(self, request_id: int, timeout_ms: int) -> None:
+        pending = self._forget(request_id)
+        if pending is None or pending.answer.done():
+            return
+        self._counters.of(pending.api.name).timed_out += 1
+        log.warning("%s #%d to %s timed out", pending.api.name, request_id, self.address)
+        pending.answer.set_exception(
+            RequestTimeoutError(
+                f"{self.address} did not answer {pending.api.name} within {timeout_ms} ms.",
+                hint="Is the server overloaded or hung? The limit is 'request-timeout'.",
+                address=str(self.address),
+            )
+        )
+        if self._receipts == pending.receipts_before:
+            # Not a byte since the request left: the server hangs, or the network swallows all.
+            # Whoever comes next shall not wait for it as long.
+            self.close(ConnectError(f"The connection to {self.address} is dead: no answer at all."))
+
+    # --- receiving (asyncio.BufferedProtocol) -------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Always a stream here; uvloop's does not derive from asyncio's class.
+        self._transport = cast("asyncio.Transport", transport)
+        self._counters.connections_opened += 1
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._splitter.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._receipts += 1
+        self._counters.bytes_received += nbytes
+        try:
+            for frame in self._splitter.buffer_updated(nbytes):
+                self._take(frame)
+        except ProtocolError as error:
+            self.close(error)
+
+    def eof_received(self) -> bool | None:
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._end is None:
+            self._counters.connections_lost += 1
+        reason = "the server closed it" if exc is None else str(exc) or type(exc).__name__
+        self._finish(
+            ConnectError(
+                f"The connection to {self.address} is lost: {reason}.", address=str(self.address)
+            )
+        )
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def _take(self, frame: memoryview) -> None:
+        header, body = read_response(frame)
+        if header.type is ResponseType.FAILURE or header.request_id is None:
+            self.close(read_error(body))
+            return
+        pending = self._forget(header.request_id)
+        if pending is None or pending.answer.done():
+            # Its request has been given up; the answer comes too late.
+            return
+        counters = self._counters.of(pending.api.name)
+        if header.type is ResponseType.ERROR:
+            counters.failed += 1
+            pending.answer.set_exception(read_error(body))
+        else:
+            counters.answer(self._loop.time() - pending.sent_at)
+            pending.answer.set_result(body)
+
+    def _finish(self, error: FlussError) -> None:
+        if self._end is not None:
+            return
+        self._end = error
+        self._writable.set()
+        log.debug("connection to %s ended: %s", self.address, error.message)
+        for request_id in list(self._pending):
+            pending = self._forget(request_id)
+            if pending is not None and not pending.answer.done():
+                pending.answer.set_exception(copy.copy(error))

@@ -1,0 +1,163 @@
+"""A server that does what a test tells it, and a proxy that misbehaves between two that do not.
+
+Both speak bytes over loopback sockets on threads of their own, and know nothing of the client under
+test: frames are packed here by hand, so that a mistake in `fluss.wire` cannot hide in both.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+
+SUCCESS, ERROR, FAILURE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Request:
+    api_key: int
+    api_version: int
+    request_id: int
+    body: bytes
+
+
+def success(request, body=b""):
+    return struct.pack(">ibi", 5 + len(body), SUCCESS, request.request_id) + body
+
+
+def error(request, error_code, message):
+    text = message.encode()
+    body = b"\x08" + varint(error_code) + b"\x12" + varint(len(text)) + text
+    return struct.pack(">ibi", 5 + len(body), ERROR, request.request_id) + body
+
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while True:
+        out.append(number & 0x7F | (0x80 if number > 0x7F else 0))
+        number >>= 7
+        if not number:
+            return bytes(out)
+
+
+def api_versions(*keys, server_type=None):
+    """An ApiVersionsResponse that offers version 0 of each key."""
+    body = b""
+    for key in keys:
+        entry = b"\x08" + varint(key) + b"\x10\x00\x18\x00"
+        body += b"\x0a" + varint(len(entry)) + entry
+    return body if server_type is None else body + b"\x10" + varint(server_type)
+
+
+@dataclass
+class ScriptedPeer:
+    """Answers each request with the bytes that `script(request)` returns; None is silence."""
+
+    script: object
+    requests: list = field(default_factory=list)
+
+    def __enter__(self):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.host, self.port = self._server.getsockname()
+        self._sockets = []
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        close(self._server)
+        self.hang_up()
+
+    def hang_up(self):
+        for each in self._sockets:
+            close(each)
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                self._sockets.append(connection)
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with contextlib.suppress(OSError), connection, connection.makefile("rb") as stream:
+            while head := stream.read(12):
+                length, api_key, api_version, request_id = struct.unpack(">ihhi", head)
+                request = Request(api_key, api_version, request_id, stream.read(length - 8))
+                self.requests.append(request)
+                answer = self.script(request)
+                if answer is not None:
+                    connection.sendall(answer)
+
+
+class Proxy:
+    """Passes bytes on between a client and a server until it is told to misbehave."""
+
+    def __init__(self, host, port):
+        self._target = (host, port)
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self.bytes_at_once_max = 1 << 16
+        self.pause_s = 0.0
+        self._sockets = []
+
+    def __enter__(self):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.host, self.port = self._server.getsockname()
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._flowing.set()
+        close(self._server)
+        self.cut()
+
+    def cut(self):
+        """Pull the plug of every connection."""
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            close(each)
+
+    def refuse(self):
+        """Listen no more, and pull the plug."""
+        close(self._server)
+        self.cut()
+
+    def stall(self):
+        """Keep connections open and pass nothing on."""
+        self._flowing.clear()
+
+    def flow(self):
+        """Pass bytes on again."""
+        self._flowing.set()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                try:
+                    far = socket.create_connection(self._target, timeout=5)
+                except OSError:
+                    close(near)
+                    continue
+                far.settimeout(None)
+                self._sockets += [near, far]
+                for source, target in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
+
+    def _pass(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(self.bytes_at_once_max):
+                self._flowing.wait()
+                if self.pause_s:
+                    time.sleep(self.pause_s)
+                target.sendall(data)
+        close(source)
+        close(target)
+
+
+def close(connection):
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
