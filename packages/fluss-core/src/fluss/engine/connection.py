@@ -12,6 +12,7 @@ import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import cast
 
 from fluss.engine.counters import Counters
@@ -95,7 +96,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         request_id = self._next_id()
         header = RequestHeader(api_key=api, api_version=version, request_id=request_id)
         frame = write_request(header, body)
-        now = self._loop.time()
+        now = perf_counter()
         timer = self._loop.call_later(timeout_ms / 1_000, self._expire, request_id, timeout_ms)
         answer = self._loop.create_future()
         self._pending[request_id] = _Pending(api, answer, now, self._receipts, timer)
@@ -189,7 +190,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             counters.failed += 1
             pending.answer.set_exception(read_error(body))
         else:
-            counters.answer(self._loop.time() - pending.sent_at)
+            counters.answer(perf_counter() - pending.sent_at)
             pending.answer.set_result(body)
 
     def _finish(self, error: FlussError) -> None:

@@ -3,7 +3,8 @@
 Three kinds of caller wait in three ways: a plain thread blocks on a lock, an asyncio task awaits a
 future of its own loop, a trio task awaits an event of its own run. Each gets its answer without
 the engine ever waiting for the caller. Many answers for one asyncio loop share one wake-up of that
-loop, because the wake-up is what costs.
+loop, because the wake-up is what costs. What turns an answer into what the caller wants to see (its
+*dress*: decoding a row, say) runs on the caller's thread, so that the engine is free for the next.
 
 What is not here: the engine thread itself (`engine.thread`).
 """
@@ -32,19 +33,23 @@ class Caller(Protocol[Answer_contra]):
         """Hand over the error; called once, on the engine thread."""
 
 
+Dress = Callable[[Any], T]
+
+
 class BlockingCaller(Generic[T]):
     """A thread that blocks until its answer is there; Ctrl-C interrupts it."""
 
-    __slots__ = ("_answered", "_error", "_result")
+    __slots__ = ("_answered", "_dress", "_error", "_result")
 
-    def __init__(self) -> None:
+    def __init__(self, dress: Dress[T] | None = None) -> None:
+        self._dress = dress
         # A lock that starts locked is the cheapest one-shot event there is.
         self._answered = threading.Lock()
         self._answered.acquire()
-        self._result: T | None = None
+        self._result: Any = None
         self._error: BaseException | None = None
 
-    def succeed(self, result: T) -> None:
+    def succeed(self, result: Any) -> None:
         self._result = result
         self._answered.release()
 
@@ -64,20 +69,25 @@ class BlockingCaller(Generic[T]):
             finally:
                 # The traceback refers to this frame; without this the error would keep itself.
                 self._error = None
-        return self._result  # type: ignore[return-value]
+        answer: T = self._result if self._dress is None else self._dress(self._result)
+        return answer
 
 
 class LoopCaller(Generic[T]):
     """A task of an asyncio loop; its future is already started and may be ignored."""
 
-    __slots__ = ("_mailbox", "future")
+    __slots__ = ("_dress", "_mailbox", "future")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, dress: Dress[T] | None = None) -> None:
+        self._dress = dress
         self.future: asyncio.Future[T] = loop.create_future()
         self._mailbox = mailbox_of(loop)
 
-    def succeed(self, result: T) -> None:
-        self._mailbox.post(_set_result, self.future, result)
+    def succeed(self, result: Any) -> None:
+        if self._dress is None:
+            self._mailbox.post(_set_result, self.future, result)
+        else:
+            self._mailbox.post(_set_dressed, self.future, (self._dress, result))
 
     def fail(self, error: BaseException) -> None:
         self._mailbox.post(_set_error, self.future, error)
@@ -86,16 +96,18 @@ class LoopCaller(Generic[T]):
 class TrioCaller(Generic[T]):
     """A task of a trio run: started already, awaited at most once."""
 
-    def __init__(self, cancel: Callable[[], None] | None = None) -> None:
+    def __init__(self, dress: Dress[T] | None = None) -> None:
         import trio
+
+        self._dress = dress
 
         self._token = trio.lowlevel.current_trio_token()
         self._answered = trio.Event()
-        self._result: T | None = None
+        self._result: Any = None
         self._error: BaseException | None = None
-        self.cancel = cancel
+        self.cancel: Callable[[], None] | None = None
 
-    def succeed(self, result: T) -> None:
+    def succeed(self, result: Any) -> None:
         self._result = result
         self._wake()
 
@@ -120,7 +132,8 @@ class TrioCaller(Generic[T]):
             raise
         if self._error is not None:
             raise self._error
-        return self._result  # type: ignore[return-value]
+        answer: T = self._result if self._dress is None else self._dress(self._result)
+        return answer
 
 
 class Mailbox:
@@ -173,17 +186,17 @@ def mailbox_of(loop: asyncio.AbstractEventLoop) -> Mailbox:
     return mailbox
 
 
-def caller_here() -> LoopCaller[Any] | TrioCaller[Any]:
-    """The caller that fits the running event loop.
+def caller_here(dress: Dress[T] | None = None) -> LoopCaller[T] | TrioCaller[T]:
+    """The caller that fits the running event loop; `dress` makes its result of the answer.
 
     Raises:
         RuntimeError: No event loop is running in this thread.
     """
     try:
-        return LoopCaller(asyncio.get_running_loop())
+        return LoopCaller(asyncio.get_running_loop(), dress)
     except RuntimeError:
         if _in_trio():
-            return TrioCaller()
+            return TrioCaller(dress)
         raise
 
 
@@ -209,6 +222,14 @@ def _in_trio() -> bool:
 
 def _set_result(future: asyncio.Future[Any], result: Any) -> None:
     future.set_result(result)
+
+
+def _set_dressed(future: asyncio.Future[Any], dressed: Any) -> None:
+    dress, result = dressed
+    try:
+        future.set_result(dress(result))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who awaits it
+        future.set_exception(error)
 
 
 def _set_error(future: asyncio.Future[Any], error: Any) -> None:

@@ -22,7 +22,14 @@ from typing import Any, TypeVar
 import anyio
 import anyio.from_thread
 
-from fluss.engine.crossing import BlockingCaller, Caller, awaitable_of, caller_here
+from fluss.engine.crossing import (
+    BlockingCaller,
+    Caller,
+    LoopCaller,
+    TrioCaller,
+    awaitable_of,
+    caller_here,
+)
 from fluss.errors import ClosedError
 
 T = TypeVar("T")
@@ -76,6 +83,7 @@ class Engine:
             RuntimeError: No event loop (asyncio or trio) is running in this thread.
         """
         self._refuse_own_thread(work)
+        caller: LoopCaller[T] | TrioCaller[T]
         try:
             caller = caller_here()
         except RuntimeError:
