@@ -1,0 +1,102 @@
+"""The answer to FETCH_LOG: log batches, or where in the remote store they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fluss.wire.buffers import Buffer
+from fluss.wire.kinds import INT32, INT64, LARGE_BYTES, STRING
+from fluss.wire.layout import Layout, Nested, NestedList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLogSegment:
+    """A log segment that has moved to the remote store."""
+
+    remote_log_segment_id: str
+    remote_log_start_offset: int
+    remote_log_end_offset: int
+    segment_size_in_bytes: int
+    max_timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLogFetchInfo:
+    """Where to read instead, for an offset whose records have moved to the remote store."""
+
+    remote_log_tablet_dir: str
+    partition_name: str | None = None
+    remote_log_segments: tuple[RemoteLogSegment, ...] = ()
+    first_start_pos: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedBucket:
+    """What a fetch found in one bucket."""
+
+    partition_id: int | None = None
+    bucket_id: int
+    error_code: int | None = None
+    error_message: str | None = None
+    high_watermark: int | None = None
+    log_start_offset: int | None = None
+    remote_log_fetch_info: RemoteLogFetchInfo | None = None
+    records: tuple[Buffer, ...] = ()
+    filtered_end_offset: int | None = None
+    min_retain_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedTable:
+    """What a fetch found in the buckets of one table."""
+
+    table_id: int
+    buckets_resp: tuple[FetchedBucket, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLogResponse:
+    """The answer to FETCH_LOG."""
+
+    tables_resp: tuple[FetchedTable, ...] = ()
+
+
+_REMOTE_LOG_SEGMENT = Layout(
+    RemoteLogSegment,
+    {
+        1: ("remote_log_segment_id", STRING),
+        2: ("remote_log_start_offset", INT64),
+        3: ("remote_log_end_offset", INT64),
+        4: ("segment_size_in_bytes", INT32),
+        5: ("max_timestamp", INT64),
+    },
+)
+_REMOTE_LOG_FETCH_INFO = Layout(
+    RemoteLogFetchInfo,
+    {
+        1: ("remote_log_tablet_dir", STRING),
+        2: ("partition_name", STRING),
+        3: ("remote_log_segments", NestedList(_REMOTE_LOG_SEGMENT)),
+        4: ("first_start_pos", INT32),
+    },
+)
+_FETCHED_BUCKET = Layout(
+    FetchedBucket,
+    {
+        1: ("partition_id", INT64),
+        2: ("bucket_id", INT32),
+        3: ("error_code", INT32),
+        4: ("error_message", STRING),
+        5: ("high_watermark", INT64),
+        6: ("log_start_offset", INT64),
+        7: ("remote_log_fetch_info", Nested(_REMOTE_LOG_FETCH_INFO)),
+        8: ("records", LARGE_BYTES),
+        9: ("filtered_end_offset", INT64),
+        10: ("min_retain_offset", INT64),
+    },
+)
+_FETCHED_TABLE = Layout(
+    FetchedTable,
+    {1: ("table_id", INT64), 2: ("buckets_resp", NestedList(_FETCHED_BUCKET))},
+)
+FETCH_LOG_RESPONSE = Layout(FetchLogResponse, {1: ("tables_resp", NestedList(_FETCHED_TABLE))})

@@ -1,0 +1,255 @@
+"""What a field can hold, for the tables of `wire.layout`: how it is read and how it is written.
+
+A kind reads one occurrence of a field, whose tag has been read already, into the values of a
+message under way. protobuf's rules for repetition hold: of numbers and strings the last one wins,
+lists grow. Lists stay lists until the message is complete (`finish`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from fluss.wire.buffers import Buffer, count_bytes
+from fluss.wire.fields import (
+    Stored,
+    read_length,
+    read_tag,
+    read_varint,
+    refuse,
+    skip_value,
+    write_varint,
+)
+from fluss.wire.output import Output
+
+Values = dict[str, Any]
+
+# The only field of PbValue and PbValueList: `bytes values = 1`.
+_BYTES_1 = 1 << 3 | Stored.LENGTH
+_BYTES_1_TAG = bytes([_BYTES_1])
+
+
+class Kind(ABC):
+    """One kind of field."""
+
+    stored: ClassVar[Stored] = Stored.LENGTH
+
+    @abstractmethod
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        """Read one occurrence of the field into `values[name]`; returns where it stops."""
+
+    @abstractmethod
+    def write(self, out: Output, tag: bytes, value: Any) -> None:
+        """Write the field with its tag."""
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - for messages in messages
+        """Make the final value of what `read` has gathered in a message that stops at `end`."""
+        return value
+
+
+class Number(Kind):
+    """int32 and int64: the low bits of a varint, as two's complement."""
+
+    stored = Stored.VARINT
+
+    def __init__(self, bits: int) -> None:
+        self._modulus = 1 << bits
+        self._negative_from = 1 << (bits - 1)
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        values[name], at = self.read_one(view, at, end)
+        return at
+
+    def read_one(self, view: memoryview, at: int, end: int) -> tuple[int, int]:
+        """Read a number that has no tag of its own, or whose tag has been read."""
+        value, at = read_varint(view, at, end)
+        if value >= self._negative_from:
+            value %= self._modulus
+            if value >= self._negative_from:
+                value -= self._modulus
+        return value, at
+
+    def write(self, out: Output, tag: bytes, value: int) -> None:
+        out.small += tag
+        self.write_one(out.small, value)
+
+    def write_one(self, out: bytearray, value: int) -> None:
+        """Write a number without a tag."""
+        if not -self._negative_from <= value < self._negative_from:
+            raise ValueError(f"{value} does not fit into {self._modulus.bit_length() - 1} bits")
+        write_varint(out, value)
+
+
+class Flag(Kind):
+    """bool: any number but 0 is true."""
+
+    stored = Stored.VARINT
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        number, at = read_varint(view, at, end)
+        values[name] = number != 0
+        return at
+
+    def write(self, out: Output, tag: bytes, value: object) -> None:
+        out.small += tag
+        out.small.append(1 if value else 0)
+
+
+class Text(Kind):
+    """string: UTF-8."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        try:
+            values[name] = str(view[start:stop], "utf-8")
+        except UnicodeDecodeError as error:
+            raise refuse(start + error.start, f"{name} is not UTF-8") from None
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: str) -> None:
+        _write_bytes(out, tag, value.encode())
+
+
+class ShortBytes(Kind):
+    """bytes that are compared and kept, and so are copied out of the frame."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        values[name] = bytes(view[start:stop])
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Buffer) -> None:
+        _write_bytes(out, tag, value)
+
+
+class LargeBytes(Kind):
+    """bytes that are not copied: one slice when read, any number of buffers when written."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        values[name] = (view[start:stop],)
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+        out.append_length(tag, count_bytes(value))
+        for buffer in value:
+            out.append(buffer)
+
+
+class Numbers(Kind):
+    """repeated int32, packed: written as one byte string, read packed and one by one."""
+
+    def __init__(self, number: Number) -> None:
+        self._number = number
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        at, stop = read_length(view, at, end)
+        numbers = values.setdefault(name, [])
+        while at < stop:
+            number, at = self._number.read_one(view, at, stop)
+            numbers.append(number)
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Sequence[int]) -> None:
+        packed = bytearray()
+        for number in value:
+            self._number.write_one(packed, number)
+        _write_bytes(out, tag, packed)
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
+        return tuple(value)
+
+    def read_unpacked(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        """Read one number with a tag of its own, as older writers store such lists."""
+        number, at = self._number.read_one(view, at, end)
+        values.setdefault(name, []).append(number)
+        return at
+
+
+class ByteStrings(Kind):
+    """repeated bytes: a tuple of slices."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        values.setdefault(name, []).append(view[start:stop])
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+        for each in value:
+            _write_bytes(out, tag, each)
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
+        return tuple(value)
+
+
+class MaybeByteStrings(Kind):
+    """repeated PbValue: a tuple of slices, None where a value is absent."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        at, stop = read_length(view, at, end)
+        found = _read_bytes_1(view, at, stop)
+        values.setdefault(name, []).append(found[-1] if found else None)
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Buffer | None]) -> None:
+        for each in value:
+            _write_bytes_1(out, tag, () if each is None else (each,))
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
+        return tuple(value)
+
+
+class ByteStringLists(Kind):
+    """repeated PbValueList: a tuple of tuples of slices."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        at, stop = read_length(view, at, end)
+        values.setdefault(name, []).append(tuple(_read_bytes_1(view, at, stop)))
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Sequence[Buffer]]) -> None:
+        for each in value:
+            _write_bytes_1(out, tag, each)
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
+        return tuple(value)
+
+
+def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:
+    """Read a message whose only field is `bytes values = 1`, once or often."""
+    found = []
+    while at < end:
+        tag, value_at = read_tag(view, at, end)
+        if tag == _BYTES_1:
+            start, at = read_length(view, value_at, end)
+            found.append(view[start:at])
+        elif tag >> 3 == 1:
+            raise refuse(at, f"values is stored as {tag & 7}, not as {int(Stored.LENGTH)}")
+        else:
+            at = skip_value(view, tag, value_at, end)
+    return found
+
+
+def _write_bytes_1(out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+    message = Output()
+    for each in value:
+        _write_bytes(message, _BYTES_1_TAG, each)
+    out.append_nested(tag, message)
+
+
+def _write_bytes(out: Output, tag: bytes, value: Buffer) -> None:
+    out.append_length(tag, count_bytes((value,)))
+    out.append(value)
+
+
+INT32 = Number(32)
+INT64 = Number(64)
+BOOL = Flag()
+STRING = Text()
+SHORT_BYTES = ShortBytes()
+LARGE_BYTES = LargeBytes()
+INT32_LIST = Numbers(INT32)
+BYTES_LIST = ByteStrings()
+VALUES = MaybeByteStrings()
+VALUE_LISTS = ByteStringLists()

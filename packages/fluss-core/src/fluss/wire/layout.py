@@ -1,0 +1,167 @@
+"""Tables that say where the fields of a frozen dataclass stand in a protobuf message.
+
+protobuf copies every byte string out of a message and into it. A message with a table is read
+without that: its byte strings are slices of the received frame, and buffers of their own when it is
+written. Nothing else differs: the bytes are those that protobuf makes, and what protobuf reads is
+read. One table serves both directions. Which messages have one stands in `wire.envelope`.
+
+Stricter than protobuf: a known field that is stored in the wrong way, a string that is not UTF-8
+and a missing required field are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Generic, TypeVar
+
+from fluss.errors import ProtocolError
+from fluss.wire.buffers import Buffer
+from fluss.wire.fields import Stored, read_length, read_tag, refuse, skip_value, write_varint
+from fluss.wire.kinds import Kind, Numbers, Values
+from fluss.wire.output import Output
+
+Message = TypeVar("Message")
+
+
+class Layout(Generic[Message]):
+    """Where the fields of a message stand.
+
+    Args:
+        message: A dataclass; a field without a default is a required one.
+        table: Number, name and kind of each field, by rising number.
+    """
+
+    def __init__(self, message: type[Message], table: Mapping[int, tuple[str, Kind]]) -> None:
+        declared = {each.name: each for each in fields(message)}  # type: ignore[arg-type]
+        if list(table) != sorted(table) or {name for name, _ in table.values()} != set(declared):
+            raise ValueError(f"the table of {message.__name__} does not fit its fields")
+        self.message = message
+        self._names = {number: name for number, (name, _) in table.items()}
+        self._required = [
+            name
+            for name, each in declared.items()
+            if each.default is MISSING and each.default_factory is MISSING
+        ]
+        self._readers = {
+            number << 3 | kind.stored: (name, kind.read) for number, (name, kind) in table.items()
+        }
+        for number, (name, kind) in table.items():
+            if isinstance(kind, Numbers):
+                self._readers[number << 3 | Stored.VARINT] = (name, kind.read_unpacked)
+        self._finishers = [
+            (name, kind.finish)
+            for name, kind in table.values()
+            if type(kind).finish is not Kind.finish
+        ]
+        self._writers = [
+            (_tag(number, kind), name, name in self._required, kind.write)
+            for number, (name, kind) in table.items()
+        ]
+
+    def read(self, data: Buffer) -> Message:
+        """Read a whole message; its byte strings are slices of `data`.
+
+        Raises:
+            ProtocolError: These bytes are no such message.
+        """
+        view = memoryview(data)
+        values: Values = {}
+        try:
+            self.read_into(values, view, 0, len(view))
+            return self.make(values, len(view))
+        except ProtocolError as error:
+            name = self.message.__name__
+            raise ProtocolError(
+                f"{name} cannot be read at byte {error.at}: {error.why}.",
+                what=name,
+                at=error.at,
+                why=error.why,
+            ) from None
+
+    def write(self, message: Message) -> list[Buffer]:
+        """Write a whole message as buffers to be sent one after the other."""
+        out = Output()
+        self.write_into(out, message)
+        return out.buffers()
+
+    def read_into(self, values: Values, view: memoryview, at: int, end: int) -> None:
+        """Read the fields between `at` and `end`, on top of what `values` holds already."""
+        readers = self._readers
+        while at < end:
+            tag = view[at]
+            if tag in readers:  # the tags of all known fields are one byte, when written as usual
+                name, read = readers[tag]
+                at = read(values, name, view, at + 1, end)
+            else:
+                at = self._read_unusual(values, view, at, end)
+
+    def make(self, values: Values, end: int) -> Message:
+        """Make the message that ends at `end`."""
+        for name, finish in self._finishers:
+            if name in values:
+                values[name] = finish(values[name], end)
+        for name in self._required:
+            if name not in values:
+                raise refuse(end, f"the field {name} is missing")
+        return self.message(**values)
+
+    def write_into(self, out: Output, message: Message) -> None:
+        """Append the fields, by rising number."""
+        for tag, name, required, write in self._writers:
+            value = getattr(message, name)
+            if required or not (value is None or value == ()):
+                write(out, tag, value)
+
+    def _read_unusual(self, values: Values, view: memoryview, at: int, end: int) -> int:
+        tag, value_at = read_tag(view, at, end)
+        if tag in self._readers:
+            name, read = self._readers[tag]
+            return read(values, name, view, value_at, end)
+        if tag >> 3 in self._names:
+            raise refuse(at, f"{self._names[tag >> 3]} is stored in a wrong way ({tag & 7})")
+        return skip_value(view, tag, value_at, end)
+
+
+class Nested(Kind):
+    """A message in a message; repeated, the later one is laid over the earlier one."""
+
+    def __init__(self, layout: Layout[Any]) -> None:
+        self._layout = layout
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        self._layout.read_into(values.setdefault(name, {}), view, start, stop)
+        return stop
+
+    def finish(self, value: Any, end: int) -> Any:
+        return self._layout.make(value, end)
+
+    def write(self, out: Output, tag: bytes, value: Any) -> None:
+        message = Output()
+        self._layout.write_into(message, value)
+        out.append_nested(tag, message)
+
+
+class NestedList(Nested):
+    """repeated message."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        nested: Values = {}
+        self._layout.read_into(nested, view, start, stop)
+        values.setdefault(name, []).append(self._layout.make(nested, stop))
+        return stop
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - every element is finished
+        return tuple(value)
+
+    def write(self, out: Output, tag: bytes, value: Any) -> None:
+        for each in value:
+            super().write(out, tag, each)
+
+
+def _tag(number: int, kind: Kind) -> bytes:
+    tag = bytearray()
+    write_varint(tag, number << 3 | kind.stored)
+    return bytes(tag)
