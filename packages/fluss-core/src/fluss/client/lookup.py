@@ -1,0 +1,173 @@
+"""Finding rows of a primary-key table by key, or by the beginning of keys.
+
+A core encodes the key on the caller's thread and puts one question into the connection's queue;
+the answer is decoded on the caller's thread again. What is gathered into one request, and tried
+again after a leader change, is the business of `engine.lookups`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from fluss.client.keys import KeyPlacer, prefix_placer, primary_key_placer
+from fluss.client.stored_rows import StoredRowReader, schema_id_of
+from fluss.engine.crossing import Caller
+from fluss.engine.lookups import LookupQueue, Question
+from fluss.engine.schemas import SchemaBook
+from fluss.engine.thread import Engine
+from fluss.errors import FlussError
+from fluss.model.table_info import TableInfo
+from fluss.wire.api import ApiKey
+
+NON_PRIMARY_KEY_TABLE_CODE = 20
+
+Key = Mapping[str, Any] | Sequence[Any]
+Row = dict[str, Any]
+
+
+class LookupCore:
+    """Looks up one row per key."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: LookupQueue,
+        table: TableInfo,
+        book: SchemaBook,
+        *,
+        insert_if_not_exists: bool = False,
+    ) -> None:
+        _check_has_primary_key(table)
+        self._asker = _Asker(
+            engine,
+            queue,
+            table,
+            book,
+            placer=primary_key_placer(table),
+            api=ApiKey.LOOKUP,
+            insert_if_not_exists=insert_if_not_exists,
+        )
+
+    def ask(self, key: Key, caller: Caller[Any]) -> None:
+        """Send the key on its way; `caller` gets the value's bytes, or None. Never waits."""
+        self._asker.ask(key, caller)
+
+    def dress(self, value: bytes | memoryview | None) -> Row | None:
+        """What the answer means: the row, or None."""
+        return None if value is None else self._asker.reader.read(value)
+
+
+class PrefixLookupCore:
+    """Looks up all rows whose keys begin with the given columns."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: LookupQueue,
+        table: TableInfo,
+        book: SchemaBook,
+        *,
+        columns: Sequence[str],
+    ) -> None:
+        _check_has_primary_key(table)
+        self._asker = _Asker(
+            engine,
+            queue,
+            table,
+            book,
+            placer=prefix_placer(table, columns),
+            api=ApiKey.PREFIX_LOOKUP,
+        )
+
+    def ask(self, key: Key, caller: Caller[Any]) -> None:
+        """Send the prefix on its way; `caller` gets the values' bytes. Never waits."""
+        self._asker.ask(key, caller)
+
+    def dress(self, values: Iterable[bytes | memoryview]) -> list[Row]:
+        """What the answer means: all rows, in the order of their keys' bytes."""
+        return [self._asker.reader.read(value) for value in values]
+
+
+class _Asker:
+    def __init__(
+        self,
+        engine: Engine,
+        queue: LookupQueue,
+        table: TableInfo,
+        book: SchemaBook,
+        *,
+        placer: KeyPlacer,
+        api: ApiKey,
+        insert_if_not_exists: bool = False,
+    ) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._table_id = table.table_id
+        self._book = book
+        self._placer = placer
+        self._api = api
+        self._insert_if_not_exists = insert_if_not_exists
+        self.reader = StoredRowReader(book, table.schema, table.options.kv_format)
+
+    def ask(self, key: Key, caller: Caller[Any]) -> None:
+        path, bucket_id, key_bytes = self._placer.place(key)
+        question = Question(
+            api=self._api,
+            path=path,
+            table_id=self._table_id,
+            bucket_id=bucket_id,
+            key=key_bytes,
+            caller=_LearningCaller(caller, self.reader, self._book),
+            insert_if_not_exists=self._insert_if_not_exists,
+        )
+        self._engine.post(lambda: self._queue.put(question))
+
+
+class _LearningCaller:
+    """Passes answers on; first has the schemas learned that they were written with."""
+
+    __slots__ = ("_book", "_inner", "_reader")
+
+    def __init__(self, inner: Caller[Any], reader: StoredRowReader, book: SchemaBook) -> None:
+        self._inner = inner
+        self._reader = reader
+        self._book = book
+
+    def succeed(self, result: Any) -> None:
+        values = () if result is None else result if isinstance(result, tuple) else (result,)
+        try:
+            unknown = {schema_id_of(each) for each in values if not self._reader.knows(each)}
+        except FlussError as error:
+            self._inner.fail(error)
+            return
+        if not unknown:
+            self._inner.succeed(result)
+            return
+        task = asyncio.ensure_future(self._book.learn(unknown))
+        task.add_done_callback(_passing_on(self._inner, result))
+
+    def fail(self, error: BaseException) -> None:
+        self._inner.fail(error)
+
+
+def _passing_on(caller: Caller[Any], result: Any) -> Callable[[asyncio.Future[None]], None]:
+    def pass_on(learned: asyncio.Future[None]) -> None:
+        error = asyncio.CancelledError() if learned.cancelled() else learned.exception()
+        if error is None:
+            caller.succeed(result)
+        else:
+            caller.fail(error)
+
+    return pass_on
+
+
+def _check_has_primary_key(table: TableInfo) -> None:
+    if not table.has_primary_key():
+        raise FlussError(
+            f"{table.table_path} is a log table: it has no primary key to look up.",
+            NON_PRIMARY_KEY_TABLE_CODE,
+            hint="Scan it, or create the table with a primary key.",
+            table=str(table.table_path),
+        )
