@@ -19,11 +19,13 @@ the elements of all its lists are one column, so no step loops over rows. Single
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from fluss.errors import InvalidValueError
 from fluss.model.types import (
     ArrayType,
     DataType,
@@ -89,7 +91,8 @@ def write_nested(column: Column, rows: RowFormat) -> Runs:
     match column.type:
         case ArrayType():
             counts, (elements,) = list_elements(column)
-            return runs_of_rows(_write_arrays(elements, counts, column.valid, rows))
+            with _naming_row(column, np.repeat(np.arange(column.length), counts)):
+                return runs_of_rows(_write_arrays(elements, counts, column.valid, rows))
         case MapType():
             return runs_of_rows(_write_maps(column, rows))
         case _:
@@ -118,13 +121,25 @@ def read_nested(
             raise ValueError(f"{data_type} is not nested.")
 
 
+@contextmanager
+def _naming_row(column: Column, rows_of_children: Int64Array) -> Iterator[None]:
+    """Tells of a refused value inside in which row of this column it stands."""
+    try:
+        yield
+    except InvalidValueError as error:
+        row = int(rows_of_children[error.row])
+        inside = f"In row {row} of {column.type}: {error.message}"
+        raise InvalidValueError(inside, row=row) from error
+
+
 def _write_rows(column: Column, rows: RowFormat) -> Runs:
-    if column.valid is None:
-        return runs_of_rows(rows.write_rows(column.children, column.length))
-    # What stands beneath a NULL row is unspecified and must not be looked at.
-    present = np.flatnonzero(column.valid)
-    children = [take_rows(child, present) for child in column.children]
-    dense = rows.write_rows(children, len(present))
+    present, children = np.arange(column.length), column.children
+    if column.valid is not None:
+        # What stands beneath a NULL row is unspecified and must not be looked at.
+        present = np.flatnonzero(column.valid)
+        children = tuple(take_rows(child, present) for child in children)
+    with _naming_row(column, present):
+        dense = rows.write_rows(children, len(present))
     starts, lengths = np.zeros((2, column.length), np.int64)
     starts[present], lengths[present] = dense.offsets[:-1], np.diff(dense.offsets)
     return runs_of(dense.data, starts, lengths)
@@ -132,8 +147,9 @@ def _write_rows(column: Column, rows: RowFormat) -> Runs:
 
 def _write_maps(column: Column, rows: RowFormat) -> RowBytes:
     counts, (keys, values) = list_elements(column)
-    key_arrays = runs_of_rows(_write_arrays(keys, counts, column.valid, rows))
-    value_arrays = runs_of_rows(_write_arrays(values, counts, column.valid, rows))
+    with _naming_row(column, np.repeat(np.arange(column.length), counts)):
+        key_arrays = runs_of_rows(_write_arrays(keys, counts, column.valid, rows))
+        value_arrays = runs_of_rows(_write_arrays(values, counts, column.valid, rows))
     length = fixed_words(key_arrays.lengths.view(np.uint64), _COUNT_BYTES, column.valid)
     return join_parts([length, key_arrays, value_arrays], column.length)
 

@@ -40,12 +40,11 @@ def check_not_null(column: Column) -> None:
 
 @contextmanager
 def naming_column(index: int) -> Iterator[None]:
-    """Adds to a refused value in which column it stands."""
+    """Adds to a refused value in which column it stands; of nested ones the outermost counts."""
     try:
         yield
     except InvalidValueError as error:
         error.facts["column"] = index
-        error.add_note(f"This is column {index}, counted from 0.")
         raise
 
 

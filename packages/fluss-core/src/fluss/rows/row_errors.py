@@ -14,8 +14,16 @@ from fluss.errors import CorruptDataError, InvalidValueError
 from fluss.model.types import DataType
 from fluss.rows.stored_value import ValueWriter
 
-# What a value of the wrong type or size makes a writer raise.
-UNFIT = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, struct.error)
+# What a value of the wrong type or size makes a writer raise; the first is a nested row's own.
+UNFIT = (
+    InvalidValueError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    struct.error,
+)
 # What bytes that cannot be make a reader raise; text that is no UTF-8 is a ValueError.
 UNREADABLE = (ValueError, IndexError, struct.error)
 
@@ -34,7 +42,7 @@ def unfit_row(
         except UNFIT as error:
             return InvalidValueError(
                 f"Field {index} of the row cannot be {value!r:.200}, its type is {types[index]}: "
-                f"{error}.",
+                f"{str(error).rstrip('.')}.",
                 column=index,
             )
     raise AssertionError("a row that could not be written can be written")
