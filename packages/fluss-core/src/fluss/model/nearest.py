@@ -34,6 +34,27 @@ def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | 
     return by_folded[found[0]] if found else None
 
 
+def is_slip_of(name: str, known: Iterable[str], *, edits_max: int = 2) -> bool:
+    """Whether the name is a known one but for a letter or two put in, left out or changed."""
+    return any(
+        abs(len(name) - len(each)) <= edits_max and _edits(name, each) <= edits_max
+        for each in known
+        if len(name) <= NAME_LENGTH_MAX
+    )
+
+
+def _edits(name: str, other: str) -> int:
+    """How many letters to put in, leave out or change to make one name of the other."""
+    above = list(range(len(other) + 1))
+    for row, letter in enumerate(name, start=1):
+        here = [row]
+        for column, each in enumerate(other, start=1):
+            changed = above[column - 1] + (letter != each)
+            here.append(min(changed, above[column] + 1, here[-1] + 1))
+        above = here
+    return above[-1]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The hint "did you mean 'x'?", or None where nothing is alike."""
     found = nearest(name, known)

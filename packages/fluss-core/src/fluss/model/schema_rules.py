@@ -47,7 +47,9 @@ def finished(parts: SchemaParts) -> SchemaParts:
             "in use."
         )
     highest = -1 if given is None else given
-    numbered = with_field_ids(parts.columns, highest=highest)
+    # A schema without any id is older than ids: its columns are numbered by their positions.
+    has_ids = any(each.column_id is not None for each in parts.columns)
+    numbered = with_field_ids(parts.columns, highest=highest if has_ids else -1)
     keyed = (
         replace(each, data_type=each.data_type.not_null())
         if each.name in parts.primary_keys

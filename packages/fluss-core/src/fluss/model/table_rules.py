@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from fluss.errors import ConfigError, InvalidSchemaError
 from fluss.model.names import check_not_reserved
-from fluss.model.nearest import did_you_mean, nearest
+from fluss.model.nearest import did_you_mean, is_slip_of
 from fluss.model.schema import Schema
 from fluss.model.table import TableDescriptor
 from fluss.model.table_options import (
@@ -33,9 +33,6 @@ from fluss.model.types import (
     TimestampLtzType,
     TimestampType,
 )
-
-# As alike as "table.log.tll" and "table.log.ttl". Real options are less alike than that.
-SLIP_OF_THE_PEN = 0.9
 
 _VERSION_TYPES = (IntType, BigIntType, TimestampType, TimestampLtzType)
 
@@ -80,7 +77,7 @@ def check_properties(properties: Mapping[str, str], *, known_options_only: bool 
                 hint=f"put it into custom_properties={{{key!r}: …}}",
                 key=key,
             )
-        elif known_options_only or nearest(key, known, likeness=SLIP_OF_THE_PEN):
+        elif known_options_only or is_slip_of(key, known):
             raise ConfigError(
                 f"There is no table property {key!r}.", hint=did_you_mean(key, known), key=key
             )
