@@ -118,13 +118,13 @@ class Cluster:
         self, server_id: int, api: ApiKey, request: Message, answer: type[AnswerT]
     ) -> AnswerT:
         """Ask one tablet server, once."""
-        return await self._ask(await self._tablet_server(server_id), api, request, answer)
+        return await self._ask(await self.tablet_server(server_id), api, request, answer)
 
     async def send(
         self, server_id: int, api: ApiKey, body: Sequence[Buffer], *, timeout_ms: int | None = None
     ) -> memoryview:
         """Send a request that is bytes already to one tablet server, once; the answer is bytes."""
-        connection = await self._tablet_server(server_id)
+        connection = await self.tablet_server(server_id)
         return await connection.ask(
             api, body, timeout_ms=timeout_ms or self.settings.request_timeout_ms
         )
@@ -136,7 +136,7 @@ class Cluster:
         server_id = min(self.view.tablet_servers, default=None)
         if server_id is None:
             return False
-        return (await self._tablet_server(server_id)).apis.offers(api)
+        return (await self.tablet_server(server_id)).apis.offers(api)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Make an attempt again, as long as its error is one that may heal and time is left."""
@@ -268,7 +268,7 @@ class Cluster:
         connection.apis.check_type(ServerType.COORDINATOR)
         return connection
 
-    async def _tablet_server(self, server_id: int) -> ServerConnection:
+    async def tablet_server(self, server_id: int) -> ServerConnection:
         address = self.view.tablet_servers.get(server_id)
         if address is None:
             raise ConnectError(f"Tablet server {server_id} is not part of the cluster any more.")

@@ -1,0 +1,122 @@
+"""Finds the leaders of buckets that writers wait for, and creates partitions that do not exist yet.
+
+A path (table or partition) is asked for once at a time. A bucket without a leader is asked for
+again after a pause, for as long as its batches live; a table or partition that does not exist ends
+the waiting at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+import anyio
+
+from fluss.engine.cluster import LEADER_POLL_MS, Cluster
+from fluss.errors import FlussError, PartitionNotFoundError, TableNotFoundError
+from fluss.model.partitions import parse_partition_name
+from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.plan.writing import WriterSettings
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+
+Found = tuple[PhysicalTablePath | TablePath, FlussError]
+
+
+class PathFinder:
+    """Asks for the tables and partitions that batches wait for. Lives on the engine's loop."""
+
+    def __init__(self, cluster: Cluster, settings: WriterSettings) -> None:
+        self.partition_keys: dict[TablePath, tuple[str, ...]] = {}
+        self._cluster = cluster
+        self._settings = settings
+        self._asked: set[PhysicalTablePath] = set()
+
+    def unasked(self, paths: Iterable[PhysicalTablePath]) -> list[PhysicalTablePath]:
+        """Those of the paths that nobody asks for already; they count as asked from now on."""
+        new = [each for each in paths if each not in self._asked]
+        self._asked.update(new)
+        return new
+
+    async def find(self, paths: Sequence[PhysicalTablePath]) -> AsyncIterator[Found]:
+        """Ask for paths; what comes out are those that need not be waited for, and why."""
+        try:
+            if len(paths) > 1 and await self._all_found(paths):
+                return
+            for path in paths:
+                found = await self._find(path)
+                if found is not None:
+                    yield found
+        finally:
+            self._asked.difference_update(paths)
+
+    async def _all_found(self, paths: Sequence[PhysicalTablePath]) -> bool:
+        """Whether one question answers all; otherwise each is asked for by itself."""
+        try:
+            await self._cluster.refresh(paths)
+        except FlussError:
+            return False
+        view = self._cluster.view
+        return all(
+            each.partition_name is None or view.partition_id(each) is not None for each in paths
+        )
+
+    async def _find(self, path: PhysicalTablePath) -> Found | None:
+        view = self._cluster.view
+        try:
+            await self._cluster.refresh([path])
+        except TableNotFoundError as error:
+            return path.table_path, error
+        except PartitionNotFoundError:
+            return await self._missing_partition(path)
+        except FlussError as error:
+            missing = None if error.is_retriable else await self._missing_table(path)
+            if missing is not None:
+                return missing
+        else:
+            if path.partition_name is not None and view.partition_id(path) is None:
+                return await self._missing_partition(path)
+        await anyio.sleep(LEADER_POLL_MS / 1_000)
+        return None
+
+    async def _missing_table(self, path: PhysicalTablePath) -> Found | None:
+        # Servers of 0.9.1 say of a missing table only that something is wrong; this one they know.
+        request = messages.GetTableInfoRequest()
+        request.table_path.database_name = path.table_path.database_name
+        request.table_path.table_name = path.table_path.table_name
+        try:
+            await self._cluster.ask_any(
+                ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
+            )
+        except FlussError as error:
+            if not error.is_retriable:
+                return path.table_path, error
+        return None
+
+    async def _missing_partition(self, path: PhysicalTablePath) -> Found | None:
+        name = path.partition_name or ""
+        keys = self.partition_keys.get(path.table_path, ())
+        if not self._settings.creates_partitions:
+            return path, PartitionNotFoundError(
+                f"The table {path.table_path} has no partition {name!r}.",
+                hint="Create it with admin.create_partition(...), or set "
+                "'writer.dynamic-create-partition.enabled' to true.",
+                table=str(path.table_path),
+                partition=name,
+            )
+        try:
+            await self._create(path, keys)
+        except FlussError as error:
+            return path, error
+        return None
+
+    async def _create(self, path: PhysicalTablePath, keys: Sequence[str]) -> None:
+        # The flag's name in the protocol says the opposite of what it does.
+        request = messages.CreatePartitionRequest(ignore_if_not_exists=True)
+        request.table_path.database_name = path.table_path.database_name
+        request.table_path.table_name = path.table_path.table_name
+        spec = parse_partition_name(path.partition_name or "", keys)
+        for key, value in spec.get_spec_map().items():
+            request.partition_spec.partition_key_values.add(key=key, value=value)
+        await self._cluster.ask_coordinator(
+            ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse
+        )
