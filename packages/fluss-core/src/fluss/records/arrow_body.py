@@ -1,0 +1,225 @@
+"""A record batch as Fluss stores it: exactly one encapsulated Arrow message, and back.
+
+No schema message, no dictionary, no end-of-stream mark; the schema comes with the schema id of the
+log batch around it. Reading first compares what the metadata claims with the bytes that are there
+and with the layout expected, so that Arrow is never asked to follow an offset out of the body or
+to allocate what a liar asks for; then Arrow reads; then the arrays are validated
+(`records.array_checks`). Headers, checksums and change types belong to `records.log_batch`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from fluss.model.table_options import ArrowCompression
+from fluss.records.array_checks import check_arrays
+from fluss.records.arrow_metadata import (
+    CODEC_LZ4_FRAME,
+    PREFIX_BYTES,
+    BodyMetadata,
+    Pair,
+    read_body_metadata,
+    write_body_metadata,
+)
+from fluss.records.buffers import to_view
+from fluss.records.corrupt import corrupt_batch
+from fluss.records.layout import BatchLayout
+from fluss.records.lz4_frame import BLOCK_BYTES, compress_lz4_frame
+
+# What the buffers of one batch may grow to. Java cannot read a buffer above 2 GiB, and writers cut
+# batches at a few megabytes; a bomb would otherwise turn a megabyte into as much as ZSTD can claim.
+BODY_BYTES_MAX: Final = 1 << 30
+
+_ALIGNMENT = 8
+_STORED_PLAIN = -1
+_ROWS_MAX = 2**31 - 1
+_END_OF_STREAM_BYTES = 8
+_LENGTH = struct.Struct("<q")
+_SIZE = struct.Struct("<i")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyCodec:
+    """How the buffers of an Arrow body are compressed: `table.log.arrow.compression.*`.
+
+    Args:
+        compression: The kind of compression.
+        level: ZSTD's level; the other kinds have none.
+    """
+
+    compression: ArrowCompression = ArrowCompression.ZSTD
+    level: int = 3
+
+
+def write_arrow_body(
+    batch: pa.RecordBatch, codec: BodyCodec, *, use_threads: bool = False
+) -> pa.Buffer:
+    """Encode a batch in wire form as one encapsulated message.
+
+    Args:
+        batch: The batch; only its buffers are written, so names and zones do not matter.
+        codec: The compression of the table the batch goes to, and of no other: a server that
+            projects the batch stamps the table's codec on it.
+        use_threads: Whether Arrow may compress on its own pool besides the calling thread.
+    """
+    if codec.compression is ArrowCompression.NONE:
+        return batch.serialize()
+    if codec.compression is ArrowCompression.LZ4_FRAME and batch.nbytes > BLOCK_BYTES:
+        return _with_lz4_blocks(batch.serialize())
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, batch.schema, options=_write_options(codec, use_threads)) as stream:
+        stream.write_batch(batch)
+    written = sink.getvalue()
+    schema_bytes = PREFIX_BYTES + _SIZE.unpack_from(written, 4)[0]
+    return written.slice(schema_bytes, written.size - schema_bytes - _END_OF_STREAM_BYTES)
+
+
+def _with_lz4_blocks(message: pa.Buffer) -> pa.Buffer:
+    """Compress the buffers of a plain message so that Java can read them, also the large ones."""
+    view = to_view(message)
+    metadata = read_body_metadata(view)
+    parts: list[bytes | memoryview] = []
+    buffers: list[Pair] = []
+    end = 0
+    for offset, length in metadata.buffers:
+        start = metadata.body_start + offset
+        packed = _packed(view[start : start + length]) if length else b""
+        padding = -len(packed) % _ALIGNMENT
+        buffers.append((end, len(packed)))
+        parts += (packed, bytes(padding))
+        end += len(packed) + padding
+    head = write_body_metadata(
+        row_count=metadata.row_count,
+        nodes=metadata.nodes,
+        buffers=buffers,
+        codec=CODEC_LZ4_FRAME,
+        body_length=end,
+    )
+    return pa.py_buffer(b"".join((head, *parts)))
+
+
+def _packed(data: memoryview) -> bytes:
+    frame = compress_lz4_frame(data)
+    if len(frame) < len(data):
+        return _LENGTH.pack(len(data)) + frame
+    return b"".join((_LENGTH.pack(_STORED_PLAIN), data))
+
+
+@lru_cache(maxsize=64)
+def _write_options(codec: BodyCodec, use_threads: bool) -> ipc.IpcWriteOptions:  # noqa: FBT001 - a cache key
+    if codec.compression is ArrowCompression.ZSTD:
+        compression = pa.Codec("zstd", compression_level=codec.level)
+    else:
+        compression = pa.Codec("lz4")
+    return ipc.IpcWriteOptions(compression=compression, use_threads=use_threads)
+
+
+def read_arrow_body(
+    body: pa.Buffer,
+    layout: BatchLayout,
+    *,
+    row_count: int,
+    at: int = 0,
+    body_bytes_max: int = BODY_BYTES_MAX,
+) -> pa.RecordBatch:
+    """Decode one encapsulated message into a batch of `layout.user_schema`.
+
+    The arrays lie over `body` where it is aligned and not compressed, and keep it alive.
+
+    Args:
+        body: The message; bytes behind its end are ignored, as Java ignores them.
+        layout: The columns the message must have.
+        row_count: The rows the message must have.
+        at: Where the body begins in what the caller read, for error messages.
+        body_bytes_max: What the uncompressed buffers may take together.
+
+    Raises:
+        CorruptBatchError: The bytes are not such a batch.
+    """
+    view = to_view(body)
+    metadata = read_body_metadata(view, at=at)
+    check_body(view, metadata, layout, row_count=row_count, at=at)
+    _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
+    try:
+        batch = ipc.read_record_batch(_aligned(body), layout.user_schema)
+        check_arrays(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise corrupt_batch("Arrow message", at=at, why=f"Arrow says: {error}") from error
+    return batch
+
+
+def check_body(
+    body: memoryview, metadata: BodyMetadata, layout: BatchLayout, *, row_count: int, at: int
+) -> None:
+    """Compare what the metadata claims with the bytes and with the layout.
+
+    Raises:
+        CorruptBatchError: They contradict each other.
+    """
+    why = _contradiction(metadata, layout, row_count, room=len(body) - metadata.body_start)
+    if why is not None:
+        raise corrupt_batch("Arrow message", at=at, why=why)
+
+
+def _contradiction(
+    metadata: BodyMetadata, layout: BatchLayout, row_count: int, *, room: int
+) -> str | None:
+    nodes, buffers, end = metadata.nodes, metadata.buffers, metadata.body_length
+    if not 0 <= end <= room:
+        return f"its body claims {end} bytes where {room} are left"
+    if metadata.row_count != row_count:
+        return f"it has {metadata.row_count} rows where the header says {row_count}"
+    if len(nodes) != layout.node_count or len(buffers) != layout.buffer_count:
+        return (
+            f"it has {len(nodes)} nodes and {len(buffers)} buffers"
+            f" where its schema needs {layout.node_count} and {layout.buffer_count}"
+        )
+    for offset, length in buffers:
+        if not 0 <= offset <= offset + length <= end or offset % _ALIGNMENT:
+            return f"a buffer of {length} bytes cannot be at {offset} of a body of {end} bytes"
+    for length, null_count in nodes:
+        if not 0 <= null_count <= length <= _ROWS_MAX:
+            return f"a node of {length} rows cannot have {null_count} nulls"
+    if any(nodes[each][0] != row_count for each in layout.node_starts[:-1]):
+        return f"a column does not have {row_count} rows"
+    return None
+
+
+def _check_uncompressed_size(
+    body: memoryview, metadata: BodyMetadata, *, at: int, body_bytes_max: int
+) -> None:
+    """Add up what the buffers claim to become, because Arrow allocates it before it looks."""
+    if metadata.codec is None:
+        return
+    total = 0
+    for offset, length in metadata.buffers:
+        if not length:
+            continue
+        if length < _LENGTH.size:
+            raise corrupt_batch("Arrow message", at=at, why="a compressed buffer has no length")
+        size: int = _LENGTH.unpack_from(body, metadata.body_start + offset)[0]
+        if size < _STORED_PLAIN:
+            raise corrupt_batch("Arrow message", at=at, why=f"a buffer claims {size} bytes")
+        total += length if size == _STORED_PLAIN else size
+    if total > body_bytes_max:
+        why = f"its buffers claim {total} bytes uncompressed, above the limit of {body_bytes_max}"
+        raise corrupt_batch("Arrow message", at=at, why=why)
+
+
+def _aligned(body: pa.Buffer) -> pa.Buffer:
+    """The same bytes at a multiple of eight.
+
+    A batch lies anywhere in an answer, while engines take unaligned arrays slowly or not at all.
+    """
+    if body.address % _ALIGNMENT == 0:
+        return body
+    copy = pa.allocate_buffer(body.size)
+    np.frombuffer(copy, dtype=np.uint8)[:] = np.frombuffer(body, dtype=np.uint8)
+    return copy
