@@ -37,7 +37,7 @@ class Layout(Generic[Message]):
         if list(table) != sorted(table) or {name for name, _ in table.values()} != set(declared):
             raise ValueError(f"the table of {message.__name__} does not fit its fields")
         self.message = message
-        self._names = {number: name for number, (name, _) in table.items()}
+        self.fields = dict(table)
         self._required = [
             name
             for name, each in declared.items()
@@ -118,8 +118,9 @@ class Layout(Generic[Message]):
         if tag in self._readers:
             name, read = self._readers[tag]
             return read(values, name, view, value_at, end)
-        if tag >> 3 in self._names:
-            raise refuse(at, f"{self._names[tag >> 3]} is stored in a wrong way ({tag & 7})")
+        if tag >> 3 in self.fields:
+            name, _ = self.fields[tag >> 3]
+            raise refuse(at, f"{name} is stored in a wrong way ({tag & 7})")
         return skip_value(view, tag, value_at, end)
 
 
@@ -127,19 +128,19 @@ class Nested(Kind):
     """A message in a message; repeated, the later one is laid over the earlier one."""
 
     def __init__(self, layout: Layout[Any]) -> None:
-        self._layout = layout
+        self.layout = layout
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
         start, stop = read_length(view, at, end)
-        self._layout.read_into(values.setdefault(name, {}), view, start, stop)
+        self.layout.read_into(values.setdefault(name, {}), view, start, stop)
         return stop
 
     def finish(self, value: Any, end: int) -> Any:
-        return self._layout.make(value, end)
+        return self.layout.make(value, end)
 
     def write(self, out: Output, tag: bytes, value: Any) -> None:
         message = Output()
-        self._layout.write_into(message, value)
+        self.layout.write_into(message, value)
         out.append_nested(tag, message)
 
 
@@ -149,8 +150,8 @@ class NestedList(Nested):
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
         start, stop = read_length(view, at, end)
         nested: Values = {}
-        self._layout.read_into(nested, view, start, stop)
-        values.setdefault(name, []).append(self._layout.make(nested, stop))
+        self.layout.read_into(nested, view, start, stop)
+        values.setdefault(name, []).append(self.layout.make(nested, stop))
         return stop
 
     def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - every element is finished

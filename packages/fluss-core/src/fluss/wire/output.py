@@ -5,8 +5,8 @@ from __future__ import annotations
 from fluss.wire.buffers import Buffer, count_bytes
 from fluss.wire.fields import write_varint
 
-# Below this a copy is cheaper than one more buffer on the way to the socket.
-JOINED_BYTES_MAX = 512
+# Up to here a copy is cheaper than one more buffer on the way to the socket.
+JOINED_BYTES_MAX = 4 * 1024
 
 
 class Output:
@@ -50,5 +50,6 @@ class Output:
     def append_nested(self, tag: bytes, message: Output) -> None:
         """Append a message as a field."""
         self.append_length(tag, len(message))
-        for buffer in message.buffers():
+        for buffer in message._finished:
             self.append(buffer)
+        self.small += message.small
