@@ -23,8 +23,8 @@ from fluss.engine.write_requests import BucketAnswer, read_answers, write_reques
 from fluss.engine.write_room import WriteRoom
 from fluss.errors import ClosedError, FlussError, RetriableServerError, TableNotFoundError
 from fluss.model.paths import PhysicalTablePath, TablePath
-from fluss.plan.sender import Departure, SendPlan, Settlement
-from fluss.plan.writing import WriteBatch, WriterSettings
+from fluss.plan.sender import Departure, SendPlan
+from fluss.plan.writing import Settlement, WriteBatch, WriterSettings
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
 

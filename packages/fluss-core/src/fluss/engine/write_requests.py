@@ -97,8 +97,7 @@ def _answer(batch: WriteBatch, found: Any) -> BucketAnswer:
     pressure = found.pressure if batch.route.is_kv and found.HasField("pressure") else 0.0
     if found.HasField("error_code"):
         message = found.error_message if found.HasField("error_message") else None
-        error = error_from_code(found.error_code, message)
-        return BucketAnswer(error=error, pressure=pressure)
+        return BucketAnswer(error=error_from_code(found.error_code, message), pressure=pressure)
     field = "log_end_offset" if batch.route.is_kv else "base_offset"
     offset = getattr(found, field) if found.HasField(field) else None
     return BucketAnswer(offset=offset, pressure=pressure)

@@ -49,6 +49,7 @@ class ClusterView:
         self.tablet_servers: Mapping[int, Address] = {}
         self._leaders: dict[TableBucket, Leader] = {}
         self._partition_ids: dict[PhysicalTablePath, int] = {}
+        self._partition_paths: dict[int, PhysicalTablePath] = {}
         self._table_ids: dict[TablePath, int] = {}
 
     def learn(self, facts: ClusterFacts) -> None:
@@ -68,6 +69,7 @@ class ClusterView:
         self._table_ids[path] = table.table_id
         if table.partition_id is not None:
             self._partition_ids[table.path] = table.partition_id
+            self._partition_paths[table.partition_id] = table.path
         for bucket_id, leader in table.leaders.items():
             bucket = TableBucket.with_partition(table.table_id, table.partition_id, bucket_id)
             if leader is None:
@@ -97,7 +99,15 @@ class ClusterView:
         for bucket in [each for each in self._leaders if each.table_id == table_id]:
             del self._leaders[bucket]
         for partition in [each for each in self._partition_ids if each.table_path == path]:
-            del self._partition_ids[partition]
+            self.forget_partition(partition)
+
+    def table_id(self, path: TablePath) -> int | None:
+        """The id of a table, as far as is known; a table that is made again gets another."""
+        return self._table_ids.get(path)
+
+    def partition_path(self, partition_id: int) -> PhysicalTablePath | None:
+        """The partition with this id, as far as is known."""
+        return self._partition_paths.get(partition_id)
 
     def partition_id(self, path: PhysicalTablePath) -> int | None:
         """The id of a partition, as far as is known."""
@@ -105,4 +115,6 @@ class ClusterView:
 
     def forget_partition(self, path: PhysicalTablePath) -> None:
         """Drop the id of a partition, for example because it was dropped."""
-        self._partition_ids.pop(path, None)
+        partition_id = self._partition_ids.pop(path, None)
+        if partition_id is not None:
+            self._partition_paths.pop(partition_id, None)

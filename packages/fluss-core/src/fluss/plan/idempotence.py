@@ -27,7 +27,6 @@ from fluss.plan.writing import NO_SEQUENCE, NO_WRITER_ID, WriteBatch
 # as 12 from a leader that was replaced while it waited for its replicas.
 _CERTAIN = frozenset({
     ErrorCode.UNSUPPORTED_VERSION,
-    ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.TABLE_NOT_EXIST,
     ErrorCode.RECORD_TOO_LARGE_EXCEPTION,
     ErrorCode.CORRUPT_RECORD_EXCEPTION,

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, RequestTimeoutError, WriterStateError
@@ -301,13 +300,11 @@ class SendPlan:
                 self._queue_without(batch).take_back(batch)
                 return []
             case SequenceVerdict.DATA_LOST:
-                reason = _data_lost(batch, error)
+                error = _data_lost(batch, error)
             case SequenceVerdict.IN_DOUBT:
-                reason = error
-            case _ as unknown:  # pragma: no cover - mypy sees that there is none
-                assert_never(unknown)
+                pass
         queue.repair = Repair.NEW_WRITER
-        settled = self._fail(self._queue_without(batch), batch, reason)
+        settled = self._fail(self._queue_without(batch), batch, error)
         self._retire(queue)
         return [settled]
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from fluss.errors import FlussError
 from fluss.model.config import Config
-from fluss.model.paths import PhysicalTablePath
+from fluss.model.paths import PhysicalTablePath, TableBucket
 
 NO_WRITER_ID: Final = -1
 NO_SEQUENCE: Final = -1
@@ -160,6 +160,11 @@ class WriteBatch:
     error: FlussError | None = None
     is_settled: bool = False
     waiters: list[Callable[[WriteBatch], None]] = field(default_factory=list)
+
+    @property
+    def bucket(self) -> TableBucket:
+        """The bucket by its ids, as far as they are known."""
+        return TableBucket.with_partition(self.route.table_id, self.partition_id, self.bucket_id)
 
     def __str__(self) -> str:
         return f"{self.row_count} rows for bucket {self.bucket_id} of {self.path}"
