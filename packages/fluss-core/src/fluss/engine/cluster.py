@@ -29,7 +29,7 @@ from fluss.errors import (
     FlussError,
     ServerError,
 )
-from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.plan.cluster import ClusterView, Leader
 from fluss.plan.retry import RetryPolicy, decide_retry
 from fluss.plan.settings import Address, ConnectionSettings
@@ -209,6 +209,16 @@ class Cluster:
             # Shielded: one caller who gives up must not take the answer from the others.
             await asyncio.shield(task)
 
+    async def refresh_partition(self, table: TablePath, partition_id: int) -> None:
+        """Fetch metadata of the partition with this id."""
+        answer = await self._ask(
+            await self._any_server(),
+            ApiKey.GET_METADATA,
+            write_question([PhysicalTablePath(table)], partition_ids=[partition_id]),
+            messages.MetadataResponse,
+        )
+        self.view.learn(read_facts(answer))
+
     def _refreshed(self, chunk: Iterable[PhysicalTablePath | None], _: asyncio.Task[None]) -> None:
         for path in chunk:
             self._refreshing.pop(path, None)
@@ -269,6 +279,11 @@ class Cluster:
         return connection
 
     async def tablet_server(self, server_id: int) -> ServerConnection:
+        """The connection to a tablet server, opened where it is not.
+
+        Raises:
+            ConnectError: The cluster has no such server any more, or it cannot be reached.
+        """
         address = self.view.tablet_servers.get(server_id)
         if address is None:
             raise ConnectError(f"Tablet server {server_id} is not part of the cluster any more.")

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from fluss.wire import messages as pb
 
 
-def write_question(paths: Sequence[PhysicalTablePath]) -> pb.MetadataRequest:
+def write_question(
+    paths: Sequence[PhysicalTablePath], *, partition_ids: Sequence[int] = ()
+) -> pb.MetadataRequest:
     """Ask about the cluster, and about these tables and partitions."""
-    request = messages.MetadataRequest()
+    request = messages.MetadataRequest(partitions_id=partition_ids)
     for table in dict.fromkeys(each.table_path for each in paths):
         # Partitions are resolved only within the tables named in the same request.
         request.table_path.add(database_name=table.database_name, table_name=table.table_name)

@@ -1,12 +1,10 @@
-"""The ids of partitions by their names, asked for when needed."""
+"""The ids of partitions by their names, and the names by the ids, asked for when needed."""
 
 from __future__ import annotations
 
 from fluss.engine.cluster import Cluster
 from fluss.errors import PartitionNotFoundError
-from fluss.model.paths import PhysicalTablePath
-
-PARTITION_NOT_EXISTS_CODE = 36
+from fluss.model.paths import PhysicalTablePath, TablePath
 
 
 async def find_partition_id(cluster: Cluster, path: PhysicalTablePath) -> int | None:
@@ -29,3 +27,32 @@ async def find_partition_id(cluster: Cluster, path: PhysicalTablePath) -> int | 
             partition=path.partition_name,
         )
     return known
+
+
+async def find_partition_path(
+    cluster: Cluster, table: TablePath, partition_id: int
+) -> PhysicalTablePath:
+    """The partition with this id.
+
+    Raises:
+        PartitionNotFoundError: The table has no such partition, or not any more.
+    """
+    known = cluster.view.partition_path(partition_id)
+    if known is None:
+        try:
+            await cluster.retrying(lambda: cluster.refresh_partition(table, partition_id))
+        except PartitionNotFoundError as error:
+            raise _no_such_id(table, partition_id) from error
+        known = cluster.view.partition_path(partition_id)
+    if known is None or known.table_path != table:
+        raise _no_such_id(table, partition_id)
+    return known
+
+
+def _no_such_id(table: TablePath, partition_id: int) -> PartitionNotFoundError:
+    return PartitionNotFoundError(
+        f"Table '{table}' has no partition with the id {partition_id}.",
+        hint="admin.list_partition_infos() lists those there are.",
+        table=str(table),
+        partition_id=partition_id,
+    )

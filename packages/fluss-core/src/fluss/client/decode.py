@@ -1,0 +1,182 @@
+"""From fetched bytes to rows: each batch read with its own schema, laid out in the one asked for.
+
+Runs on the thread of whoever reads. Checksums are verified wherever the server left them valid;
+rows before the offset wanted, or behind the end of a bounded read, are cut off. What the rows look
+like to users of single records is the business of `client.scan_records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fluss.engine.fetcher import Fetched, FetchTarget
+from fluss.engine.schemas import SchemaBook
+from fluss.errors import CorruptDataError, FlussError
+from fluss.model.paths import TableBucket
+from fluss.model.schema import Schema
+from fluss.model.table_info import TableInfo
+from fluss.model.table_options import LogFormat
+from fluss.records.evolve import Evolution, read_positions
+from fluss.records.layout import BatchLayout
+from fluss.records.log_batch import LogBatch, iter_log_batches
+from fluss.records.log_header import Magic1
+from fluss.records.log_records import read_log_records
+
+ByteArray = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecodedBatch:
+    """Rows of one bucket with consecutive offsets, written at one moment.
+
+    Attributes:
+        batch: The rows, in the columns asked for.
+        bucket: Where they are from.
+        base_offset: The offset of the first row.
+        timestamp: When the server took them in, in milliseconds.
+        change_types: One change type per row; None where all are appends.
+    """
+
+    batch: pa.RecordBatch
+    bucket: TableBucket
+    base_offset: int
+    timestamp: int
+    change_types: ByteArray | None
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        rows: int = self.batch.num_rows
+        return rows
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last row."""
+        return self.base_offset + self.num_rows - 1
+
+    def slice(self, start: int, count: int) -> DecodedBatch:
+        """`count` of the rows, from `start` on."""
+        types = self.change_types
+        return DecodedBatch(
+            batch=self.batch.slice(start, count),
+            bucket=self.bucket,
+            base_offset=self.base_offset + start,
+            timestamp=self.timestamp,
+            change_types=None if types is None else types[start : start + count],
+        )
+
+
+class Decoder:
+    """Decodes what is fetched of one table into the columns of one scan; any thread may use it.
+
+    Args:
+        table: The table, with the schema that rows are laid out in.
+        book: The schemas that rows may have been written with.
+        columns: The positions of the columns wanted, in the order wanted; None for all.
+        magic_1: What a magic byte of 1 means to the servers.
+    """
+
+    def __init__(
+        self, table: TableInfo, book: SchemaBook, columns: Sequence[int] | None, *, magic_1: Magic1
+    ) -> None:
+        self._table = table
+        self._book = book
+        self._magic_1: Magic1 = magic_1
+        self._log_format = table.options.log_format
+        whole = BatchLayout.of_schema(table.schema)
+        self._target = whole if columns is None else whole.project(columns)
+        self._layouts: dict[tuple[int, bool], tuple[BatchLayout, Evolution]] = {}
+        positions = None if columns is None else read_positions(whole, self._target)
+        if self._log_format is not LogFormat.ARROW or positions in {(), tuple(range(len(whole)))}:
+            # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
+            positions = None
+        self.fetch_target = FetchTarget(
+            table_id=table.table_id, positions=positions, has_all_columns=self._has_all_columns
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every batch."""
+        return self._target.user_schema
+
+    def decode(self, fetched: Fetched) -> Iterator[DecodedBatch]:
+        """The rows of what was fetched, batch by batch.
+
+        Raises:
+            CorruptDataError: The bytes are damaged; the error says table, bucket and offset.
+        """
+        offset = fetched.start
+        try:
+            for batch in iter_log_batches(
+                fetched.data, magic_1=self._magic_1, verify_crc=not fetched.projected
+            ):
+                offset = batch.base_offset
+                decoded = self._decode(batch, fetched)
+                if decoded is not None:
+                    yield decoded
+        except CorruptDataError as error:
+            raise self._placed(error, fetched.bucket, offset) from error
+
+    def _decode(self, batch: LogBatch, fetched: Fetched) -> DecodedBatch | None:
+        base = batch.base_offset
+        first = max(fetched.start - base, 0)
+        stop = fetched.stop
+        count = batch.record_count if stop is None else min(batch.record_count, stop - base)
+        if count <= first:
+            return None
+        layout, evolution = self._layout(batch.header.schema_id, projected=fetched.projected)
+        rows, change_types = read_log_records(batch, layout, self._log_format)
+        decoded = DecodedBatch(
+            batch=evolution.apply(rows),
+            bucket=fetched.bucket,
+            base_offset=base,
+            timestamp=batch.header.commit_timestamp,
+            change_types=change_types,
+        )
+        if first == 0 and count == batch.record_count:
+            return decoded
+        return decoded.slice(first, count - first)
+
+    def _layout(self, schema_id: int, *, projected: bool) -> tuple[BatchLayout, Evolution]:
+        found = self._layouts.get((schema_id, projected))
+        if found is None:
+            source = self._source(schema_id)
+            positions = self.fetch_target.positions
+            if projected and positions is not None:
+                source = source.project(positions)
+            found = source, Evolution.between(source, self._target)
+            self._layouts[schema_id, projected] = found
+        return found
+
+    def _source(self, schema_id: int) -> BatchLayout:
+        schema = self._book.known(schema_id)
+        if schema is None:
+            why = f"it was written with schema {schema_id}, which the table does not have"
+            raise CorruptDataError(
+                f"A log batch cannot be read: {why}.", what="log batch", at=0, why=why
+            )
+        return BatchLayout.of_schema(schema)
+
+    def _has_all_columns(self, schema_id: int) -> bool:
+        schema: Schema | None = self._book.known(schema_id)
+        positions = self.fetch_target.positions
+        return schema is not None and (positions is None or positions[-1] < len(schema.columns))
+
+    def _placed(self, error: CorruptDataError, bucket: TableBucket, offset: int) -> FlussError:
+        facts: dict[str, Any] = dict(error.facts)
+        facts |= {
+            "table": str(self._table.table_path),
+            "bucket": bucket.bucket_id,
+            "partition_id": bucket.partition_id,
+            "offset": offset,
+        }
+        where = f"bucket {bucket.bucket_id} of {self._table.table_path} at offset {offset}"
+        return type(error)(
+            f"In {where}: {error.message}", error.error_code, hint=error.hint, **facts
+        )

@@ -1,0 +1,246 @@
+"""Scanning logs: subscriptions, and rows as they come or up to the end of now.
+
+A core holds what a scanner is subscribed to. Its reading coroutines run on the engine's loop and
+bring fetched bytes; decoding them is left to the caller's thread. Reading on and on uses one
+fetcher, which runs ahead of the reader; reading up to now uses a fetcher of its own, from the
+subscribed offsets to where the leaders' logs end when they are first asked, and can be done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fluss.client.decode import Decoder
+from fluss.engine.cluster import Cluster
+from fluss.engine.fetcher import Fetched, Fetcher
+from fluss.engine.partitions import find_partition_path
+from fluss.engine.remote_log import RemoteLogReader
+from fluss.engine.schemas import SchemaBook
+from fluss.engine.thread import Engine
+from fluss.errors import ClosedError, FlussError, InvalidValueError
+from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.table_info import TableInfo
+from fluss.plan.fetch import FetchLimits, Position
+from fluss.records.log_header import Magic1
+
+NOT_PARTITIONED_CODE = 37
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanSource:
+    """What a scanner reads with: one connection's parts, and the table."""
+
+    engine: Engine
+    cluster: Cluster
+    table: TableInfo
+    book: SchemaBook
+    remote: RemoteLogReader
+    limits: FetchLimits
+    magic_1: Magic1
+
+
+class LogScanCore:
+    """The subscriptions of one scanner, and what is read of them. Any thread may call it.
+
+    Args:
+        source: What to read with.
+        columns: The positions of the columns wanted, in the order wanted; None for all.
+    """
+
+    def __init__(self, source: ScanSource, columns: Sequence[int] | None = None) -> None:
+        self._source = source
+        self.decoder = Decoder(source.table, source.book, columns, magic_1=source.magic_1)
+        self._lock = threading.Lock()
+        self._offsets: dict[TableBucket, int] = {}
+        # Subscriptions (with an offset) and unsubscriptions (without) the follower has not seen.
+        self._changes: deque[tuple[TableBucket, int | None]] = deque()
+        self._following: asyncio.Future[None] | None = None
+        self._follower: Fetcher | None = None
+        self._closed = False
+
+    @property
+    def table(self) -> TableInfo:
+        """The table that is read."""
+        return self._source.table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what is read."""
+        return self.decoder.schema
+
+    # --- subscriptions ------------------------------------------------------------------------
+
+    def subscribe(self, bucket_offsets: Mapping[int, int]) -> None:
+        """Read these buckets from these offsets on, of a table without partitions."""
+        if self.table.is_partitioned():
+            raise FlussError(
+                f"{self.table.table_path} is partitioned: its buckets are those of a partition.",
+                hint="Use subscribe_partition(partition_id, bucket_id, start_offset); "
+                "admin.list_partition_infos() gives the ids.",
+                table=str(self.table.table_path),
+            )
+        self._subscribe([(None, bucket, offset) for bucket, offset in bucket_offsets.items()])
+
+    def subscribe_partitions(self, offsets: Mapping[tuple[int, int], int]) -> None:
+        """Read these (partition id, bucket) from these offsets on, of a partitioned table."""
+        if not self.table.is_partitioned():
+            raise FlussError(
+                f"{self.table.table_path} is not partitioned.",
+                NOT_PARTITIONED_CODE,
+                hint="Use subscribe(bucket_id, start_offset).",
+                table=str(self.table.table_path),
+            )
+        self._subscribe([(*place, offset) for place, offset in offsets.items()])
+
+    def _subscribe(self, places: Sequence[tuple[int | None, int, int]]) -> None:
+        checked = {}
+        for partition_id, bucket_id, offset in places:
+            self._check_bucket(bucket_id)
+            _check_offset(offset)
+            bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
+            checked[bucket] = offset
+        with self._lock:
+            self._check_open()
+            self._offsets |= checked
+            self._changes += checked.items()
+        self._source.engine.post(self._begin_following)
+
+    def unsubscribe(self, bucket_id: int, *, partition_id: int | None = None) -> None:
+        """Read a bucket no more; one that was not subscribed is not missed."""
+        bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
+        with self._lock:
+            self._check_open()
+            self._offsets.pop(bucket, None)
+            self._changes.append((bucket, None))
+        self._source.engine.post(self._begin_following)
+
+    def subscriptions(self) -> dict[TableBucket, int]:
+        """What is subscribed, and from which offsets on."""
+        with self._lock:
+            return dict(self._offsets)
+
+    # --- reading (on the engine's loop) -------------------------------------------------------
+
+    async def take(self, timeout_s: float) -> list[Fetched]:
+        """What has come in since the last time; waits for something, at most `timeout_s`."""
+        self._check_open()
+        if self._following is not None:
+            await self._following
+        if not self._offsets:
+            return []
+        return await self._follower_now().take(timeout_s)
+
+    async def read_to_end(self) -> AsyncIterator[Fetched]:
+        """Everything subscribed, from the subscribed offsets to where the logs end now.
+
+        Raises:
+            FlussError: Nothing is subscribed.
+        """
+        self._check_open()
+        offsets = self.subscriptions()
+        if not offsets:
+            raise FlussError(
+                "No buckets are subscribed, so there is nothing to read.",
+                hint="Call subscribe_buckets({bucket: EARLIEST_OFFSET, ...}) first.",
+            )
+        fetcher = self._fetcher(is_bounded=True)
+        try:
+            for bucket, offset in offsets.items():
+                fetcher.subscribe(await self._position(bucket, offset))
+            while fetched := await fetcher.take(None):
+                for each in fetched:
+                    yield each
+        finally:
+            fetcher.close()
+
+    async def close(self) -> None:
+        """Read no more. Twice is once."""
+        with self._lock:
+            self._closed = True
+        if self._follower is not None:
+            self._follower.close()
+
+    def _begin_following(self) -> None:
+        # At once, and not at the first read: who subscribes at the latest offset wants all rows
+        # from this moment on.
+        if self._following is None or self._following.done():
+            self._following = asyncio.ensure_future(self._follow())
+            self._following.add_done_callback(_look_at_error)
+
+    async def _follow(self) -> None:
+        while self._changes:
+            bucket, offset = self._changes.popleft()
+            if offset is None:
+                self._follower_now().unsubscribe(bucket)
+            else:
+                self._follower_now().subscribe(await self._position(bucket, offset))
+
+    async def _position(self, bucket: TableBucket, offset: int) -> Position:
+        path = PhysicalTablePath(self.table.table_path)
+        if bucket.partition_id is not None:
+            path = await find_partition_path(
+                self._source.cluster, self.table.table_path, bucket.partition_id
+            )
+        return Position(bucket=bucket, path=path, offset=offset)
+
+    def _follower_now(self) -> Fetcher:
+        if self._follower is None:
+            self._follower = self._fetcher(is_bounded=False)
+        return self._follower
+
+    def _fetcher(self, *, is_bounded: bool) -> Fetcher:
+        source = self._source
+        return Fetcher(
+            source.cluster,
+            source.book,
+            self.decoder.fetch_target,
+            limits=source.limits,
+            is_bounded=is_bounded,
+            magic_1=source.magic_1,
+            remote=source.remote,
+        )
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def _check_bucket(self, bucket_id: int) -> None:
+        count = self.table.num_buckets
+        if isinstance(bucket_id, bool) or not isinstance(bucket_id, int):
+            raise InvalidValueError(f"A bucket is a number, not {bucket_id!r}.")
+        if not 0 <= bucket_id < count:
+            raise InvalidValueError(
+                f"{self.table.table_path} has no bucket {bucket_id}.",
+                hint=f"Its buckets are 0 to {count - 1}.",
+                table=str(self.table.table_path),
+                bucket=bucket_id,
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("The scanner has been closed.", hint="Create a new one.")
+
+
+def _look_at_error(following: asyncio.Future[None]) -> None:
+    # The next read raises it; asyncio is not to complain that nobody looked.
+    if not following.cancelled():
+        following.exception()
+
+
+def _check_offset(offset: int) -> None:
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise InvalidValueError(
+            f"An offset is a number, not {offset!r}.",
+            hint="admin.list_offsets() finds the offset of a time or an end.",
+        )
+    if offset < EARLIEST_OFFSET:
+        raise InvalidValueError(
+            f"There is no offset {offset}.",
+            hint=f"EARLIEST_OFFSET is {EARLIEST_OFFSET}, LATEST_OFFSET is {LATEST_OFFSET}.",
+            offset=offset,
+        )
