@@ -84,6 +84,14 @@ def test_more_keys_than_one_step_takes_hash_like_each_of_them(tail):
     assert hashes[chosen].tolist() == hashes_one_by_one([keys[row] for row in chosen], tail)
 
 
+@pytest.mark.parametrize("tail", Tail)
+def test_keys_of_very_different_lengths_hash_like_each_of_them(tail):
+    keys = [b"\x80", b"ab" * 35_001, b"", b"x" * 9, b"y" * 70_000]
+    assert hash_rows(rows_of(keys), seed=SEEDS[tail], tail=tail).tolist() == hashes_one_by_one(
+        keys, tail
+    )
+
+
 def test_no_keys_have_no_hashes():
     assert hash_rows(rows_of([]), seed=FLUSS_SEED, tail=Tail.SIGNED_BYTES).tolist() == []
 

@@ -55,6 +55,15 @@ def bucket_function(lake_format: str | None) -> BucketFunction:
             )
 
 
+def pyfluss_bucket_function() -> BucketFunction:
+    """Where pyfluss, up to 1.0.0, puts a key of a table without a lake.
+
+    It differs from Java for keys with a byte of 0x80 or above among the last `length % 4`. Use it
+    to look for rows that pyfluss wrote, never to write: Java would not find them either.
+    """
+    return FlussBuckets(tail=Tail.UNSIGNED_BYTES)
+
+
 class BucketFunction(ABC):
     """Maps encoded keys to buckets 0 … `bucket_count` - 1.
 
@@ -98,9 +107,7 @@ class FlussBuckets(BucketFunction):
     """Fluss's own function: the key's hash is hashed once more, then |h| mod n.
 
     Args:
-        tail: `Tail.SIGNED_BYTES` is Java and right. `Tail.UNSIGNED_BYTES` finds the bucket into
-            which pyfluss (to 1.0.0) writes a key whose last `length % 4` bytes hold one of 0x80
-            or above; use it to look for such rows, never to write.
+        tail: What becomes of a key's last bytes; see `pyfluss_bucket_function`.
     """
 
     tail: Tail = Tail.SIGNED_BYTES
