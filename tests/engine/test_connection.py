@@ -15,7 +15,8 @@ from fluss.errors import (
     RequestTimeoutError,
     TableNotFoundError,
 )
-from fluss.plan.settings import Address, ConnectionSettings, Login
+from fluss.model.cluster import Address
+from fluss.plan.settings import ConnectionSettings, Login
 from fluss.wire.api import ApiKey
 from tests.support.scripted_peer import Proxy, ScriptedPeer, api_versions, error, success, varint
 

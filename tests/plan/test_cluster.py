@@ -1,6 +1,6 @@
+from fluss.model.cluster import Address
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.plan.cluster import BucketLeaders, ClusterFacts, ClusterView, Leader
-from fluss.plan.settings import Address
 
 EVENTS = TablePath("db", "events")
 SERVERS = {0: Address("one", 1), 1: Address("two", 2)}

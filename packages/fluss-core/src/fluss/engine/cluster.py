@@ -29,10 +29,11 @@ from fluss.errors import (
     FlussError,
     ServerError,
 )
+from fluss.model.cluster import Address
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.plan.cluster import ClusterView, Leader
-from fluss.plan.retry import RetryPolicy, decide_retry
-from fluss.plan.settings import Address, ConnectionSettings
+from fluss.plan.retry import decide_retry
+from fluss.plan.settings import ConnectionSettings
 from fluss.wire import messages
 from fluss.wire.api import ApiKey, ServerType
 from fluss.wire.buffers import Buffer
@@ -55,7 +56,7 @@ class Cluster:
         self.settings = settings
         self.view = ClusterView()
         self.counters = Counters()
-        self.retry_policy = RetryPolicy()
+        self.retry_policy = settings.retry_policy
         self._version = version
         self._connections: dict[Address, ServerConnection] = {}
         self._opening: dict[Address, asyncio.Task[ServerConnection]] = {}

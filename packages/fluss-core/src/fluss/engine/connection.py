@@ -17,7 +17,7 @@ from typing import cast
 
 from fluss.engine.counters import Counters
 from fluss.errors import ConnectError, FlussError, ProtocolError, RequestTimeoutError
-from fluss.plan.settings import Address
+from fluss.model.cluster import Address
 from fluss.wire.api import ApiKey, ServerApis
 from fluss.wire.buffers import Buffer, count_bytes
 from fluss.wire.frame import RequestHeader, ResponseType, read_response, write_request

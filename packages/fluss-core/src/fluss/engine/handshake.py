@@ -23,8 +23,9 @@ from fluss.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from fluss.model.cluster import Address
 from fluss.plan.retry import RetryPolicy, pause_ms
-from fluss.plan.settings import Address, ConnectionSettings, Login
+from fluss.plan.settings import ConnectionSettings, Login
 from fluss.wire import messages
 from fluss.wire.api import ApiKey, ServerApis
 from fluss.wire.messages import read_message, write_message

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from fluss.model.cluster import Address
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.plan.cluster import BucketLeaders, ClusterFacts, Leader
-from fluss.plan.settings import Address
 from fluss.wire import messages
 
 if TYPE_CHECKING:

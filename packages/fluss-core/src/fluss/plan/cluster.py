@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fluss.model.cluster import Address
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
-from fluss.plan.settings import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

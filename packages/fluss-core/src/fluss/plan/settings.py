@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
-    """Where a server listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+from fluss.model.cluster import Address
+from fluss.plan.retry import RetryPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +33,7 @@ class ConnectionSettings:
         request_timeout_ms: From sending a request until its answer.
         retry_timeout_ms: How long a call keeps trying while errors are retriable. Longer than the
             60 s for which a cluster may still name a dead leader.
+        retry_policy: The pauses between tries.
         frame_bytes_max: The largest answer accepted.
     """
 
@@ -50,4 +43,5 @@ class ConnectionSettings:
     connect_timeout_ms: int = 120_000
     request_timeout_ms: int = 30_000
     retry_timeout_ms: int = 120_000
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     frame_bytes_max: int = 512 * 1024 * 1024

@@ -1,0 +1,67 @@
+"""From a user's `Config` to the settings of a connection; secrets are resolved late."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from fluss.errors import ConfigError
+from fluss.model.cluster import parse_address
+from fluss.model.config import Config
+from fluss.plan.fetch import FetchLimits
+from fluss.plan.retry import RetryPolicy
+from fluss.plan.settings import ConnectionSettings, Login
+
+
+def connection_settings(config: Config) -> ConnectionSettings:
+    """How to reach the cluster of a config.
+
+    Raises:
+        ConfigError: Settings that do not go together, or a marker that stands for nothing.
+    """
+    resolved = config.resolved(os.environ, _read_file)
+    resolved.check()
+    login = None
+    if resolved.security_protocol == "sasl":
+        login = Login(username=resolved.security_sasl_username, password=_password(config))
+    return ConnectionSettings(
+        bootstrap=resolved.bootstrap_addresses,
+        address_map={
+            parse_address(advertised): parse_address(reachable)
+            for advertised, reachable in resolved.address_map.items()
+        },
+        login=login,
+        connect_timeout_ms=resolved.connect_timeout_ms,
+        request_timeout_ms=resolved.request_timeout_ms,
+        retry_timeout_ms=resolved.operation_timeout_ms,
+        retry_policy=RetryPolicy(
+            delay_first_ms=resolved.retry_backoff_ms, delay_ms_max=resolved.retry_backoff_max_ms
+        ),
+    )
+
+
+def fetch_limits(config: Config) -> FetchLimits:
+    """How much scanners fetch at once."""
+    return FetchLimits(
+        bytes_max=config.scanner_log_fetch_max_bytes,
+        bytes_max_for_bucket=config.scanner_log_fetch_max_bytes_for_bucket,
+        bytes_min=config.scanner_log_fetch_min_bytes,
+        wait_ms_max=config.scanner_log_fetch_wait_max_time_ms,
+    )
+
+
+def _password(config: Config) -> Callable[[], str]:
+    # Asked anew for every connection: a file or the environment may have a newer one by then.
+    kept = config.copy()
+    return lambda: kept.resolved(os.environ, _read_file).security_sasl_password
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"The file {path} that a setting names cannot be read: {error.strerror or error}.",
+            path=path,
+        ) from error
