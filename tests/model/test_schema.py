@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -279,3 +280,17 @@ def test_a_highest_id_below_one_in_use_is_refused():
 def test_an_aggregation_of_a_newer_server_is_left_out_as_java_does():
     columns = [{"name": "a", "data_type": {"type": "INTEGER"}, "agg_function": {"type": "median"}}]
     assert Schema.from_json(json.dumps({"columns": columns})).columns[0].aggregation is None
+
+
+def test_ids_stay_within_32_bits():
+    column = {"name": "a", "data_type": {"type": "INTEGER"}, "id": 2**31 - 1}
+    full = Schema.from_json(json.dumps({"columns": [column]}))
+    with pytest.raises(InvalidSchemaError, match="have been given"):
+        full.with_column(Column("b", D.int()))
+    with pytest.raises(InvalidSchemaError, match="32 bits"):
+        Schema.from_json(json.dumps({"columns": [column], "highest_field_id": 2**31}))
+
+
+def test_the_schema_of_another_library_is_taken_if_arrow_can_import_it():
+    frame = pl.DataFrame({"a": [1], "b": ["x"]})
+    assert Schema(frame.schema).get_columns() == [("a", "bigint"), ("b", "string")]

@@ -78,6 +78,8 @@ class _Counter:
 
     def next(self) -> int:
         self.highest += 1
+        if self.highest > FIELD_ID_MAX:
+            raise InvalidSchemaError(f"All field ids up to {FIELD_ID_MAX} have been given.")
         return self.highest
 
 

@@ -32,7 +32,7 @@ class Schema:
     """The columns of a table and its primary key; immutable.
 
     Args:
-        schema: A `pyarrow.Schema`, or the columns themselves.
+        schema: A `pyarrow.Schema`, another library's that Arrow can import, or the columns.
         primary_keys: The names of the columns that identify a row; they become NOT NULL.
         auto_increment_column: The column whose values the server counts up by itself.
 
@@ -231,11 +231,13 @@ class Schema:
 
 
 def _columns_of(schema: Any) -> tuple[Column, ...]:
-    # An Arrow schema is known by its module: asking for the class would load pyarrow.
-    if type(schema).__module__.partition(".")[0] == "pyarrow":
+    # Whatever can hand over an Arrow schema has this method; pyarrow is not loaded to ask.
+    if hasattr(schema, "__arrow_c_schema__"):
+        import pyarrow as pa
+
         from fluss.model.arrow_import import from_arrow_schema
 
-        return from_arrow_schema(schema)
+        return from_arrow_schema(pa.schema(schema))
     columns = tuple(schema) if isinstance(schema, Iterable) else ()
     for each in columns:
         if not isinstance(each, Column):

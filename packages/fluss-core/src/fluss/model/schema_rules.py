@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.column import Column
-from fluss.model.field_ids import highest_field_id, with_field_ids
+from fluss.model.field_ids import FIELD_ID_MAX, highest_field_id, with_field_ids
 from fluss.model.names import check_column_name
 from fluss.model.nearest import did_you_mean
 from fluss.model.types import BigIntType, DataType, IntType, RowType
@@ -41,6 +41,8 @@ def finished(parts: SchemaParts) -> SchemaParts:
     _check_primary_key(parts.columns, parts.primary_keys)
     _check_auto_increment(parts.columns, parts.primary_keys, parts.auto_increment_columns)
     given = parts.highest_field_id
+    if given is not None and given > FIELD_ID_MAX:
+        raise InvalidSchemaError(f"The highest field id is given as {given}: more than 32 bits.")
     if given is not None and given < highest_field_id(parts.columns):
         raise InvalidSchemaError(
             f"The highest field id is given as {given}, but {highest_field_id(parts.columns)} is "

@@ -14,6 +14,7 @@ the environment and a function that reads files come from whoever connects.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from string import hexdigits
 
 from fluss.errors import ConfigError
 
@@ -162,12 +163,9 @@ def _unescaped(text: str) -> str:
         escape = next(characters, "")
         if escape == "u":
             digits = "".join(next(characters, "") for _ in range(_HEX_DIGITS))
-            try:
-                done.append(chr(int(digits, 16)))
-            except ValueError:
-                raise ConfigError(
-                    "A properties file has an escape \\u without four digits."
-                ) from None
+            if len(digits) < _HEX_DIGITS or not set(digits) <= set(hexdigits):
+                raise ConfigError("A properties file has an escape \\u without four digits.")
+            done.append(chr(int(digits, 16)))
         else:
             done.append(_ESCAPES.get(escape, escape))
     return "".join(done)

@@ -45,7 +45,7 @@ def date_to_physical(target: Target) -> Converter:
             raise target.refuse(value, hint="write value.date(), or use TIMESTAMP")
         if isinstance(value, date):
             return value.toordinal() - _EPOCH_DAY
-        moment = _of_numpy(target, value)
+        moment = _of_numpy(value)
         if moment is _NO_TIME:
             raise target.refuse(value, hint="write a datetime.date")
         if moment is None:
@@ -172,7 +172,7 @@ _NUMPY_UNITS = {
 def _foreign_timestamp(target: Target, value: Any, unit: str) -> Any:
     if is_nothing(value):
         return target.nothing()
-    moment = _of_numpy(target, value)
+    moment = _of_numpy(value)
     if moment is _NO_TIME:
         hint = "write a datetime, datetime.combine(value, time()) for one at midnight"
         raise target.refuse(value, hint=hint if isinstance(value, date) else "write a datetime")
@@ -186,7 +186,7 @@ def _foreign_timestamp(target: Target, value: Any, unit: str) -> Any:
     return int(count)
 
 
-def _of_numpy(target: Target, value: Any) -> Any:
+def _of_numpy(value: Any) -> Any:
     """Seconds since 1970 of a datetime64 or a pandas Timestamp; None for NaT; else `_NO_TIME`."""
     if isinstance(value, datetime) and hasattr(value, "to_datetime64"):
         value = value.to_datetime64()
@@ -202,8 +202,6 @@ def _of_numpy(target: Target, value: Any) -> Any:
     unit, step = np.datetime_data(value.dtype)
     if unit in {"Y", "M"}:
         value, unit, step = value.astype("datetime64[D]"), "D", 1
-    if unit not in _NUMPY_UNITS:
-        raise target.refuse(value, "it does not say in which unit it counts")
     return int(value.astype(np.int64)) * step * _NUMPY_UNITS[unit]
 
 
