@@ -331,6 +331,58 @@ def test_a_field_that_may_not_be_null_is_checked():
     assert refused_value(pa.array([{"a": 1}, None, {"a": None}]), target).row == 2
 
 
+ZONED = pa.timestamp("us", "Europe/Paris")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data_type", "value"),
+    [
+        (ZONED, TimestampLtzType(6), 7),
+        (pa.list_(ZONED), ArrayType(TimestampLtzType(6)), [7, None]),
+        (pa.map_(pa.string(), ZONED), MapType(StringType(), TimestampLtzType(6)), [("a", 7)]),
+        (pa.struct([("t", ZONED)]), RowType((DataField("t", TimestampLtzType(6)),)), {"t": 7}),
+        (
+            pa.list_(pa.struct([("ts", pa.list_(ZONED))])),
+            ArrayType(RowType((DataField("ts", ArrayType(TimestampLtzType(6))),))),
+            [{"ts": [7]}, None],
+        ),
+    ],
+    ids=str,
+)
+def test_what_needs_no_cast_still_gets_the_wires_types_beside_what_does(kind, data_type, value):
+    array = pa.array([None, value, None, value], kind).slice(1)
+    other = pa.array([1, 2, 3], pa.int64())
+    target = RowType((DataField("x", IntType()), DataField("y", data_type)))
+    layout = layout_of(x=IntType(), y=data_type, row=target)
+    struct = pa.StructArray.from_arrays([other, array], ["x", "y"])
+    wire = to_wire_batch(pa.record_batch([other, array, struct], ["x", "y", "row"]), layout)
+    wire.validate(full=True)
+    assert wire.schema.equals(layout.wire_schema, check_metadata=True)
+    assert "Paris" not in str(wire.schema)
+    assert wire.column(1).null_count == 1
+    found = str(wire.column(1).to_pylist())
+    assert found == str([each["y"] for each in wire.column(2).to_pylist()])
+    assert "1970, 1, 1, 0, 0, 0, 7" in found
+
+
+def test_nothing_but_the_right_kind_becomes_a_list_a_map_a_struct_or_a_time():
+    text = pa.array(["x"])
+    row = RowType((DataField("a", IntType()),))
+    assert "pa.timestamp('us')" in refused_type(text, TimestampType(6)).hint
+    assert "pa.timestamp('ms')" in refused_type(text, TimestampLtzType(3)).hint
+    assert "pa.time32('s')" in refused_type(text, TimeType(0)).hint
+    assert "cast the column" in refused_type(pa.array([1], pa.date32()), TimestampType(6)).hint
+    assert "make structs" in refused_type(text, row).hint
+    assert "make maps" in refused_type(text, MapType(IntType(), IntType())).hint
+    assert "pa.binary(3)" in refused_type(text, BinaryType(3)).hint
+
+
+def test_more_elements_than_offsets_can_count_are_refused(monkeypatch):
+    monkeypatch.setattr("fluss.records.cast_rules.ELEMENTS_MAX", 3)
+    array = pa.array([[1, 2], [3, 4]], pa.list_(pa.int64()))
+    assert "more than 3 elements" in refused_value(array, ArrayType(IntType())).message
+
+
 def test_run_ends_and_extensions_are_unwrapped():
     runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([5, 6], pa.int64()))
     assert cast_one(runs, IntType()).to_pylist() == [5, 5, 6]

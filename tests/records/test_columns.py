@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from fluss.records.columns import to_array, to_batch, to_columns
+from fluss.records.columns import to_array, to_batch, to_column, to_columns
 from fluss.records.layout import BatchLayout
+from fluss.rows.columns import Column
 from tests.support.random_columns import columns_of, rows_in
 from tests.support.random_values import ALL_TYPES, exact, random_rows, tables
 
@@ -71,3 +72,15 @@ def test_elements_outside_a_slice_stay_outside():
     batch = pa.record_batch([pa.array([[1, 2]] * 1000, pa.list_(pa.int32()))], ["c0"])
     (column,) = to_columns(batch.slice(500, 2), (data_type,))
     assert column.children[0].length == 4
+
+
+def test_an_empty_array_without_offsets_is_an_empty_column():
+    array = pa.Array.from_buffers(pa.string(), 0, [None, None, pa.py_buffer(b"")])
+    (text,) = [each for each in ALL_TYPES if str(each) == "STRING"]
+    assert rows_in((to_column(array, text),), length=0) == []
+
+
+def test_a_column_without_what_its_type_needs_is_a_mistake_of_the_caller():
+    (number,) = [each for each in ALL_TYPES if str(each) == "BIGINT"]
+    with pytest.raises(ValueError, match="has values"):
+        to_array(Column(type=number, length=1), pa.int64())

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from crc32c import crc32c
 
+from fluss.errors import LimitExceededError
 from fluss.model.table_options import ArrowCompression
 from fluss.model.types import BigIntType
 from fluss.records.arrow_body import BodyCodec
@@ -68,3 +69,9 @@ def test_an_empty_batch_is_a_header_alone():
     buffers = write_log_batch(arrow_log_body(empty, BodyCodec()), schema_id=1)
     assert len(buffers) == 1
     assert len(buffers[0]) == 48
+
+
+def test_a_batch_longer_than_its_header_can_say_is_refused(monkeypatch):
+    monkeypatch.setattr("fluss.records.log_writer._LENGTH_MAX", 100)
+    with pytest.raises(LimitExceededError, match="longer than the 100"):
+        write_log_batch(BODY, schema_id=1)

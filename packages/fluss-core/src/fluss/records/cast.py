@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.nearest import did_you_mean
-from fluss.records.cast_rules import Caster, NoCastError, caster_of
+from fluss.records.cast_rules import Caster, NoCastError, caster_of, relabelled
 from fluss.records.layout import BatchLayout
 from fluss.records.value_checks import ValueCheck, value_check_of
 
@@ -51,7 +51,9 @@ def to_wire_batch(
     made = [_made(step, arrays, batch.num_rows) for step in plan.steps]
     if plan.is_identity:  # everything was there, it only had to be looked at
         return batch
-    return pa.RecordBatch.from_arrays(made, schema=layout.wire_schema)
+    fields = zip(made, layout.wire_schema, strict=True)
+    arrays = [relabelled(array, field.type) for array, field in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=layout.wire_schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -48,6 +48,7 @@ Caster: TypeAlias = Callable[[pa.Array], pa.Array]
 # Zones in which a wall clock and an instant have the same digits.
 _UTC_ZONES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00"})
 _DECIMAL_PRECISION_MAX = 38
+ELEMENTS_MAX = 2**31 - 1  # what the offsets of a list can count
 
 
 class NoCastError(Exception):
@@ -230,7 +231,7 @@ def _list_caster(source: pa.DataType, target: ArrayType, wire: pa.DataType) -> C
             len(array),
             buffers,
             array.null_count,
-            children=[_relabelled(child, wire.value_type)],
+            children=[relabelled(child, wire.value_type)],
         )
 
     return cast
@@ -249,8 +250,8 @@ def _map_caster(source: pa.DataType, target: MapType, wire: pa.DataType) -> Cast
         offsets, entries = list_parts(as_list(array))
         key_array, value_array = entries.field(0), entries.field(1)
         children = [
-            _relabelled(key_array if keys is None else keys(key_array), wire.key_type),
-            _relabelled(value_array if values is None else values(value_array), wire.item_type),
+            relabelled(key_array if keys is None else keys(key_array), wire.key_type),
+            relabelled(value_array if values is None else values(value_array), wire.item_type),
         ]
         child = pa.Array.from_buffers(pairs, len(entries), [None], 0, children=children)
         buffers = [validity_buffer(array), offsets]
@@ -279,7 +280,7 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
             child = array.field(place)
             # What stands under a NULL struct is nobody's value, and might not fit.
             child = child if each is None else each(_masked(child, array))
-            children.append(_relabelled(child, wire.field(index).type))
+            children.append(relabelled(child, wire.field(index).type))
         buffers = [validity_buffer(array)]
         return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=children)
 
@@ -312,17 +313,26 @@ def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
     if array.null_count:
         lengths = pc.if_else(array.is_valid(), lengths, 0)
     ends = np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)
-    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
-        raise pa.ArrowInvalid("the lists of the batch have more than 2^31 - 1 elements together")
+    if len(ends) and ends[-1] > ELEMENTS_MAX:
+        raise pa.ArrowInvalid(f"the lists up to it have more than {ELEMENTS_MAX} elements")
     offsets = np.zeros(len(array) + 1, dtype=np.int32)
     offsets[1:] = ends
     return pa.py_buffer(offsets), pc.list_flatten(array)
 
 
-def _relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
+def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
     """The same buffers under the wire's name for their type: no zone, the wire's field names."""
-    if array.type == wire:
+    if array.type.equals(wire, check_metadata=True):
         return array
-    if at.is_nested(wire):
-        return array.cast(wire, safe=False)
-    return array.view(wire)
+    if at.is_list(wire) or at.is_map(wire):
+        child = (
+            wire.value_type if at.is_list(wire) else pa.struct([wire.key_field, wire.item_field])
+        )
+        buffers, offset = array.buffers()[:2], array.offset
+        children = [relabelled(array.values, child)]
+    elif at.is_struct(wire):
+        buffers, offset = [validity_buffer(array)], 0
+        children = [relabelled(array.field(i), each.type) for i, each in enumerate(wire)]
+    else:
+        return array.view(wire)
+    return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, offset, children)
