@@ -69,9 +69,9 @@ ICEBERG = [
     (BytesType(), b"\x00", "00"),
     (BinaryType(2), b"\xff\x01", "ff01"),
     # Beyond 64 bits of microseconds Java's arithmetic wraps.
-    (TimestampType(3), 2**62, "0000000000000000"),
+    (TimestampType(3), 2**62 + 1, "e803000000000000"),
 ]
-# types, row, key, its bucket of 7
+# types, row, key, its bucket of 7 where it was recorded
 HUDI = [
     ((IntType(),), (5,), "00000054", 0),
     ((IntType(),), (-1,), "000005c3", 5),
@@ -84,6 +84,11 @@ HUDI = [
     ((TimestampType(3),), (1767323045678,), "06d56a3d", 0),
     ((BooleanType(),), (True,), "003675ad", 0),
     ((StringType(),), (None,), "f0582fa6", 5),
+    ((FloatType(), TimeType(6)), (3.4e10, 1_001_000), "44314c15", None),
+    ((TimestampType(6), DecimalType(5, 2)), (-1, -5), "ccddcd90", None),
+    # Far off, the days of a TIMESTAMP wrap, those of a TIMESTAMP_LTZ do not.
+    ((TimestampType(3),), (2**63 - 1,), "79e82488", None),
+    ((TimestampLtzType(3),), (2**63 - 1,), "a3c32b2d", None),
 ]
 
 
@@ -164,7 +169,7 @@ def test_a_hudi_key_has_the_bytes_that_java_gives_it(types, row, key, bucket):
     encoder = bucket_key_encoder(types, lake_format="hudi")
     assert encoder.encode_row(row).hex() == key
     assert encoder.encode_rows(columns_of(types, [row]))[0].hex() == key
-    assert bucket_function("hudi").bucket(encoder.encode_row(row), 7) == bucket
+    assert bucket in {None, bucket_function("hudi").bucket(encoder.encode_row(row), 7)}
 
 
 def test_null_counts_as_nothing_among_other_parts_of_a_hudi_key():
