@@ -44,6 +44,7 @@ import org.apache.fluss.row.encode.*;
 import org.apache.fluss.row.indexed.IndexedRow;
 import org.apache.fluss.row.serializer.*;
 import org.apache.fluss.rpc.protocol.*;
+import org.apache.fluss.server.kv.snapshot.CompletedSnapshotJsonSerde;
 import org.apache.fluss.server.log.*;
 import org.apache.fluss.server.log.remote.RemoteLogManifestJsonSerde;
 import org.apache.fluss.shaded.arrow.org.apache.arrow.memory.RootAllocator;
@@ -338,6 +339,7 @@ public final class Oracle {
                         case "database" -> again(given, DatabaseDescriptorJsonSerde.INSTANCE);
                         case "bucket_offsets" -> again(given, TableBucketOffsetsJsonSerde.INSTANCE);
                         case "manifest" -> again(given, RemoteLogManifestJsonSerde.INSTANCE);
+                        case "snapshot" -> again(given, CompletedSnapshotJsonSerde.INSTANCE);
                         default -> throw new IllegalArgumentException("no such JSON: " + kind);
                     });
         }

@@ -19,7 +19,8 @@ from typing import Any
 
 from tests.support import golden_cases as cases
 from tests.support.golden_documents import DOCUMENTS
-from tests.support.oracle import Lake, Oracle, OracleUnavailableError, RowFormat, start
+from tests.support.oracle import Oracle, OracleUnavailableError, start
+from tests.support.oracle_types import Lake, RowFormat
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 

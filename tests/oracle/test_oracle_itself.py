@@ -23,13 +23,14 @@ from fluss.model.types import (
     StringType,
     TimestampType,
 )
-from tests.support.oracle import BatchHeader, JavaRefusedError
+from tests.support.oracle import JavaRefusedError
 from tests.support.oracle_rows import (
     rows_java_reads_in_arrow,
     types_java_reads_in_arrow,
     with_full_binaries,
 )
-from tests.support.random_values import ALL_TYPES, exact, random_rows, random_types
+from tests.support.oracle_types import BatchHeader
+from tests.support.seeded_values import ALL_TYPES, exact, random_rows, random_types
 
 FORMATS = ("COMPACTED", "INDEXED", "ALIGNED")
 

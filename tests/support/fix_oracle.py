@@ -16,7 +16,7 @@ import pytest
 
 from fluss.model.types import DataType
 from tests.support.oracle import FLUSS_VERSION, Oracle, OracleUnavailableError, start
-from tests.support.random_values import exact
+from tests.support.seeded_values import exact
 
 _SHOWN_MAX = 3
 _NO_TYPE = "other"

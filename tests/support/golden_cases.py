@@ -31,13 +31,14 @@ from fluss.model.types import (
     TimestampType,
     TinyIntType,
 )
-from tests.support.oracle import BatchHeader, KvFormat, LogFormat
-from tests.support.random_values import (
+from tests.support.oracle_types import BatchHeader, KvFormat, LogFormat
+from tests.support.seeded_values import (
     KEY_TYPES,
     LEAF_TYPES,
     NESTED_TYPES,
     corners,
     random_rows,
+    with_field_ids,
 )
 
 Row = tuple[Any, ...]
@@ -249,11 +250,12 @@ INDEX_BASE_OFFSET = 1_000
 OFFSET_INDEX_ENTRIES = ((1_000, 0), (1_017, 4_196), (1_018, 70_000), (1_000_000, 2**31 - 1))
 TIME_INDEX_ENTRIES = ((0, 1_000), (1_700_000_000_000, 1_017), (1_700_000_000_001, 1_000_000))
 
-TYPE_CASES: tuple[DataType, ...] = (
-    *LEAF_TYPES,
-    *NESTED_TYPES,
-    *(each.not_null() for each in (*LEAF_TYPES[:3], *NESTED_TYPES[:2])),
-    RowType(
-        (DataField("a b", IntType(), 'what "it" is', field_id=4), DataField("é", StringType()))
-    ),
+TYPE_CASES: tuple[DataType, ...] = tuple(
+    with_field_ids(each)
+    for each in (
+        *LEAF_TYPES,
+        *NESTED_TYPES,
+        *(each.not_null() for each in (*LEAF_TYPES[:3], *NESTED_TYPES[:2])),
+        RowType((DataField("a b", IntType(), 'what "it" is'), DataField("é", StringType()))),
+    )
 )

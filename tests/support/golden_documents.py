@@ -6,9 +6,9 @@ ids it gives, the NOT NULL it adds to keys, and what it leaves out.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["schema", "table", "database", "bucket_offsets", "manifest"]
+from tests.support.oracle_types import DocumentKind
 
 _FLAT: dict[str, Any] = {
     "version": 1,
@@ -104,7 +104,7 @@ def _table(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
     return document | more
 
 
-DOCUMENTS: tuple[tuple[str, Kind, dict[str, Any]], ...] = (
+DOCUMENTS: tuple[tuple[str, DocumentKind, dict[str, Any]], ...] = (
     ("a schema without ids", "schema", _FLAT),
     ("a schema with a primary key and nested rows", "schema", _KEYED),
     ("a schema with aggregations", "schema", _AGGREGATED),
@@ -177,6 +177,36 @@ DOCUMENTS: tuple[tuple[str, Kind, dict[str, Any]], ...] = (
                     "size_in_bytes": 4_096,
                 }
             ],
+        },
+    ),
+    (
+        "a KV snapshot",
+        "snapshot",
+        {
+            "version": 1,
+            "table_id": 7,
+            "partition_id": 3,
+            "bucket_id": 1,
+            "snapshot_id": 12,
+            "snapshot_location": "file:/data/kv/snap-12",
+            "kv_snapshot_handle": {
+                "shared_file_handles": [
+                    {
+                        "kv_file_handle": {"path": "file:/data/kv/shared/a", "size": 10},
+                        "local_path": "000010.sst",
+                    }
+                ],
+                "private_file_handles": [
+                    {
+                        "kv_file_handle": {"path": "file:/data/kv/snap-12/b", "size": 2**40},
+                        "local_path": "CURRENT",
+                    }
+                ],
+                "snapshot_incremental_size": 99,
+            },
+            "log_offset": 1_000,
+            "row_count": 5,
+            "auto_inc_id_range": [{"column_id": 1, "start": 3, "end": 9}],
         },
     ),
 )

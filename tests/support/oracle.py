@@ -1,34 +1,41 @@
 """The Java oracle as an object: one JVM that answers with Apache Fluss's own classes.
 
 Each method is one kind of question and takes many values at once, because a question costs a trip
-through a pipe and a value hardly anything. Which jar and which Java are used is decided here;
-who starts the JVM and who counts what was compared is in `tests.support.fix_oracle`.
+through a pipe and a value hardly anything. Jar and Java are those of `fluss_server.java`; who
+starts the JVM and who counts what was compared is in `tests.support.fix_oracle`.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
+from fluss.errors import MissingRuntimeError
 from fluss.model.types import DataType
+from fluss_server.java.artifact import FLUSS_SERVER, find_jar
+from fluss_server.java.runtime import find_java
+from tests.support.oracle_types import (
+    BatchHeader,
+    DocumentKind,
+    Enumerations,
+    KvFormat,
+    Lake,
+    LogFormat,
+    ReadKvBatch,
+    ReadLogBatch,
+    RowFormat,
+)
 from tests.support.oracle_wire import Answer, Question
-from tests.support.random_values import row_type
+from tests.support.seeded_values import row_type
 
-FLUSS_VERSION = "0.9.1-incubating"
+FLUSS_VERSION = FLUSS_SERVER.version
 JAVA_FLOOR = 17
 SOURCE = Path(__file__).resolve().parents[2] / "tools" / "Oracle.java"
 
-RowFormat = Literal["COMPACTED", "INDEXED", "ALIGNED"]
-LogFormat = Literal["ARROW", "INDEXED", "COMPACTED"]
-KvFormat = Literal["COMPACTED", "INDEXED"]
-Lake = Literal["paimon", "lance", "iceberg"] | None
 Rows = Sequence[Sequence[Any]]
 Types = Sequence[DataType]
 
@@ -50,57 +57,6 @@ class OracleUnavailableError(Exception):
 
 class JavaRefusedError(Exception):
     """Fluss threw: the message is its stack trace."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchHeader:
-    """What a log batch says about itself besides sizes and checksum."""
-
-    magic: int = 0
-    append_only: bool = True
-    schema_id: int = 1
-    base_offset: int = 0
-    timestamp: int = 0
-    writer_id: int = -1
-    sequence: int = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadLogBatch:
-    """A log batch as Java read it; `records` are (offset, timestamp, change type, row)."""
-
-    magic: int
-    is_valid: bool
-    base_offset: int
-    next_offset: int
-    timestamp: int
-    leader_epoch: int
-    schema_id: int
-    writer_id: int
-    sequence: int
-    size: int
-    records: list[tuple[int, int, int, tuple[Any, ...]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadKvBatch:
-    """A KV batch as Java read it; `records` are (key, row or None)."""
-
-    magic: int
-    schema_id: int
-    writer_id: int
-    sequence: int
-    size: int
-    records: list[tuple[bytes, tuple[Any, ...] | None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enumerations:
-    """Fluss's fixed lists, each entry as it stands in the Java enum."""
-
-    errors: list[tuple[int, str, bool, bool]]  # code, name, retriable, refresh metadata
-    api_keys: list[tuple[int, str, int, int, bool]]  # id, name, lowest, highest, public
-    change_types: list[tuple[int, str, str]]  # byte, name, short name
 
 
 class Oracle:
@@ -241,7 +197,7 @@ class Oracle:
 
     def json_again(
         self,
-        kind: Literal["schema", "table", "database", "bucket_offsets", "manifest"],
+        kind: DocumentKind,
         documents: Sequence[bytes],
     ) -> list[bytes]:
         """Each document after Java has read it and written it again."""
@@ -440,31 +396,17 @@ def start() -> Oracle:
     Raises:
         OracleUnavailableError: There is no Java or no jar on this machine.
     """
-    return Oracle(java=find_java(), jar=find_jar())
-
-
-def find_java() -> Path:
-    """The Java to run: that of JAVA_HOME, else the one on the path."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    if found is None:
+    try:
+        java = find_java()
+        jar = find_jar(FLUSS_SERVER)
+    except MissingRuntimeError as error:
+        raise OracleUnavailableError(str(error)) from error
+    if java.version < JAVA_FLOOR:
         raise OracleUnavailableError(
-            f"There is no Java here. Install Java {JAVA_FLOOR} or newer, or set JAVA_HOME."
+            f"The oracle is written for Java {JAVA_FLOOR}, and {java.executable} is version "
+            f"{java.version}. Install a newer JDK, or point JAVA_HOME at one."
         )
-    return Path(found)
-
-
-def find_jar() -> Path:
-    """The jar of the Fluss server, which holds every class that is asked."""
-    name = f"fluss-server-{FLUSS_VERSION}.jar"
-    folder = Path.home() / ".m2" / "repository" / "org" / "apache" / "fluss" / "fluss-server"
-    found = folder / FLUSS_VERSION / name
-    if not found.exists():
-        raise OracleUnavailableError(
-            f"{name} is not in the local Maven repository. Fetch it with "
-            f"mvn dependency:get -Dartifact=org.apache.fluss:fluss-server:{FLUSS_VERSION}."
-        )
-    return found
+    return Oracle(java=java.executable, jar=jar)
 
 
 def _read_log_batch(answer: Answer, types: Types) -> ReadLogBatch:
