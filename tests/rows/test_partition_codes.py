@@ -84,6 +84,9 @@ def test_null_is_refused_with_its_row_and_column():
     with pytest.raises(InvalidValueError, match="column 1 is NULL in row 1") as caught:
         partition_codes(columns)
     assert (caught.value.column, caught.value.row) == (1, 1)
+    with pytest.raises(InvalidValueError, match="column region is NULL in row 1") as caught:
+        partition_codes(columns, names=["id", "region"])
+    assert (caught.value.column, caught.value.row) == ("region", 1)
 
 
 @pytest.mark.parametrize(

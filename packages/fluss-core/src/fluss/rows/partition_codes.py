@@ -22,11 +22,14 @@ from fluss.rows.take import list_lengths
 VALUE_BYTES_MAX = 200
 
 
-def partition_codes(columns: Sequence[Column]) -> tuple[list[tuple[str, ...]], Int32Array]:
+def partition_codes(
+    columns: Sequence[Column], *, names: Sequence[str] | None = None
+) -> tuple[list[tuple[str, ...]], Int32Array]:
     """The partitions that occur in a batch, and for each row the index of its own.
 
     Args:
         columns: The partition columns, at least one, in the order of the partition keys.
+        names: What the columns are called, for errors; their positions where it is None.
 
     Returns:
         The distinct partitions in order of first appearance, one text per column each, and an
@@ -37,18 +40,19 @@ def partition_codes(columns: Sequence[Column]) -> tuple[list[tuple[str, ...]], I
             say which.
         UnsupportedTypeError: A column cannot be a partition column.
     """
-    singles = [_named_codes(column, index) for index, column in enumerate(columns)]
+    labels: Sequence[str | int] = range(len(columns)) if names is None else names
+    singles = [_named_codes(*pair) for pair in zip(columns, labels, strict=True)]
     found = singles[0][0]
     for distinct, _ in singles[1:]:
         found = found.combined(distinct)
-    texts = [[names[code] for code in distinct.codes[found.rows]] for distinct, names in singles]
+    texts = [[each[code] for code in distinct.codes[found.rows]] for distinct, each in singles]
     return list(zip(*texts, strict=True)), found.codes.astype(np.int32)
 
 
-def _named_codes(column: Column, index: int) -> tuple[Distinct, list[str]]:
+def _named_codes(column: Column, label: str | int) -> tuple[Distinct, list[str]]:
     """The distinct texts of a column; several values may share one, such as all the NaNs."""
     check_partition_type(column.type)
-    _check_values(column, index)
+    _check_values(column, label)
     distinct, values = distinct_values(column)
     texts = [partition_text(value, column.type) for value in values]
     code_of: dict[str, int] = {}
@@ -58,23 +62,23 @@ def _named_codes(column: Column, index: int) -> tuple[Distinct, list[str]]:
     return distinct, list(code_of)
 
 
-def _check_values(column: Column, index: int) -> None:
+def _check_values(column: Column, label: str | int) -> None:
     if column.valid is not None and not column.valid.all():
         row = int(np.argmin(column.valid))
         raise InvalidValueError(
-            f"Partition column {index} is NULL in row {row}, and NULL names no partition.",
+            f"Partition column {label} is NULL in row {row}, and NULL names no partition.",
             hint="Fill the column before writing, or drop the rows that have no partition.",
-            column=index,
+            column=label,
             row=row,
         )
     lengths = _byte_lengths(column)
     if lengths is not None and (lengths > VALUE_BYTES_MAX).any():
         row = int(np.argmax(lengths > VALUE_BYTES_MAX))
         raise InvalidValueError(
-            f"Partition column {index} has {int(lengths[row])} bytes in row {row}; "
+            f"Partition column {label} has {int(lengths[row])} bytes in row {row}; "
             f"a partition name has at most {VALUE_BYTES_MAX} characters.",
             hint="Partition by a shorter value, such as a date or a category.",
-            column=index,
+            column=label,
             row=row,
         )
 
