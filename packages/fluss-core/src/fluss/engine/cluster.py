@@ -139,6 +139,10 @@ class Cluster:
             return False
         return (await self.tablet_server(server_id)).apis.offers(api)
 
+    def offers_now(self, api: ApiKey) -> bool:
+        """The same without asking: whether a server that is connected serves it. Any thread."""
+        return any(each.apis.offers(api) for each in list(self._connections.values()))
+
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Make an attempt again, as long as its error is one that may heal and time is left."""
         loop = asyncio.get_running_loop()

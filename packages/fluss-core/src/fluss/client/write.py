@@ -1,0 +1,361 @@
+"""Writing to tables: `AppendCore` for logs, `UpsertCore` for tables with a primary key.
+
+One `WriterPool` serves all writers of a connection: they share its sender, its writer id and its
+room. A core takes rows and frames without waiting for a server, except where the room of the
+connection is used up: then the thread that writes waits. Its coroutines run on the engine's loop.
+What a row or frame must look like is refused here; everything behind that is elsewhere
+(`client.write_buffer`, `client.write_encoding`, `engine.sender`).
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import anyio
+import pyarrow as pa
+
+from fluss.client.placement import Placement
+from fluss.client.write_buffer import WriteBuffer
+from fluss.client.write_encoding import KvTarget, LogTarget, Target
+from fluss.client.write_result import JoinedResult, NoRows, WriteOutcome, WriteResult, WrittenBatch
+from fluss.client.write_rows import RowReader, row_measure
+from fluss.client.write_targets import check_target_columns, nullable_layout
+from fluss.engine.cluster import Cluster
+from fluss.engine.sender import Sender
+from fluss.engine.thread import EXIT_WAIT_S_MAX, Engine
+from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.table_info import TableInfo
+from fluss.model.table_options import DeleteBehavior
+from fluss.plan.writing import WriterSettings
+from fluss.records.cast import to_wire_batch
+from fluss.records.layout import BatchLayout
+from fluss.wire.api import ApiKey
+
+__all__ = [
+    "AppendCore",
+    "UpsertCore",
+    "WriteOutcome",
+    "WriteResult",
+    "WriterPool",
+    "WrittenBatch",
+]
+
+log = logging.getLogger("fluss.writer")
+
+Frame: TypeAlias = Any  # a pyarrow.RecordBatch or pyarrow.Table, of which mypy knows nothing
+AGG_OVERWRITE = 1
+
+# A row this large, compared with a request, is tried by itself before it is taken.
+_LARGE_ROW = 4
+
+
+class WriterPool:
+    """All writers of one connection.
+
+    Args:
+        cluster: The connection's way to the servers.
+        settings: How to write.
+        engine: The engine that the cluster lives on.
+    """
+
+    def __init__(self, cluster: Cluster, settings: WriterSettings, *, engine: Engine) -> None:
+        self.sender = Sender(cluster, settings, engine=engine)
+        self.settings = settings
+        self._cluster = cluster
+        self._buffers: weakref.WeakSet[WriteBuffer] = weakref.WeakSet()
+        self._take_back = engine.at_exit(self._farewell)
+
+    def append_core(self, table: TableInfo) -> AppendCore:
+        """A writer for a log table.
+
+        Raises:
+            UnsupportedOperationError: The table has a primary key.
+        """
+        if table.has_primary_key():
+            raise UnsupportedOperationError(
+                f"{table.table_path} has a primary key; rows are not appended to it.",
+                hint="Use table.new_upsert(): it inserts, and replaces by key.",
+                table=str(table.table_path),
+            )
+        layout = BatchLayout.of_schema(table.schema)
+        target = LogTarget(
+            table,
+            self.settings,
+            self._placement(table, layout),
+            layout,
+            has_statistics=self._takes_statistics(table),
+        )
+        return AppendCore(table, self._buffer(target))
+
+    def upsert_core(
+        self,
+        table: TableInfo,
+        *,
+        target_columns: Sequence[int] | None = None,
+        agg_mode: int | None = None,
+    ) -> UpsertCore:
+        """A writer for a table with a primary key.
+
+        Args:
+            table: The table.
+            target_columns: The columns to write, by position; None for all that can be written.
+            agg_mode: 1 to overwrite values of an aggregating table instead of aggregating them.
+
+        Raises:
+            UnsupportedOperationError: The table has no primary key.
+            SchemaMismatchError: The table cannot be written by these columns.
+        """
+        if not table.has_primary_key():
+            raise UnsupportedOperationError(
+                f"{table.table_path} has no primary key; its rows cannot be replaced.",
+                hint="Use table.new_append().",
+                table=str(table.table_path),
+            )
+        columns = check_target_columns(table, target_columns)
+        layout = nullable_layout(table)
+        target = KvTarget(
+            table,
+            self.settings,
+            self._placement(table, layout),
+            layout,
+            target_columns=columns,
+            agg_mode=agg_mode or None,
+        )
+        return UpsertCore(table, self._buffer(target), columns)
+
+    async def close(self, *, timeout_s: float = EXIT_WAIT_S_MAX) -> int:
+        """Deliver what was taken, within a time; returns how many rows were not delivered."""
+        self._take_back()
+        with anyio.move_on_after(timeout_s):
+            for buffer in list(self._buffers):
+                await anyio.to_thread.run_sync(buffer.seal, abandon_on_cancel=True)
+        lost = await self.sender.close(timeout_s=timeout_s)
+        _report(lost)
+        return lost
+
+    def _buffer(self, target: Target) -> WriteBuffer:
+        self.sender.check_open()
+        buffer = WriteBuffer(self.sender, target)
+        self._buffers.add(buffer)
+        return buffer
+
+    def _placement(self, table: TableInfo, layout: BatchLayout) -> Placement:
+        self.sender.register(table.table_path, table.partition_keys)
+        return Placement(
+            table,
+            layout,
+            has_leader=self._leader_check(table),
+            is_round_robin=self.settings.is_round_robin,
+        )
+
+    def _leader_check(self, table: TableInfo) -> Callable[[PhysicalTablePath, int], bool]:
+        view = self._cluster.view
+
+        def has_leader(path: PhysicalTablePath, bucket_id: int) -> bool:
+            partition_id = None if path.partition_name is None else view.partition_id(path)
+            bucket = TableBucket.with_partition(table.table_id, partition_id, bucket_id)
+            return view.leader_of(bucket) is not None
+
+        return has_leader
+
+    def _takes_statistics(self, table: TableInfo) -> bool:
+        """Whether batches may carry statistics: 0.9.1 would take them for something else."""
+        return table.options.statistics_columns_text is not None and self._cluster.offers_now(
+            ApiKey.SCAN_KV
+        )
+
+    async def _farewell(self) -> None:
+        # The process ends: workers may be gone already, so rows are sealed here, room or not.
+        for buffer in list(self._buffers):
+            buffer.seal(waits=False)
+        _report(await self.sender.close(timeout_s=EXIT_WAIT_S_MAX * 0.9))
+
+
+class _Core:
+    """What both kinds of writers have."""
+
+    def __init__(self, table: TableInfo, buffer: WriteBuffer) -> None:
+        self.table = table
+        self.rows_taken = 0
+        self._buffer = buffer
+        self._measure = row_measure(table.schema.column_types)
+        self._large_row_bytes = buffer.request_bytes_max // _LARGE_ROW
+
+    def seal(self) -> None:
+        """Send what was taken on its way now, from this thread; may wait for room."""
+        self._buffer.seal()
+
+    async def flush(self) -> None:
+        """Wait until everything taken so far is written; sends it at once.
+
+        Raises:
+            FlussError: Something could not be written since the last flush; it is said once.
+        """
+        await self._buffer.flush()
+
+    async def close(self) -> None:
+        """Flush, and take no more rows."""
+        await self._buffer.close()
+
+    def _take_row(self, values: tuple[Any, ...], *, deletes: bool = False) -> WriteResult:
+        size = self._measure(values)
+        if size > self._large_row_bytes:
+            result = self._buffer.add_alone(values, deletes=deletes)
+        else:
+            result = self._buffer.add_row(values, size, deletes=deletes)
+        self.rows_taken += 1
+        return result
+
+    def _take_frames(
+        self, batches: Iterable[pa.RecordBatch], *, deletes: bool = False
+    ) -> WriteResult:
+        results: list[WriteResult] = []
+        for batch in batches:
+            if batch.num_rows:
+                results += self._buffer.add_frame(batch, deletes=deletes)
+                self.rows_taken += batch.num_rows
+        if not results:
+            return NoRows(self._buffer)
+        return results[0] if len(results) == 1 else JoinedResult(results)
+
+
+class AppendCore(_Core):
+    """Appends rows to a log table."""
+
+    def __init__(self, table: TableInfo, buffer: WriteBuffer) -> None:
+        super().__init__(table, buffer)
+        names, types = table.schema.column_names, table.schema.column_types
+        self._layout = BatchLayout.of_schema(table.schema)
+        self._reader = RowReader(names, types, places=range(len(names)), width=len(names))
+
+    def append(self, row: Any) -> WriteResult:
+        """Take one row: a dict by column name, a list or tuple by position.
+
+        Raises:
+            InvalidValueError: A value does not fit its column; nothing was taken.
+            LimitExceededError: The row, or what is on its way already, is too large.
+            ClosedError: The writer or the connection has been closed.
+        """
+        return self._take_row(self._reader.read(row, number=self.rows_taken))
+
+    def append_arrow(self, frame: Frame) -> WriteResult:
+        """Take the rows of a frame; columns are matched by name and cast where that is safe.
+
+        Raises:
+            SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
+            InvalidValueError: A value does not fit its column; nothing was taken.
+        """
+        batches = [to_wire_batch(each, self._layout) for each in _batches(frame)]
+        return self._take_frames(batches)
+
+
+class UpsertCore(_Core):
+    """Inserts, replaces and deletes rows of a table with a primary key."""
+
+    def __init__(self, table: TableInfo, buffer: WriteBuffer, columns: Sequence[int]) -> None:
+        super().__init__(table, buffer)
+        schema = table.schema
+        names, types = schema.column_names, schema.column_types
+        width = len(names)
+        written = tuple(columns) or tuple(range(width))
+        self._row_reader = RowReader(
+            [names[each] for each in written],
+            [types[each] for each in written],
+            places=written,
+            width=width,
+        )
+        keys = schema.primary_key_indexes
+        self._key_reader = RowReader(
+            [names[each] for each in keys],
+            [types[each].not_null() for each in keys],
+            places=keys,
+            width=width,
+            ignored=frozenset(names),
+            what="key",
+        )
+        whole = BatchLayout.of_schema(schema)
+        self._whole = nullable_layout(table)
+        self._row_layout = whole if len(written) == width else whole.project(written)
+        self._key_layout = whole.project(keys)
+
+    def upsert(self, row: Any) -> WriteResult:
+        """Take one row, which replaces the one with its key, or its columns in a partial update.
+
+        Raises:
+            InvalidValueError: A value does not fit its column; nothing was taken.
+        """
+        return self._take_row(self._row_reader.read(row, number=self.rows_taken))
+
+    def delete(self, key: Any) -> WriteResult:
+        """Take the key of a row to delete: a dict by column name, or the values in key order.
+
+        Raises:
+            InvalidValueError: A key column is missing or does not fit; nothing was taken.
+            UnsupportedOperationError: The table does not allow deletes.
+        """
+        self._check_deletes()
+        values = self._key_reader.read(key, number=self.rows_taken)
+        return self._take_row(values, deletes=True)
+
+    def upsert_arrow(self, frame: Frame) -> WriteResult:
+        """Take the rows of a frame; see `upsert` and `AppendCore.append_arrow`."""
+        batches = [to_wire_batch(each, self._row_layout) for each in _batches(frame)]
+        return self._take_frames([self._widened(each, self._row_layout) for each in batches])
+
+    def delete_arrow(self, frame: Frame) -> WriteResult:
+        """Take the keys of rows to delete; further columns of the table are not looked at."""
+        self._check_deletes()
+        known = set(self._whole.names) - set(self._key_layout.names)
+        batches = [
+            to_wire_batch(_without(each, known), self._key_layout) for each in _batches(frame)
+        ]
+        widened = [self._widened(each, self._key_layout) for each in batches]
+        return self._take_frames(widened, deletes=True)
+
+    def _widened(self, batch: pa.RecordBatch, layout: BatchLayout) -> pa.RecordBatch:
+        if len(layout) == len(self._whole):
+            return batch
+        arrays = [
+            batch.column(layout.names.index(field.name))
+            if field.name in layout.names
+            else pa.nulls(batch.num_rows, field.type)
+            for field in self._whole.wire_schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._whole.wire_schema)
+
+    def _check_deletes(self) -> None:
+        if self.table.options.effective_delete_behavior is DeleteBehavior.DISABLE:
+            raise UnsupportedOperationError(
+                f"{self.table.table_path} does not allow deletes.",
+                hint="Its 'table.delete.behavior' is 'disable'.",
+                table=str(self.table.table_path),
+            )
+
+
+def _batches(frame: Frame) -> Iterable[pa.RecordBatch]:
+    if isinstance(frame, pa.RecordBatch):
+        return [frame]
+    if isinstance(frame, pa.Table):
+        batches: list[pa.RecordBatch] = frame.to_batches()
+        # Casting checks the columns even where there are no rows.
+        return batches or [pa.RecordBatch.from_pylist([], schema=frame.schema)]
+    raise InvalidValueError(
+        f"A frame is a pyarrow.RecordBatch or a pyarrow.Table, not {type(frame).__name__}.",
+        hint="pyarrow.RecordBatch.from_pylist(...) makes one of dicts.",
+    )
+
+
+def _without(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
+    return batch.select([each for each in batch.schema.names if each not in names])
+
+
+def _report(rows_lost: int) -> None:
+    if rows_lost:
+        sentence = f"{rows_lost} rows that were written could not be delivered before the end."
+        log.error("%s", sentence)
+        warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)

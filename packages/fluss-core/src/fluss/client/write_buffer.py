@@ -1,0 +1,336 @@
+"""Collects the rows of one writer until they are sealed, and keeps count of what became of them.
+
+Rows are only appended to a list; sealing turns them into columns, batches and requests' worth of
+bytes. Whoever makes the buffer full, waits for a row, or flushes seals on his own thread; when only
+the time is over, a worker does. Sealing is serialised, so the order of the calls is the order in
+every bucket. While the room of the connection is used up, sealing waits, and with it whoever writes
+more; the engine never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import monotonic
+
+import anyio.to_thread
+import numpy as np
+import pyarrow as pa
+
+from fluss.client.write_encoding import Encoded, Target
+from fluss.client.write_result import Chunk, WriteResult, copy_of
+from fluss.engine.sender import Sender
+from fluss.errors import ClosedError, FlussError
+from fluss.plan.accumulator import BatchSizes
+from fluss.plan.writing import WriteBatch
+from fluss.records.from_values import batch_from_values
+from fluss.rows.columns import BoolArray
+
+FAILURES_KEPT_MAX = 100
+# Sealing so few rows is quick enough for the thread of an event loop.
+ROWS_SEALED_HERE_MAX = 500
+
+_FULL_FRAME = 0.25
+
+
+class WriteBuffer:
+    """The rows that one writer has taken. Any thread may write; order is that of the calls."""
+
+    def __init__(self, sender: Sender, target: Target) -> None:
+        self._sender = sender
+        self._engine = sender.engine
+        self._target = target
+        self._sizes = BatchSizes(sender.settings)
+        self._lock = threading.Lock()  # held for the time of an append
+        self._sealing = threading.Lock()  # held for the time of a sealing; taken before the other
+        self._linger_s = sender.settings.linger_ms / 1_000
+        self._clock_runs = False
+        self._closed: ClosedError | None = None
+        self._frame_ratio = 0.5  # encoded bytes per byte of a frame, learned from the last ones
+        self._open_chunk()
+        # Only the engine thread touches these.
+        self._unsettled: set[WriteBatch] = set()
+        self._failures: list[FlussError] = []
+        self._failure_count = 0
+
+    @property
+    def request_bytes_max(self) -> int:
+        """The largest request, and therefore the largest row."""
+        return self._sender.settings.request_bytes_max
+
+    def _open_chunk(self) -> None:
+        self._chunk = Chunk(self)
+        self._rows: list[tuple[object, ...]] = []
+        self._frames: list[pa.RecordBatch] = []
+        self._deletes: list[tuple[int, int]] = []
+        self._count = 0
+        self._bytes = 0
+        self._begun_at = 0.0
+
+    # --- taking rows --------------------------------------------------------------------------
+
+    def add_row(
+        self, values: tuple[object, ...], size: int, *, deletes: bool = False
+    ) -> WriteResult:
+        """Take one row of physical values that takes about `size` bytes."""
+        if self._bytes >= self._sizes.target_bytes:
+            self.seal()
+        with self._lock:
+            chunk, place = self._begin(size)
+            self._rows.append(values)
+            self._count = place + 1
+            if deletes:
+                self._deletes.append((place, place + 1))
+        if not self._clock_runs:
+            self._start_clock()
+        if self._bytes >= self._sizes.target_bytes and self._sender.room.is_left:
+            self.seal()
+        return WriteResult(chunk, place, place + 1)
+
+    def add_alone(self, values: tuple[object, ...], *, deletes: bool = False) -> WriteResult:
+        """Take one row that may be too large, and find out at once."""
+        batch = batch_from_values([values], self._target.layout)
+        return self._add_now([batch], deletes=deletes, is_frame=False)[0]
+
+    def add_frame(self, batch: pa.RecordBatch, *, deletes: bool = False) -> list[WriteResult]:
+        """Take rows in wire form, at least one; a small frame waits for company."""
+        if batch.nbytes < self._sizes.target_bytes * _FULL_FRAME:
+            return [self._collect(batch, deletes=deletes)]
+        return self._add_now(self._cut(batch), deletes=deletes, is_frame=True)
+
+    def _collect(self, batch: pa.RecordBatch, *, deletes: bool) -> WriteResult:
+        if self._bytes >= self._sizes.target_bytes:
+            self.seal()
+        with self._lock:
+            chunk, place = self._begin(batch.nbytes)
+            self._gather_rows()
+            self._frames.append(batch)
+            self._count = place + batch.num_rows
+            if deletes:
+                self._deletes.append((place, self._count))
+        if not self._clock_runs:
+            self._start_clock()
+        return WriteResult(chunk, place, place + batch.num_rows)
+
+    def _begin(self, size: int) -> tuple[Chunk, int]:
+        if self._closed is not None:
+            raise copy_of(self._closed)
+        place = self._count
+        if not place:
+            self._sender.check_open()
+            self._begun_at = monotonic()
+        self._bytes += size
+        return self._chunk, place
+
+    def _gather_rows(self) -> None:
+        if self._rows:
+            self._frames.append(batch_from_values(self._rows, self._target.layout))
+            self._rows = []
+
+    def _add_now(
+        self, batches: Sequence[pa.RecordBatch], *, deletes: bool, is_frame: bool
+    ) -> list[WriteResult]:
+        """Encode and queue batches at once, behind what was collected before."""
+        results = []
+        with self._sealing:
+            if self._closed is not None:
+                raise copy_of(self._closed)
+            self._seal_open_chunk()
+            for batch in batches:
+                self._sender.check_open()
+                self._sender.room.wait()
+                marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
+                encoded = self._target.encode(batch, marks, is_frame=is_frame)
+                self._learn(batch, encoded)
+                chunk = Chunk(self)
+                self._queue(chunk, encoded)
+                results.append(WriteResult(chunk, 0, batch.num_rows))
+        return results
+
+    def _cut(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Cut a frame so that each part makes about one full batch."""
+        bytes_max = self._sender.settings.batch_bytes_max / self._frame_ratio
+        parts = max(1, round(batch.nbytes / bytes_max))
+        rows = -(-batch.num_rows // parts)
+        return [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
+
+    def _learn(self, batch: pa.RecordBatch, encoded: Encoded) -> None:
+        size = sum(each.size_bytes for each in encoded.batches)
+        ratio = min(max(size / max(batch.nbytes, 1), 0.02), 2.0)
+        self._frame_ratio += (ratio - self._frame_ratio) / 2
+
+    # --- sealing ------------------------------------------------------------------------------
+
+    def seal(self, *, waits: bool = True) -> None:
+        """Make batches of what was collected and queue them; waits for room, on this thread.
+
+        Raises:
+            LimitExceededError: There was no room in time. The rows stay where they are.
+        """
+        with self._sealing:
+            if not self._count:
+                return
+            if waits:
+                self._sender.room.wait()
+            self._seal_open_chunk()
+
+    def _seal_open_chunk(self) -> None:
+        with self._lock:
+            if not self._count:
+                return
+            chunk, count, deletes = self._chunk, self._count, self._deletes
+            rows, frames, size = self._rows, self._frames, self._bytes
+            self._open_chunk()
+        self._sizes.observe(size)
+        try:
+            if rows:
+                frames.append(batch_from_values(rows, self._target.layout))
+            marks = _marks(deletes, count) if deletes else None
+            encoded = self._target.encode(_joined(frames), marks, is_frame=False)
+            self._queue(chunk, encoded)
+        except FlussError as error:
+            # The rows were taken: their handles say what became of them, and the next flush does.
+            self._engine.post(partial(self._spoil, chunk, error))
+        except BaseException as error:
+            lost = FlussError(f"{count} rows could not be sealed: {error!r}")
+            self._engine.post(partial(self._spoil, chunk, lost))
+            raise
+
+    def _queue(self, chunk: Chunk, encoded: Encoded) -> None:
+        batches = encoded.batches
+        for batch in batches:
+            batch.waiters.append(self._settled)
+        self._sender.queue(batches, queued=partial(self._queued, chunk, encoded))
+
+    def hurry(self, chunk: Chunk) -> None:
+        """Seal a chunk that somebody waits for: here, unless that would hold up an event loop."""
+        if chunk is not self._chunk:
+            return
+        if self._in_loop() and not (
+            self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left
+        ):
+            self.post(self._seal_soon)
+        else:
+            self.seal()
+
+    def post(self, job: Callable[[], None]) -> None:
+        """Have a job done on the engine thread."""
+        self._engine.post(job)
+
+    @staticmethod
+    def _in_loop() -> bool:
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop()
+            return True
+        return False
+
+    # --- the time is over ---------------------------------------------------------------------
+
+    def _start_clock(self) -> None:
+        self._clock_runs = True
+        self._engine.post(partial(self._set_clock, self._linger_s))
+
+    def _set_clock(self, delay_s: float) -> None:
+        self._engine.loop.call_later(delay_s, self._time_is_over)
+
+    def _time_is_over(self) -> None:
+        with self._lock:
+            if not self._count:
+                self._clock_runs = False
+                return
+            left = self._begun_at + self._linger_s - monotonic()
+        if left > 0:
+            self._set_clock(left)
+            return
+        self._seal_soon()
+        self._set_clock(max(self._linger_s, _WORKER_PAUSE_S))
+
+    def _seal_soon(self) -> None:
+        self._engine.loop.create_task(self._seal_in_worker())
+
+    async def _seal_in_worker(self) -> None:
+        try:
+            await anyio.to_thread.run_sync(self.seal)
+        except FlussError as error:
+            # No room in time: the rows stay, and the clock tries again.
+            self._note(error)
+
+    # --- on the engine thread -----------------------------------------------------------------
+
+    def _queued(self, chunk: Chunk, encoded: Encoded) -> None:
+        self._unsettled.update(encoded.batches)
+        chunk.sealed(encoded.batches, encoded.batch_of_row)
+
+    def _settled(self, batch: WriteBatch) -> None:
+        self._unsettled.discard(batch)
+        if batch.error is not None:
+            self._note(batch.error)
+
+    def _spoil(self, chunk: Chunk, error: FlussError) -> None:
+        self._note(error)
+        chunk.spoiled(error)
+
+    def _note(self, error: FlussError) -> None:
+        self._failure_count += 1
+        if len(self._failures) < FAILURES_KEPT_MAX:
+            self._failures.append(error)
+
+    async def flush(self) -> None:
+        """Wait until everything taken so far is written. Runs on the engine's loop.
+
+        Raises:
+            FlussError: Something could not be written since the last flush; it is said once.
+        """
+        if self._count or self._sealing.locked():
+            await anyio.to_thread.run_sync(self.seal)
+        pending = [each for each in self._unsettled if not each.is_settled]
+        if pending:
+            await _all_settled(pending)
+        if self._failures:
+            failures, count = self._failures, self._failure_count
+            self._failures, self._failure_count = [], 0
+            error = copy_of(failures[0])
+            if count > 1:
+                error.add_note(f"{count - 1} more batches failed since the last flush.")
+            raise error
+
+    async def close(self) -> None:
+        """Flush, and take no more rows."""
+        reason = ClosedError("The writer has been closed.", hint="Make a new one from the table.")
+        with self._lock:
+            self._closed = reason
+        await self.flush()
+
+
+_WORKER_PAUSE_S = 0.005
+
+
+async def _all_settled(batches: Sequence[WriteBatch]) -> None:
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    left = len(batches)
+
+    def settled(_: WriteBatch) -> None:
+        nonlocal left
+        left -= 1
+        if not left and not done.done():
+            done.set_result(None)
+
+    for batch in batches:
+        batch.waiters.append(settled)
+    await done
+
+
+def _marks(deletes: Sequence[tuple[int, int]], count: int) -> BoolArray:
+    marks = np.zeros(count, dtype=np.bool_)
+    for first, stop in deletes:
+        marks[first:stop] = True
+    return marks
+
+
+def _joined(frames: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(frames) == 1:
+        return frames[0]
+    return pa.Table.from_batches(frames).combine_chunks().to_batches()[0]
