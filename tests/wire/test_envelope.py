@@ -10,6 +10,7 @@ from fluss.wire import envelope
 from fluss.wire.envelope import (
     FETCH_LOG_RESPONSE,
     LOOKUP_REQUEST,
+    LOOKUP_RESPONSE,
     PRODUCE_LOG_REQUEST,
     FetchedBucket,
     FetchedTable,
@@ -19,7 +20,7 @@ from fluss.wire.envelope import (
     ProduceLogRequest,
     WrittenBucket,
 )
-from fluss.wire.layout import Layout, Nested
+from fluss.wire.layout import Layout, Nested, NestedList
 from fluss.wire.messages import message_class
 from tests.support.random_messages import encodings, random_messages
 
@@ -82,7 +83,7 @@ def test_every_field_of_the_protocol_is_there(layout):
         names = {number: name for number, (name, _) in layout.fields.items()}
         assert names == {field.number: field.name for field in cls.DESCRIPTOR.fields}
         for name, kind in layout.fields.values():
-            if isinstance(kind, Nested):
+            if isinstance(kind, Nested | NestedList):
                 inner = cls.DESCRIPTOR.fields_by_name[name].message_type.name
                 compare(kind.layout, message_class(inner))
 
@@ -270,6 +271,15 @@ def test_the_refusal_says_what_is_wrong_and_where(encoded, at, why):
         FETCH_LOG_RESPONSE.read(encoded)
     assert (refusal.value.at, refusal.value.why) == (at, why)
     assert str(refusal.value) == f"FetchLogResponse cannot be read at byte {at}: {why}."
+
+
+def test_a_long_length_is_not_taken_for_a_short_one():
+    # The first byte of a length of two bytes is as large as the number of bytes that follow it.
+    value = b"\x0a\x82\x01" + bytes(129)
+    assert len(value) - 2 == value[1]
+    encoded = b"\x0a\x89\x01" + b"\x10\x00" + b"\x2a\x84\x01" + value
+    with pytest.raises(ProtocolError, match="130 bytes are announced, 129 are there"):
+        LOOKUP_RESPONSE.read(encoded)
 
 
 def test_a_number_that_does_not_fit_is_not_written():

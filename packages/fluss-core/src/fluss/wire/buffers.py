@@ -7,7 +7,12 @@ from collections.abc import Iterable
 Buffer = bytes | bytearray | memoryview
 
 
+def size_of(buffer: Buffer) -> int:
+    """How many bytes a buffer holds."""
+    # len() of a memoryview counts items, which are not bytes in every format.
+    return buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
+
+
 def count_bytes(buffers: Iterable[Buffer]) -> int:
     """How many bytes the buffers hold together."""
-    # len() of a memoryview counts items, which are not bytes in every format.
-    return sum(each.nbytes if isinstance(each, memoryview) else len(each) for each in buffers)
+    return sum(map(size_of, buffers))

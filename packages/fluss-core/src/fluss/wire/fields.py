@@ -77,7 +77,10 @@ def read_tag(view: memoryview, at: int, end: int) -> tuple[int, int]:
 
 def read_length(view: memoryview, at: int, end: int) -> tuple[int, int]:
     """Read a length and check it against what is there; returns where the bytes start and stop."""
-    length, start = read_varint(view, at, end)
+    if at < end and view[at] < 0x80:  # most are short, and a call costs as much as all of this
+        length, start = view[at], at + 1
+    else:
+        length, start = read_varint(view, at, end)
     if length > end - start:
         raise refuse(at, f"{length} bytes are announced, {end - start} are there")
     return start, start + length
@@ -118,7 +121,8 @@ def _skip_bytes(count: int, at: int, end: int) -> int:
 
 def write_varint(out: bytearray, value: int) -> None:
     """Append a number; a negative one as the 64 bits of its two's complement."""
-    value &= _MASK_64
+    if value < 0:
+        value += 1 << 64
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7

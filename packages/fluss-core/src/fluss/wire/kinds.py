@@ -1,8 +1,9 @@
 """What a field can hold, for the tables of `wire.layout`: how it is read and how it is written.
 
-A kind reads one occurrence of a field, whose tag has been read already, into the values of a
-message under way. protobuf's rules for repetition hold: of numbers and strings the last one wins,
-lists grow. Lists stay lists until the message is complete (`finish`).
+A kind reads a field, whose tag has been read already, into the values of a message under way.
+protobuf's rules for repetition hold: of numbers and strings the last one wins, lists grow. The
+elements of a list usually stand one after the other, so that a kind of list reads all of them at
+once; they stay a list until the message is complete (`finish`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from fluss.wire.buffers import Buffer, count_bytes
+from fluss.wire.buffers import Buffer, count_bytes, size_of
 from fluss.wire.fields import (
     Stored,
     read_length,
@@ -28,6 +29,8 @@ Values = dict[str, Any]
 # The only field of PbValue and PbValueList: `bytes values = 1`.
 _BYTES_1 = 1 << 3 | Stored.LENGTH
 _BYTES_1_TAG = bytes([_BYTES_1])
+# Up to here a PbValue with so many bytes has lengths of one byte each.
+_SHORT_BYTES_MAX = 125
 
 
 class Kind(ABC):
@@ -36,19 +39,34 @@ class Kind(ABC):
     stored: ClassVar[Stored] = Stored.LENGTH
 
     @abstractmethod
-    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        """Read one occurrence of the field into `values[name]`; returns where it stops."""
-
-    @abstractmethod
     def write(self, out: Output, tag: bytes, value: Any) -> None:
         """Write the field with its tag."""
 
     def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - for messages in messages
-        """Make the final value of what `read` has gathered in a message that stops at `end`."""
+        """Make the final value of what has been read, in a message that stops at `end`."""
         return value
 
 
-class Number(Kind):
+class Single(Kind):
+    """A field with one value."""
+
+    @abstractmethod
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        """Read one occurrence of the field into `values[name]`; returns where it stops."""
+
+
+class Repeated(Kind):
+    """A field with a list of values."""
+
+    @abstractmethod
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        """Read the element at `at` and those with the same tag that follow it; returns the end."""
+
+    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - elements are finished already
+        return tuple(value)
+
+
+class Number(Single):
     """int32 and int64: the low bits of a varint, as two's complement."""
 
     stored = Stored.VARINT
@@ -58,6 +76,9 @@ class Number(Kind):
         self._negative_from = 1 << (bits - 1)
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        if at < end and view[at] < 0x80:  # bucket ids, error codes: no call is cheaper than one
+            values[name] = view[at]
+            return at + 1
         values[name], at = self.read_one(view, at, end)
         return at
 
@@ -81,7 +102,7 @@ class Number(Kind):
         write_varint(out, value)
 
 
-class Flag(Kind):
+class Flag(Single):
     """bool: any number but 0 is true."""
 
     stored = Stored.VARINT
@@ -96,7 +117,7 @@ class Flag(Kind):
         out.small.append(1 if value else 0)
 
 
-class Text(Kind):
+class Text(Single):
     """string: UTF-8."""
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
@@ -108,10 +129,10 @@ class Text(Kind):
         return stop
 
     def write(self, out: Output, tag: bytes, value: str) -> None:
-        _write_bytes(out, tag, value.encode())
+        out.append_field(tag, value.encode())
 
 
-class ShortBytes(Kind):
+class ShortBytes(Single):
     """bytes that are compared and kept, and so are copied out of the frame."""
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
@@ -120,10 +141,10 @@ class ShortBytes(Kind):
         return stop
 
     def write(self, out: Output, tag: bytes, value: Buffer) -> None:
-        _write_bytes(out, tag, value)
+        out.append_field(tag, value)
 
 
-class LargeBytes(Kind):
+class LargeBytes(Single):
     """bytes that are not copied: one slice when read, any number of buffers when written."""
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
@@ -137,95 +158,125 @@ class LargeBytes(Kind):
             out.append(buffer)
 
 
-class Numbers(Kind):
+class Numbers(Repeated):
     """repeated int32, packed: written as one byte string, read packed and one by one."""
 
     def __init__(self, number: Number) -> None:
         self._number = number
 
-    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+    def read_run(
+        self,
+        items: list[Any],
+        tag: int,  # noqa: ARG002 - one element of this kind holds all numbers
+        view: memoryview,
+        at: int,
+        end: int,
+    ) -> int:
         at, stop = read_length(view, at, end)
-        numbers = values.setdefault(name, [])
         while at < stop:
             number, at = self._number.read_one(view, at, stop)
-            numbers.append(number)
+            items.append(number)
         return stop
+
+    def read_unpacked(
+        self,
+        items: list[Any],
+        tag: int,  # noqa: ARG002 - the same shape as `read_run`
+        view: memoryview,
+        at: int,
+        end: int,
+    ) -> int:
+        """Read one number with a tag of its own, as older writers store such lists."""
+        number, at = self._number.read_one(view, at, end)
+        items.append(number)
+        return at
 
     def write(self, out: Output, tag: bytes, value: Sequence[int]) -> None:
         packed = bytearray()
         for number in value:
             self._number.write_one(packed, number)
-        _write_bytes(out, tag, packed)
-
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
-        return tuple(value)
-
-    def read_unpacked(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        """Read one number with a tag of its own, as older writers store such lists."""
-        number, at = self._number.read_one(view, at, end)
-        values.setdefault(name, []).append(number)
-        return at
+        out.append_field(tag, packed)
 
 
-class ByteStrings(Kind):
+class ByteStrings(Repeated):
     """repeated bytes: a tuple of slices."""
 
-    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        start, stop = read_length(view, at, end)
-        values.setdefault(name, []).append(view[start:stop])
-        return stop
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        while True:
+            start, stop = read_length(view, at, end)
+            items.append(view[start:stop])
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
         for each in value:
-            _write_bytes(out, tag, each)
+            size = size_of(each)
+            if size <= _SHORT_BYTES_MAX:
+                out.small += tag
+                out.small.append(size)
+                out.small += each
+            else:
+                out.append_field(tag, each)
 
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
-        return tuple(value)
 
-
-class MaybeByteStrings(Kind):
+class MaybeByteStrings(Repeated):
     """repeated PbValue: a tuple of slices, None where a value is absent."""
 
-    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        at, stop = read_length(view, at, end)
-        found = _read_bytes_1(view, at, stop)
-        values.setdefault(name, []).append(found[-1] if found else None)
-        return stop
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        while True:
+            start, stop = read_length(view, at, end)
+            size = stop - start - 2
+            # Almost all are `bytes values = 1` and nothing else; short ones have a head of two.
+            if 0 <= size < 0x80 and view[start] == _BYTES_1 and view[start + 1] == size:
+                items.append(view[start + 2 : stop])
+            else:
+                found = _read_bytes_1(view, start, stop)
+                items.append(found[-1] if found else None)
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Sequence[Buffer | None]) -> None:
         for each in value:
-            _write_bytes_1(out, tag, () if each is None else (each,))
+            if each is None:
+                out.append_length(tag, 0)
+            elif size_of(each) <= _SHORT_BYTES_MAX:
+                size = size_of(each)
+                out.small += tag
+                out.small.append(size + 2)
+                out.small += _BYTES_1_TAG
+                out.small.append(size)
+                out.small += each
+            else:
+                _write_bytes_1(out, tag, (each,))
 
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
-        return tuple(value)
 
-
-class ByteStringLists(Kind):
+class ByteStringLists(Repeated):
     """repeated PbValueList: a tuple of tuples of slices."""
 
-    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        at, stop = read_length(view, at, end)
-        values.setdefault(name, []).append(tuple(_read_bytes_1(view, at, stop)))
-        return stop
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        while True:
+            start, stop = read_length(view, at, end)
+            items.append(tuple(_read_bytes_1(view, start, stop)))
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Sequence[Sequence[Buffer]]) -> None:
         for each in value:
             _write_bytes_1(out, tag, each)
 
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - as above
-        return tuple(value)
-
 
 def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:
     """Read a message whose only field is `bytes values = 1`, once or often."""
-    found = []
+    found: list[memoryview] = []
     while at < end:
         tag, value_at = read_tag(view, at, end)
         if tag == _BYTES_1:
-            start, at = read_length(view, value_at, end)
-            found.append(view[start:at])
+            at = BYTES_LIST.read_run(found, tag, view, value_at, end)
         elif tag >> 3 == 1:
-            raise refuse(at, f"values is stored as {tag & 7}, not as {int(Stored.LENGTH)}")
+            raise refuse(at, f"values is stored in a wrong way ({tag & 7})")
         else:
             at = skip_value(view, tag, value_at, end)
     return found
@@ -233,14 +284,8 @@ def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:
 
 def _write_bytes_1(out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
     message = Output()
-    for each in value:
-        _write_bytes(message, _BYTES_1_TAG, each)
+    BYTES_LIST.write(message, _BYTES_1_TAG, value)
     out.append_nested(tag, message)
-
-
-def _write_bytes(out: Output, tag: bytes, value: Buffer) -> None:
-    out.append_length(tag, count_bytes((value,)))
-    out.append(value)
 
 
 INT32 = Number(32)

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from fluss.errors import ProtocolError
 from fluss.wire.buffers import Buffer
 from fluss.wire.fields import Stored, read_length, read_tag, refuse, skip_value, write_varint
-from fluss.wire.kinds import Kind, Numbers, Values
+from fluss.wire.kinds import Kind, Numbers, Repeated, Single, Values
 from fluss.wire.output import Output
 
 Message = TypeVar("Message")
@@ -44,11 +44,18 @@ class Layout(Generic[Message]):
             if each.default is MISSING and each.default_factory is MISSING
         ]
         self._readers = {
-            number << 3 | kind.stored: (name, kind.read) for number, (name, kind) in table.items()
+            number << 3 | kind.stored: (name, kind.read)
+            for number, (name, kind) in table.items()
+            if isinstance(kind, Single)
+        }
+        self._run_readers = {
+            number << 3 | kind.stored: (name, kind.read_run)
+            for number, (name, kind) in table.items()
+            if isinstance(kind, Repeated)
         }
         for number, (name, kind) in table.items():
             if isinstance(kind, Numbers):
-                self._readers[number << 3 | Stored.VARINT] = (name, kind.read_unpacked)
+                self._run_readers[number << 3 | Stored.VARINT] = (name, kind.read_unpacked)
         self._finishers = [
             (name, kind.finish)
             for name, kind in table.values()
@@ -87,12 +94,15 @@ class Layout(Generic[Message]):
 
     def read_into(self, values: Values, view: memoryview, at: int, end: int) -> None:
         """Read the fields between `at` and `end`, on top of what `values` holds already."""
-        readers = self._readers
+        readers, run_readers = self._readers, self._run_readers
         while at < end:
-            tag = view[at]
-            if tag in readers:  # the tags of all known fields are one byte, when written as usual
+            tag = view[at]  # the tags of all known fields are one byte, when written as usual
+            if tag in readers:
                 name, read = readers[tag]
                 at = read(values, name, view, at + 1, end)
+            elif tag in run_readers:
+                name, read_run = run_readers[tag]
+                at = read_run(values.setdefault(name, []), tag, view, at + 1, end)
             else:
                 at = self._read_unusual(values, view, at, end)
 
@@ -118,13 +128,16 @@ class Layout(Generic[Message]):
         if tag in self._readers:
             name, read = self._readers[tag]
             return read(values, name, view, value_at, end)
+        if tag in self._run_readers:
+            name, read_run = self._run_readers[tag]
+            return read_run(values.setdefault(name, []), tag, view, value_at, end)
         if tag >> 3 in self.fields:
             name, _ = self.fields[tag >> 3]
             raise refuse(at, f"{name} is stored in a wrong way ({tag & 7})")
         return skip_value(view, tag, value_at, end)
 
 
-class Nested(Kind):
+class Nested(Single):
     """A message in a message; repeated, the later one is laid over the earlier one."""
 
     def __init__(self, layout: Layout[Any]) -> None:
@@ -144,22 +157,28 @@ class Nested(Kind):
         out.append_nested(tag, message)
 
 
-class NestedList(Nested):
+class NestedList(Repeated):
     """repeated message."""
 
-    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        start, stop = read_length(view, at, end)
-        nested: Values = {}
-        self.layout.read_into(nested, view, start, stop)
-        values.setdefault(name, []).append(self.layout.make(nested, stop))
-        return stop
+    def __init__(self, layout: Layout[Any]) -> None:
+        self.layout = layout
 
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - every element is finished
-        return tuple(value)
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        layout = self.layout
+        while True:
+            start, stop = read_length(view, at, end)
+            values: Values = {}
+            layout.read_into(values, view, start, stop)
+            items.append(layout.make(values, stop))
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Any) -> None:
         for each in value:
-            super().write(out, tag, each)
+            message = Output()
+            self.layout.write_into(message, each)
+            out.append_nested(tag, message)
 
 
 def _tag(number: int, kind: Kind) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fluss.wire.buffers import Buffer, count_bytes
+from fluss.wire.buffers import Buffer, size_of
 from fluss.wire.fields import write_varint
 
 # Up to here a copy is cheaper than one more buffer on the way to the socket.
@@ -12,7 +12,8 @@ JOINED_BYTES_MAX = 4 * 1024
 class Output:
     """Buffers in the order in which they are to be sent.
 
-    `small` is where tags and numbers are appended; byte strings go through `append`.
+    `small` is where tags and numbers are appended; byte strings go through `append`, after which
+    `small` may be another one.
     """
 
     __slots__ = ("_finished", "_finished_bytes", "small")
@@ -31,7 +32,7 @@ class Output:
 
     def append(self, buffer: Buffer) -> None:
         """Append a byte string: a copy of a short one, a reference to a long one."""
-        size = count_bytes((buffer,))
+        size = size_of(buffer)
         if size <= JOINED_BYTES_MAX:
             self.small += buffer
             return
@@ -46,6 +47,11 @@ class Output:
         """Append the tag of a field that is stored with its length, and the length."""
         self.small += tag
         write_varint(self.small, size)
+
+    def append_field(self, tag: bytes, buffer: Buffer) -> None:
+        """Append a byte string as a field."""
+        self.append_length(tag, size_of(buffer))
+        self.append(buffer)
 
     def append_nested(self, tag: bytes, message: Output) -> None:
         """Append a message as a field."""
