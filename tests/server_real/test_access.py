@@ -2,7 +2,7 @@
 
 import pytest
 
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
 from tests.support.raw_client import COORDINATOR, RawClient, RefusedError
 
 AUTHENTICATE = 46

@@ -21,7 +21,7 @@ def test_share(cluster, number):
 
 FAILING = """
 import time
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
 from tests.support.raw_client import RawClient
 from tests.support.raw_table import append_nothing, create_log_table
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from fluss.errors import LocalServerError
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
 from fluss_server.java import keeper
 from fluss_server.java.keeper import Order, down, share_cluster, status, up
 from fluss_server.java.locks import FileLock

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fluss.errors import LocalServerError
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
 from fluss_server.java.artifact import FLUSS_SERVER, find_jar
 from fluss_server.java.cluster import JavaCluster
 from fluss_server.java.profiles import Profile
@@ -21,16 +21,18 @@ from tests.support.raw_client import COORDINATOR, RawClient
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java")]
 
 START_S_MAX = 30
-# An orphan may tidy up for 8 s, and two steps of 1.5 s keep the order of stopping.
-ORPHAN_S_MAX = 15
+# An orphan may tidy up for 8 s, after at most two steps of 1.5 s; and machines are busy.
+ORPHAN_S_MAX = 25
 
 PARENT = """
 import sys, time
 from fluss_server.java.cluster import JavaCluster
 from fluss_server.java.profiles import Profile
-with JavaCluster(Profile(separate=sys.argv[1] == "separate")) as cluster:
-    print(*cluster.pids.values(), cluster.directory, flush=True)
+with JavaCluster(Profile(separate=sys.argv[1] != "shared")) as cluster:
+    if sys.argv[1] == "hanging":
+        cluster.pause_tablet_server(0)
     try:
+        print(*cluster.pids.values(), cluster.directory, flush=True)
         time.sleep(600)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -118,8 +120,7 @@ def test_killing_the_parent_ends_the_servers(shape):
 
 
 def test_killing_the_parent_ends_even_a_server_that_hangs():
-    parent, pids, _ = start_parent("separate")
-    os.killpg(pids[-1], signal.SIGSTOP)
+    parent, pids, _ = start_parent("hanging")
     parent.kill()
     finish(parent)
     assert wait_until(lambda: not any(alive(pid) for pid in pids), ORPHAN_S_MAX)

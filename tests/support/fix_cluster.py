@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 import pytest
 
 from fluss.errors import MissingRuntimeError
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
 from fluss_server.java.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
 from fluss_server.java.cluster import JavaCluster
 from fluss_server.java.keeper import Order, share_cluster

@@ -1,9 +1,9 @@
 """A client with no cleverness at all: one blocking socket for each server, one request at a time.
 
 For conformance tests, which want to say exactly what goes over the wire. Frames are packed here by
-hand, on purpose: a mistake in the product's framing must not hide in its tests. Messages are the
-generated ones. It never retries, never caches, and does what it is told; which server plays which
-role is asked once, at the start.
+hand, on purpose: a mistake in the product's framing must not hide in its tests. Messages and their
+numbers are the product's. It never retries, never caches, and does what it is told; which address
+a server has is asked each time.
 """
 
 from __future__ import annotations
@@ -11,63 +11,19 @@ from __future__ import annotations
 import socket
 import struct
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from google.protobuf.message import Message
 
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
+from fluss.wire.api import ApiKey
 
 SOCKET_TIMEOUT_S = 30.0
 ANSWER_BYTES_MAX = 128 << 20
 COORDINATOR = "coordinator"
 
-# The public requests of 0.9.1, by the name of the message without "Request".
-API_KEYS = {
-    "ApiVersions": 1000,
-    "CreateDatabase": 1001,
-    "DropDatabase": 1002,
-    "ListDatabases": 1003,
-    "DatabaseExists": 1004,
-    "CreateTable": 1005,
-    "DropTable": 1006,
-    "GetTableInfo": 1007,
-    "ListTables": 1008,
-    "ListPartitionInfos": 1009,
-    "TableExists": 1010,
-    "GetTableSchema": 1011,
-    "Metadata": 1012,
-    "ProduceLog": 1014,
-    "FetchLog": 1015,
-    "PutKv": 1016,
-    "Lookup": 1017,
-    "ListOffsets": 1021,
-    "GetLatestKvSnapshots": 1023,
-    "GetKvSnapshotMetadata": 1024,
-    "GetFileSystemSecurityToken": 1025,
-    "InitWriter": 1026,
-    "GetLakeSnapshot": 1032,
-    "LimitScan": 1033,
-    "PrefixLookup": 1034,
-    "GetDatabaseInfo": 1035,
-    "CreatePartition": 1036,
-    "DropPartition": 1037,
-    "Authenticate": 1038,
-    "CreateAcls": 1039,
-    "ListAcls": 1040,
-    "DropAcls": 1041,
-    "AlterTable": 1044,
-    "DescribeClusterConfigs": 1045,
-    "AlterClusterConfigs": 1046,
-    "RegisterProducerOffsets": 1053,
-    "GetProducerOffsets": 1054,
-    "DeleteProducerOffsets": 1055,
-    "AcquireKvSnapshotLease": 1056,
-    "ReleaseKvSnapshotLease": 1057,
-    "DropKvSnapshotLease": 1058,
-    "GetTableStats": 1059,
-}
-
-Answer = TypeVar("Answer", bound=Message)
+# By the name of the message without "Request".
+API_KEYS = {key.message: key for key in ApiKey if key.message is not None}
 
 
 class RefusedError(Exception):

@@ -11,7 +11,7 @@ import struct
 
 import crc32c
 
-from fluss.wire._generated import messages_pb2 as pb
+from fluss.wire import messages as pb
 from tests.support.raw_client import COORDINATOR, RawClient
 
 ALL_REPLICAS = -1

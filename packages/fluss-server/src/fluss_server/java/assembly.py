@@ -49,7 +49,8 @@ class Assembly:
     @property
     def pids(self) -> Mapping[str, int]:
         """The living nodes and their processes."""
-        return {name: node.pid for name, node in self._nodes.items() if node.is_alive}
+        pids = {name: node.pid for name, node in self._nodes.items()}
+        return {name: pid for name, pid in pids.items() if pid is not None}
 
     def node(self, name: str) -> Node:
         """The node of that name.

@@ -114,7 +114,7 @@ class Node:
     @property
     def is_alive(self) -> bool:
         """Whether the process runs (or is paused)."""
-        return self._process is not None and self._process.poll() is None
+        return self.pid is not None
 
     @property
     def exit_code(self) -> int | None:
@@ -122,9 +122,10 @@ class Node:
         return None if self._process is None else self._process.poll()
 
     @property
-    def pid(self) -> int:
-        """The process, which is also its process group."""
-        return self._running().pid
+    def pid(self) -> int | None:
+        """The process, which is also its process group; None where none runs."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> None:
         """Start the process; its log is continued.
@@ -160,22 +161,26 @@ class Node:
 
     def terminate(self) -> None:
         """Send SIGTERM, as an operator would."""
-        self._signal(signal.SIGTERM)
+        self._signal(self._running(), signal.SIGTERM)
 
     def kill(self) -> None:
         """Send SIGKILL, and wait until the process is gone."""
-        if self.is_alive:
-            self._signal(signal.SIGKILL)
-            self._running().wait()
+        process = self._process
+        if process is not None and process.poll() is None:
+            self._signal(process, signal.SIGKILL)
+            process.wait()
         self._forget()
 
     def pause(self) -> None:
         """Send SIGSTOP: the process hangs, its connections stay open."""
-        self._signal(signal.SIGSTOP)
+        process = self._running()
+        self._signal(process, signal.SIGSTOP)
+        if hasattr(os, "waitid"):  # not on every macOS, where it hangs a moment later
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Send SIGCONT: the process goes on."""
-        self._signal(signal.SIGCONT)
+        self._signal(self._running(), signal.SIGCONT)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the process has ended within that time."""
@@ -188,9 +193,9 @@ class Node:
         self._forget()
         return True
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         with suppress(ProcessLookupError):  # it ended a moment ago
-            os.killpg(self._running().pid, number)
+            os.killpg(process.pid, number)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
