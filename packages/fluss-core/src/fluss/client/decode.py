@@ -22,6 +22,7 @@ from fluss.model.paths import TableBucket
 from fluss.model.schema import Schema
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import LogFormat
+from fluss.model.types import DataType
 from fluss.records.evolve import Evolution, read_positions
 from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, iter_log_batches
@@ -104,6 +105,11 @@ class Decoder:
     def schema(self) -> pa.Schema:
         """The columns of every batch."""
         return self._target.user_schema
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """The types of the columns."""
+        return self._target.types
 
     def decode(self, fetched: Fetched) -> Iterator[DecodedBatch]:
         """The rows of what was fetched, batch by batch.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -137,7 +137,7 @@ class LogScanCore:
             return []
         return await self._follower_now().take(timeout_s)
 
-    async def read_to_end(self) -> AsyncIterator[Fetched]:
+    async def read_to_end(self) -> AsyncGenerator[list[Fetched], None]:
         """Everything subscribed, from the subscribed offsets to where the logs end now.
 
         Raises:
@@ -155,8 +155,7 @@ class LogScanCore:
             for bucket, offset in offsets.items():
                 fetcher.subscribe(await self._position(bucket, offset))
             while fetched := await fetcher.take(None):
-                for each in fetched:
-                    yield each
+                yield fetched
         finally:
             fetcher.close()
 
