@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import anyio
+import anyio.to_thread
 import pyarrow as pa
 
 from fluss.client.placement import Placement
@@ -26,8 +27,8 @@ from fluss.client.write_rows import RowReader, row_measure
 from fluss.client.write_targets import check_target_columns, nullable_layout
 from fluss.engine.cluster import Cluster
 from fluss.engine.sender import Sender
-from fluss.engine.thread import EXIT_WAIT_S_MAX, Engine
-from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.engine.thread import Engine
+from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import DeleteBehavior
@@ -50,6 +51,9 @@ log = logging.getLogger("fluss.writer")
 Frame: TypeAlias = Any  # a pyarrow.RecordBatch or pyarrow.Table, of which mypy knows nothing
 AGG_OVERWRITE = 1
 
+# Less than the engine has at the end of the process.
+CLOSE_WAIT_S = 25.0
+
 # A row this large, compared with a request, is tried by itself before it is taken.
 _LARGE_ROW = 4
 
@@ -68,7 +72,6 @@ class WriterPool:
         self.settings = settings
         self._cluster = cluster
         self._buffers: weakref.WeakSet[WriteBuffer] = weakref.WeakSet()
-        self._take_back = engine.at_exit(self._farewell)
 
     def append_core(self, table: TableInfo) -> AppendCore:
         """A writer for a log table.
@@ -128,14 +131,23 @@ class WriterPool:
         )
         return UpsertCore(table, self._buffer(target), columns)
 
-    async def close(self, *, timeout_s: float = EXIT_WAIT_S_MAX) -> int:
-        """Deliver what was taken, within a time; returns how many rows were not delivered."""
-        self._take_back()
+    async def close(self, *, timeout_s: float = CLOSE_WAIT_S) -> int:
+        """Deliver what was taken, within a time, and take no more. Twice is once.
+
+        Whoever owns the connection calls this before it closes its sockets, also when the process
+        ends. What cannot be delivered is reported in the log and as a warning.
+
+        Returns:
+            How many rows were not delivered.
+        """
         with anyio.move_on_after(timeout_s):
             for buffer in list(self._buffers):
-                await anyio.to_thread.run_sync(buffer.seal, abandon_on_cancel=True)
+                await _seal(buffer)
         lost = await self.sender.close(timeout_s=timeout_s)
-        _report(lost)
+        if lost:
+            sentence = f"{lost} rows that were written could not be delivered before the end."
+            log.error("%s", sentence)
+            warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)
         return lost
 
     def _buffer(self, target: Target) -> WriteBuffer:
@@ -168,12 +180,6 @@ class WriterPool:
         return table.options.statistics_columns_text is not None and self._cluster.offers_now(
             ApiKey.SCAN_KV
         )
-
-    async def _farewell(self) -> None:
-        # The process ends: workers may be gone already, so rows are sealed here, room or not.
-        for buffer in list(self._buffers):
-            buffer.seal(waits=False)
-        _report(await self.sender.close(timeout_s=EXIT_WAIT_S_MAX * 0.9))
 
 
 class _Core:
@@ -354,8 +360,11 @@ def _without(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
     return batch.select([each for each in batch.schema.names if each not in names])
 
 
-def _report(rows_lost: int) -> None:
-    if rows_lost:
-        sentence = f"{rows_lost} rows that were written could not be delivered before the end."
-        log.error("%s", sentence)
-        warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)
+async def _seal(buffer: WriteBuffer) -> None:
+    try:
+        await anyio.to_thread.run_sync(buffer.seal, abandon_on_cancel=True)
+    except RuntimeError:
+        # While the process ends there are no new threads; sealed here, room or not.
+        buffer.seal(waits=False)
+    except FlussError as error:
+        log.warning("rows could not be sealed: %s", error.message)
