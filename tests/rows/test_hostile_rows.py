@@ -74,7 +74,7 @@ def read_as_column(read, data, types):
 def test_both_paths_agree_about_damaged_rows(codec):
     write, read_row, read_rows = CODECS[codec]
     refused = accepted = 0
-    for seed in range(250):
+    for seed in range(150):
         rng = Random(f"{codec} {seed}")
         types = random_types(rng, rng.randint(1, 6), depth=rng.randrange(4))
         if codec == "key":
@@ -90,7 +90,7 @@ def test_both_paths_agree_about_damaged_rows(codec):
             else:
                 assert exact(single) == exact(column), (seed, data.hex())
                 accepted += 1
-    assert min(refused, accepted) > 200, "the damage should be neither nothing nor everything"
+    assert min(refused, accepted) > 120, "the damage should be neither nothing nor everything"
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -98,7 +98,7 @@ def test_damaged_rows_ask_for_little_memory(codec):
     write, read_row, read_rows = CODECS[codec]
     tracemalloc.start()
     try:
-        for seed in range(60):
+        for seed in range(40):
             rng = Random(f"memory {codec} {seed}")
             types = tuple(each.not_null() for each in random_types(rng, 3, depth=3))
             (row,) = random_rows(rng, types, 1)

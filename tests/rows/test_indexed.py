@@ -123,7 +123,7 @@ def test_what_was_written_is_read(table):
     assert exact(decode(types, encode(types, rows))) == exact(rows)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_wide_and_deep_tables_come_back(seed):
     rng = Random(seed)
     types = random_types(rng, rng.randint(1, 20), depth=3)

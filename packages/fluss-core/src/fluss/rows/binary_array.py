@@ -91,7 +91,7 @@ def write_nested(column: Column, rows: RowFormat) -> Runs:
     match column.type:
         case ArrayType():
             counts, (elements,) = list_elements(column)
-            with _naming_row(column, np.repeat(np.arange(column.length), counts)):
+            with _naming_row(column, counts=counts):
                 return runs_of_rows(_write_arrays(elements, counts, column.valid, rows))
         case MapType():
             return runs_of_rows(_write_maps(column, rows))
@@ -122,23 +122,23 @@ def read_nested(
 
 
 @contextmanager
-def _naming_row(column: Column, rows_of_children: Int64Array) -> Iterator[None]:
-    """Tells of a refused value inside in which row of this column it stands."""
+def _naming_row(column: Column, *, counts: Int64Array) -> Iterator[None]:
+    """Tells of a refused value inside in which row it stands; `counts` says what each row has."""
     try:
         yield
     except InvalidValueError as error:
-        row = int(rows_of_children[error.row])
+        row = int(np.searchsorted(offsets_of(counts), error.row, side="right")) - 1
         inside = f"In row {row} of {column.type}: {error.message}"
         raise InvalidValueError(inside, row=row) from error
 
 
 def _write_rows(column: Column, rows: RowFormat) -> Runs:
-    present, children = np.arange(column.length), column.children
+    is_there = np.ones(column.length, np.bool_) if column.valid is None else column.valid
+    present, children = np.flatnonzero(is_there), column.children
     if column.valid is not None:
         # What stands beneath a NULL row is unspecified and must not be looked at.
-        present = np.flatnonzero(column.valid)
         children = tuple(take_rows(child, present) for child in children)
-    with _naming_row(column, present):
+    with _naming_row(column, counts=is_there.astype(np.int64)):
         dense = rows.write_rows(children, len(present))
     starts, lengths = np.zeros((2, column.length), np.int64)
     starts[present], lengths[present] = dense.offsets[:-1], np.diff(dense.offsets)
@@ -147,7 +147,7 @@ def _write_rows(column: Column, rows: RowFormat) -> Runs:
 
 def _write_maps(column: Column, rows: RowFormat) -> RowBytes:
     counts, (keys, values) = list_elements(column)
-    with _naming_row(column, np.repeat(np.arange(column.length), counts)):
+    with _naming_row(column, counts=counts):
         key_arrays = runs_of_rows(_write_arrays(keys, counts, column.valid, rows))
         value_arrays = runs_of_rows(_write_arrays(values, counts, column.valid, rows))
     length = fixed_words(key_arrays.lengths.view(np.uint64), _COUNT_BYTES, column.valid)

@@ -6,7 +6,8 @@ so on. Every write stays inside its own run, hence the order of the runs does no
 
 A batch of rows is written as a list of *parts*: part k holds the k-th stretch of every row. `Words`
 are parts of at most ten bytes that are already in registers, so to speak; `Runs` are parts copied
-from elsewhere. `join_parts` lays them out. What the bytes mean is for the codecs to know.
+from elsewhere. `join_parts` lays them out. What the bytes mean is for the codecs to know. Words are
+taken apart as they lie in memory, so the machine must be little-endian, as Arrow's buffers are.
 """
 
 from __future__ import annotations

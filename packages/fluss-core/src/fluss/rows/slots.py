@@ -149,19 +149,19 @@ class OpenSlots:
             self.refuse(wrong, f"a slot has room for {INLINE_BYTES_MAX} bytes")
         starts = np.where(inline, self.at, starts)
         lengths = np.where(inline, inline_lengths, lengths)
-        self._check(starts, lengths, inline)
+        self._check(starts, lengths)
         return starts, lengths
 
     def sections(self) -> tuple[Int64Array, Int64Array]:
         """Where the array, map, row or large decimal of each slot is, and its length."""
         starts, lengths = self._run(self._low_half())
-        self._check(starts, lengths, None)
+        self._check(starts, lengths)
         return starts, lengths
 
     def timestamps(self) -> tuple[Int64Array, npt.NDArray[np.int32]]:
         """Where the milliseconds of each slot are, and its nanoseconds."""
         starts, eights = self._run(np.full(len(self.words), 8, np.int64))
-        self._check(starts, eights, None)
+        self._check(starts, eights)
         return starts, self._low_half().astype(np.int32)
 
     def _low_half(self) -> Int64Array:
@@ -170,11 +170,9 @@ class OpenSlots:
     def _run(self, lengths: Int64Array) -> tuple[Int64Array, Int64Array]:
         return self.section_starts + (self.words >> _u64(32)).astype(np.int64), lengths
 
-    def _check(self, starts: Int64Array, lengths: Int64Array, inline: BoolArray | None) -> None:
+    def _check(self, starts: Int64Array, lengths: Int64Array) -> None:
         wrong = lengths < 0
         wrong |= starts + lengths > self.section_starts + self.section_lengths
-        if inline is not None:
-            wrong &= ~inline
         if wrong.any():
             self.refuse(wrong, "a slot points out of its section")
         # Slots of honest writers do not share bytes. Without this, a few slots that all point to
