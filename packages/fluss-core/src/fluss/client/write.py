@@ -23,7 +23,7 @@ from fluss.client.placement import Placement
 from fluss.client.write_buffer import WriteBuffer
 from fluss.client.write_encoding import KvTarget, LogTarget, Target
 from fluss.client.write_result import JoinedResult, NoRows, WriteOutcome, WriteResult, WrittenBatch
-from fluss.client.write_rows import RowReader, row_measure
+from fluss.client.write_rows import RowReader
 from fluss.client.write_targets import check_target_columns, nullable_layout
 from fluss.engine.cluster import Cluster
 from fluss.engine.sender import Sender
@@ -189,7 +189,6 @@ class _Core:
         self.table = table
         self.rows_taken = 0
         self._buffer = buffer
-        self._measure = row_measure(table.schema.column_types)
         self._large_row_bytes = buffer.request_bytes_max // _LARGE_ROW
 
     def seal(self) -> None:
@@ -208,8 +207,9 @@ class _Core:
         """Flush, and take no more rows."""
         await self._buffer.close()
 
-    def _take_row(self, values: tuple[Any, ...], *, deletes: bool = False) -> WriteResult:
-        size = self._measure(values)
+    def _take_row(
+        self, values: tuple[Any, ...], size: int, *, deletes: bool = False
+    ) -> WriteResult:
         if size > self._large_row_bytes:
             result = self._buffer.add_alone(values, deletes=deletes)
         else:
@@ -247,7 +247,8 @@ class AppendCore(_Core):
             LimitExceededError: The row, or what is on its way already, is too large.
             ClosedError: The writer or the connection has been closed.
         """
-        return self._take_row(self._reader.read(row, number=self.rows_taken))
+        values, size = self._reader.read(row, number=self.rows_taken)
+        return self._take_row(values, size)
 
     def append_arrow(self, frame: Frame) -> WriteResult:
         """Take the rows of a frame; columns are matched by name and cast where that is safe.
@@ -295,7 +296,8 @@ class UpsertCore(_Core):
         Raises:
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
-        return self._take_row(self._row_reader.read(row, number=self.rows_taken))
+        values, size = self._row_reader.read(row, number=self.rows_taken)
+        return self._take_row(values, size)
 
     def delete(self, key: Any) -> WriteResult:
         """Take the key of a row to delete: a dict by column name, or the values in key order.
@@ -305,8 +307,8 @@ class UpsertCore(_Core):
             UnsupportedOperationError: The table does not allow deletes.
         """
         self._check_deletes()
-        values = self._key_reader.read(key, number=self.rows_taken)
-        return self._take_row(values, deletes=True)
+        values, size = self._key_reader.read(key, number=self.rows_taken)
+        return self._take_row(values, size, deletes=True)
 
     def upsert_arrow(self, frame: Frame) -> WriteResult:
         """Take the rows of a frame; see `upsert` and `AppendCore.append_arrow`."""

@@ -76,19 +76,24 @@ class WriteBuffer:
         self, values: tuple[object, ...], size: int, *, deletes: bool = False
     ) -> WriteResult:
         """Take one row of physical values that takes about `size` bytes."""
-        if self._bytes >= self._sizes.target_bytes:
+        sizes = self._sizes
+        if self._bytes >= sizes.target_bytes:
             self.seal()
         with self._lock:
-            chunk, place = self._begin(size)
+            place = self._count
+            if not place or self._closed is not None:
+                self._begin()
+            chunk = self._chunk
             self._rows.append(values)
-            self._count = place + 1
+            self._count = stop = place + 1
+            self._bytes += size
             if deletes:
-                self._deletes.append((place, place + 1))
+                self._deletes.append((place, stop))
         if not self._clock_runs:
             self._start_clock()
-        if self._bytes >= self._sizes.target_bytes and self._sender.room.is_left:
+        if self._bytes >= sizes.target_bytes and self._sender.room.is_left:
             self.seal()
-        return WriteResult(chunk, place, place + 1)
+        return WriteResult(chunk, place, stop)
 
     def add_alone(self, values: tuple[object, ...], *, deletes: bool = False) -> WriteResult:
         """Take one row that may be too large, and find out at once."""
@@ -105,25 +110,26 @@ class WriteBuffer:
         if self._bytes >= self._sizes.target_bytes:
             self.seal()
         with self._lock:
-            chunk, place = self._begin(batch.nbytes)
+            place = self._count
+            if not place or self._closed is not None:
+                self._begin()
+            chunk = self._chunk
             self._gather_rows()
             self._frames.append(batch)
-            self._count = place + batch.num_rows
+            self._count = stop = place + batch.num_rows
+            self._bytes += batch.nbytes
             if deletes:
-                self._deletes.append((place, self._count))
+                self._deletes.append((place, stop))
         if not self._clock_runs:
             self._start_clock()
-        return WriteResult(chunk, place, place + batch.num_rows)
+        return WriteResult(chunk, place, stop)
 
-    def _begin(self, size: int) -> tuple[Chunk, int]:
+    def _begin(self) -> None:
+        """The first row of a chunk, or one too late."""
         if self._closed is not None:
             raise copy_of(self._closed)
-        place = self._count
-        if not place:
-            self._sender.check_open()
-            self._begun_at = monotonic()
-        self._bytes += size
-        return self._chunk, place
+        self._sender.check_open()
+        self._begun_at = monotonic()
 
     def _gather_rows(self) -> None:
         if self._rows:

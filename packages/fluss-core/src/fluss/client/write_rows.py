@@ -11,40 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from fluss.client.row_function import row_function
 from fluss.errors import InvalidValueError
 from fluss.model.nearest import did_you_mean
-from fluss.model.types import (
-    BigIntType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TinyIntType,
-)
+from fluss.model.types import DataType
 from fluss.model.values import to_physical
 
 Values = tuple[Any, ...]
-
-_OFFSET_BYTES = 4
-_WIDTHS: dict[type[DataType], int] = {
-    BooleanType: 1,
-    TinyIntType: 1,
-    SmallIntType: 2,
-    BigIntType: 8,
-    FloatType: 4,
-    DoubleType: 8,
-    DecimalType: 16,
-    TimestampType: 8,
-    TimestampLtzType: 8,
-}
-_WIDTH_OTHERWISE = 4
 
 
 class RowReader:
@@ -73,17 +46,17 @@ class RowReader:
         self._known = frozenset(names) | ignored
         self._ignored = ignored
         self._what = what
-        self._converters = [
-            to_physical(each, name) for each, name in zip(types, names, strict=True)
-        ]
+        self._convert = row_function(
+            types, [to_physical(each, name) for each, name in zip(types, names, strict=True)]
+        )
         self._count = len(self._names)
-        self._pick: Callable[[Mapping[str, Any]], Any] = itemgetter(*self._names)
+        self._pick = _picker(self._names)
         self._is_whole = tuple(places) == tuple(range(width))
         self._places = tuple(places)
         self._width = width
 
-    def read(self, row: Any, *, number: int) -> Values:
-        """The row's physical values, one for each column of the table.
+    def read(self, row: Any, *, number: int) -> tuple[Values, int]:
+        """The row's physical values, one for each column of the table, and roughly their bytes.
 
         Args:
             row: A mapping by name or a sequence by position.
@@ -93,11 +66,17 @@ class RowReader:
             InvalidValueError: A value is missing, unknown, or does not fit its column.
         """
         try:
-            given = self._given(row)
-            values = tuple([
-                convert(value)
-                for convert, value in zip(self._converters, given, strict=True)
-            ])  # fmt: skip
+            kind = type(row)
+            if kind is dict and len(row) == self._count:
+                try:
+                    given = self._pick(row)
+                except KeyError:
+                    given = self._by_name(row)
+            elif (kind is tuple or kind is list) and len(row) == self._count:
+                given = row
+            else:
+                given = self._otherwise(row)
+            converted = self._convert(given)
         except InvalidValueError as error:
             raise InvalidValueError(
                 f"In row {number}: {error.message}",
@@ -105,20 +84,10 @@ class RowReader:
                 hint=error.hint,
                 **{**error.facts, "row": number},
             ) from None
-        return values if self._is_whole else self._spread(values)
-
-    def _given(self, row: Any) -> Sequence[Any]:
-        kind = type(row)
-        if kind is dict and len(row) == self._count > 1:
-            try:
-                picked: Sequence[Any] = self._pick(row)
-            except KeyError:
-                return self._by_name(row)
-            return picked
-        if (kind is tuple or kind is list) and len(row) == self._count:
-            given: Sequence[Any] = row
-            return given
-        return self._otherwise(row)
+        if self._is_whole:
+            return converted
+        values, size = converted
+        return self._spread(values), size
 
     def _otherwise(self, row: Any) -> Sequence[Any]:
         if isinstance(row, Mapping):
@@ -157,38 +126,11 @@ class RowReader:
         return tuple(whole)
 
 
-def row_measure(types: Sequence[DataType]) -> Callable[[Values], int]:
-    """A function that says roughly how many bytes a row of physical values takes.
-
-    Texts count by their characters: it decides when a batch is full, not what is too large.
-    """
-    fixed = sum(_WIDTHS.get(type(each), _WIDTH_OTHERWISE) for each in types)
-    texts = [
-        index
-        for index, each in enumerate(types)
-        if isinstance(each, CharType | StringType | BytesType)
-    ]
-    nested = [index for index, each in enumerate(types) if each.is_nested]
-
-    def measure(values: Values) -> int:
-        size = fixed
-        for index in texts:
-            value = values[index]
-            if value is not None:
-                size += len(value)
-        for index in nested:
-            size += _nested_size(values[index])
-        return size
-
-    return measure
-
-
-def _nested_size(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        return len(value) + _OFFSET_BYTES
-    if isinstance(value, list | tuple):
-        return sum(map(_nested_size, value)) + _OFFSET_BYTES
-    return _WIDTH_OTHERWISE * 2
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    if len(names) == 1:  # where itemgetter gives the value instead of a tuple
+        (name,) = names
+        return lambda row: (row[name],)
+    return itemgetter(*names)
 
 
 def _shown(value: object) -> str:
