@@ -26,7 +26,7 @@ from fluss.model.arrow_types import (
 from fluss.model.column import Column
 from fluss.model.data_types import DataTypes as D
 from fluss.model.schema import Schema
-from fluss.model.types import DataField, RowType
+from fluss.model.types import DataField, DataType, RowType
 from tests.support.schema_strategies import data_types, schemas
 
 # PROTOCOL.md 4.3: what stands on the wire.
@@ -238,3 +238,11 @@ def test_importing_the_room_loads_neither_pyarrow_nor_numpy():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_type_that_nobody_knows_has_no_counterpart():
+    class Strange(DataType):
+        root = "STRANGE"
+
+    with pytest.raises(UnsupportedTypeError, match="STRANGE has no counterpart"):
+        to_arrow_type(Strange())

@@ -64,3 +64,5 @@ def test_the_columns_of_fluss_itself_are_reserved(name):
 def test_half_a_surrogate_pair_is_not_text():
     with pytest.raises(InvalidNameError, match="surrogate pair at position 1"):
         check_text("comment", "a\ud800")
+    with pytest.raises(InvalidNameError, match="is text, not int"):
+        check_text("comment", 7)

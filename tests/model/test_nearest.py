@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from fluss.model.nearest import NAME_LENGTH_MAX, did_you_mean, is_slip_of, nearest
+import itertools
+
+from fluss.model.nearest import KNOWN_NAMES_MAX, NAME_LENGTH_MAX, did_you_mean, is_slip_of, nearest
 
 KNOWN = ("events", "orders", "users")
 
@@ -37,3 +39,9 @@ def test_a_slip_is_a_letter_or_two():
         assert is_slip_of(slip, KNOWN), slip
     for other in ("evn", "vnt", "events123", "eve_nts__", "e" * 1000, ""):
         assert not is_slip_of(other, KNOWN), other
+
+
+def test_a_search_among_endless_names_ends():
+    endless = (f"name{each}" for each in itertools.count())
+    assert nearest("name7", endless) == "name7"
+    assert next(endless) == f"name{KNOWN_NAMES_MAX + 1}"

@@ -90,13 +90,14 @@ def test_the_documentation_is_a_table_of_the_options():
     ("parse", "taken", "refused"),
     [
         (text, ["", "a"], [1, None, b"a"]),
-        (boolean, [True, False, "TRUE", " false "], ["yes", 1, None, ""]),
-        (integer(-1, 5), [-1, 5, "3", "+3", "-1"], [6, -2, "6", "3.0", 3.0, True, None, "", "--1"]),
+        (boolean, [True, False, "TRUE", "false"], ["yes", 1, None, "", " true"]),
+        (integer(-1, 5), [-1, 5, "3", "+3", "-1"], [6, "6", "3.0", 3.0, True, "", "--1", " 3"]),
         (size_bytes(1, 1024), [1, "1kb"], [0, "2kb", None]),
-        (duration_ms(1, 1000), [1, "1s"], [0, "2s", None]),
-        (member(Colour), [Colour.RED, "Red", " blue "], ["green", 1, None]),
+        (duration_ms(1, 1000), [1, "1s", "5"], [0, "2s", None]),
+        (duration_ms(unit_required=True), ["1s", " 5 ms "], ["5", " 5 ", None]),
+        (member(Colour), [Colour.RED, "Red", "blue"], ["green", 1, None, " red"]),
     ],
-    ids=["text", "boolean", "integer", "size", "duration", "member"],
+    ids=["text", "boolean", "integer", "size", "duration", "unit", "member"],
 )
 def test_what_an_option_takes_and_what_it_refuses(parse, taken, refused):
     for each in taken:

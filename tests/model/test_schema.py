@@ -294,3 +294,10 @@ def test_ids_stay_within_32_bits():
 def test_the_schema_of_another_library_is_taken_if_arrow_can_import_it():
     frame = pl.DataFrame({"a": [1], "b": ["x"]})
     assert Schema(frame.schema).get_columns() == [("a", "bigint"), ("b", "string")]
+
+
+def test_only_one_column_is_counted_up():
+    columns = [{"name": name, "data_type": {"type": "INTEGER"}} for name in "kab"]
+    document = {"columns": columns, "primary_key": ["k"], "auto_increment_column": ["a", "b"]}
+    with pytest.raises(InvalidSchemaError, match="Only one column"):
+        Schema.from_json(json.dumps(document))

@@ -118,3 +118,9 @@ def test_the_factory_makes_every_type_with_the_documented_defaults():
         "TIMESTAMP_LTZ(6) DECIMAL(10, 2) CHAR(3) BINARY(4) TIME(3) TIMESTAMP(9) TIMESTAMP_LTZ(0)"
     )
     assert all(each.nullable for each in made)
+
+
+def test_compact_types_fit_64_bits():
+    assert [DecimalType(each).is_compact for each in (1, 18, 19, 38)] == [True, True, False, False]
+    for kind in (TimestampType, TimestampLtzType):
+        assert [kind(each).is_compact for each in (0, 3, 4, 9)] == [True, True, False, False]

@@ -3,14 +3,14 @@ from __future__ import annotations
 import math
 import struct
 from collections import OrderedDict
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from fluss.errors import InvalidValueError, UnsupportedTypeError
 from fluss.model.data_types import DataTypes as D
@@ -450,6 +450,32 @@ def test_a_datetime_of_somebodys_own_class_is_taken():
     assert physical(D.timestamp_ltz(), aware) == expected
 
 
+def test_what_64_bits_cannot_count_is_refused():
+    assert "64 bits" in refused(D.timestamp(9), np.datetime64("9999-01-01", "s")).message
+    assert "64 bits" in refused(D.timestamp_ltz(9), pd.Timestamp("9999-12-31")).message
+
+
+def test_a_zone_that_says_nothing_is_refused():
+    class Nowhere(tzinfo):
+        """A zone that does not know how far it is from UTC."""
+
+        def utcoffset(self, _moment):
+            return None
+
+    assert "how far" in refused(D.timestamp_ltz(), NOW.replace(tzinfo=Nowhere())).message
+
+
+def test_a_day_and_a_decimal_of_somebodys_own_class_are_taken():
+    class Day(date):
+        pass
+
+    class Money(Decimal):
+        pass
+
+    assert physical(D.date(), Day(1970, 1, 2)) == 1
+    assert physical(D.decimal(5, 2), Money("1.25")) == 125
+
+
 def test_nanoseconds_are_cut_off_on_the_way_back():
     assert from_physical(D.timestamp(9))(1_999) == from_physical(D.timestamp(6))(1)
     assert from_physical(D.timestamp(9))(-1) == from_physical(D.timestamp(6))(-1)
@@ -539,6 +565,13 @@ ROW = D.row([D.field("id", D.int().not_null()), D.field("name", D.string())])
 def test_a_row_is_given_by_name_or_by_position(value):
     assert physical(ROW, value) == (1, "a")
     assert from_physical(ROW)((1, "a")) == {"id": 1, "name": "a"}
+
+
+@given(data_types(leaves_max=3))
+@example(D.date())
+@example(D.map(D.date(), D.date()))
+def test_null_comes_back_as_none(data_type):
+    assert from_physical(data_type)(None) is None
 
 
 def test_a_field_that_is_missing_is_null():

@@ -7,12 +7,15 @@ known here (see `model.config`, `model.table_options`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from fluss.errors import ConfigError
 from fluss.model.units import parse_duration_ms, parse_size
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
@@ -141,7 +144,7 @@ def boolean(value: object) -> bool:
     """`true` or `false` in any case, or a bool."""
     if isinstance(value, bool):
         return value
-    folded = value.strip().lower() if isinstance(value, str) else ""
+    folded = value.lower() if isinstance(value, str) else ""
     if folded not in {"true", "false"}:
         raise ValueError(f"{value!r} is neither true nor false")
     return folded == "true"
@@ -152,7 +155,7 @@ def integer(low: int, high: int) -> Callable[[object], int]:
 
     def parse(value: object) -> int:
         number = value
-        if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+        if isinstance(value, str) and _INTEGER.fullmatch(value):
             number = int(value)
         if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
             raise ValueError(f"{value!r} is not a whole number from {low} to {high}")
@@ -173,10 +176,14 @@ def size_bytes(low: int, high: int = 2**63 - 1) -> Callable[[object], int]:
     return parse
 
 
-def duration_ms(low: int = 0, high: int = 2**64 - 1) -> Callable[[object], int]:
+def duration_ms(
+    low: int = 0, high: int = 2**64 - 1, *, unit_required: bool = False
+) -> Callable[[object], int]:
     """A duration: milliseconds, a timedelta, or text such as `10s`."""
 
     def parse(value: object) -> int:
+        if unit_required and isinstance(value, str) and value.strip().isdecimal():
+            raise ValueError(f"{value!r} does not say in which unit; write '7d' or '500ms'")
         duration = parse_duration_ms(value)
         if not low <= duration <= high:
             raise ValueError(f"{value!r} is not a duration from {low} to {high} ms")
@@ -192,7 +199,7 @@ def member(members: type[E]) -> Callable[[object], E]:
     def parse(value: object) -> E:
         if isinstance(value, members):
             return value
-        found = by_value.get(value.strip().lower()) if isinstance(value, str) else None
+        found = by_value.get(value.lower()) if isinstance(value, str) else None
         if found is None:
             known = ", ".join(str(each.value) for each in members)
             raise ValueError(f"{value!r} is not one of {known}")

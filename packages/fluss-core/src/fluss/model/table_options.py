@@ -27,7 +27,7 @@ SINCE_ALWAYS = "0.9.1"
 SINCE_1_0 = "1.0"
 
 _DAY_MS = 86_400_000
-_INT_MAX = 2**31 - 1
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 T = TypeVar("T")
 
@@ -134,12 +134,12 @@ class TableOptions(OptionSet):
         "How hard ZSTD tries.",
     )
     log_ttl_ms = Option[int](
-        "table.log.ttl", 7 * _DAY_MS, duration_ms(), "How long the log is kept."
+        "table.log.ttl", 7 * _DAY_MS, duration_ms(unit_required=True), "How long the log is kept."
     )
     log_local_ttl_ms = Option[int | None](
         "table.log.local-ttl",
         None,
-        duration_ms(),
+        duration_ms(unit_required=True),
         "How long the log is kept on the server's own disks; as long as the log where not set.",
         since=SINCE_1_0,
     )
@@ -195,7 +195,7 @@ class TableOptions(OptionSet):
     auto_increment_cache_size = Option[int](
         "table.auto-increment.cache-size",
         100_000,
-        integer(1, 2**63 - 1),
+        integer(-(2**63), 2**63 - 1),
         "How many numbers a bucket takes at a time for its auto-increment column.",
     )
     statistics_columns_text = Option[str | None](
@@ -239,13 +239,13 @@ class TableOptions(OptionSet):
     auto_partition_precreate = Option[int](
         "table.auto-partition.num-precreate",
         2,
-        integer(0, _INT_MAX),
+        integer(_INT_MIN, _INT_MAX),
         "How many partitions are made ahead.",
     )
     auto_partition_retention = Option[int](
         "table.auto-partition.num-retention",
         7,
-        integer(-(2**31), _INT_MAX),
+        integer(_INT_MIN, _INT_MAX),
         "How many past partitions are kept; all of them where negative.",
     )
     datalake_enabled = Option[bool](
@@ -260,7 +260,7 @@ class TableOptions(OptionSet):
     datalake_freshness_ms = Option[int](
         "table.datalake.freshness",
         180_000,
-        duration_ms(),
+        duration_ms(unit_required=True),
         "How far the lake may lag behind.",
     )
     datalake_auto_compaction = Option[bool](

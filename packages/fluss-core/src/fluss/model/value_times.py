@@ -250,7 +250,7 @@ def timestamp_from_physical(unit: str, *, in_utc: bool) -> Converter:
         if value is None:
             return None
         try:
-            return epoch + timedelta(microseconds=value * _MICROSECONDS // per_second)
+            return epoch + timedelta(0, 0, value * _MICROSECONDS // per_second)
         except OverflowError:
             raise _beyond_python(value, f"{_UNIT_NAMES[unit]} since 1970") from None
 

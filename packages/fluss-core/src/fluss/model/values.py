@@ -158,7 +158,7 @@ def from_physical(data_type: DataType) -> Converter:
             return give_back
 
 
-def convert_rows(convert: Converter, values: Sequence[Any], *, first_row: int = 0) -> list[Any]:
+def convert_rows(convert: Converter, values: Iterable[Any], *, first_row: int = 0) -> list[Any]:
     """The physical values of a whole column; the error also says in which row it is.
 
     Args:
@@ -169,20 +169,16 @@ def convert_rows(convert: Converter, values: Sequence[Any], *, first_row: int = 
     Raises:
         InvalidValueError: For the first value that does not fit; its `row` says where.
     """
-    try:
-        return [convert(value) for value in values]
-    except InvalidValueError:
-        pass
-    # Only a column with a bad value is gone through again, to say where it is.
     done: list[Any] = []
-    for row, value in enumerate(values, start=first_row):
-        try:
-            done.append(convert(value))
-        except InvalidValueError as error:
-            facts = {**error.facts, "row": row}
-            message = f"In row {row}: {error.message}"
-            raise InvalidValueError(message, hint=error.hint, **facts) from None
-    return done  # a value that changed its mind in between
+    try:
+        for value in values:
+            done.append(convert(value))  # noqa: PERF401 - its length is the row that failed
+    except InvalidValueError as error:
+        row = first_row + len(done)
+        message = f"In row {row}: {error.message}"
+        facts = {**error.facts, "row": row}
+        raise InvalidValueError(message, hint=error.hint, **facts) from None
+    return done
 
 
 # --- ARRAY, MAP, ROW ----------------------------------------------------------------------------
