@@ -1,0 +1,133 @@
+"""The long proofs: `./dev prove [NAME ...]`, each with its full counts, written to docs/proofs.
+
+A proof is a run of tests with more cases than a change has to wait for. Its page says what was asked,
+when, with which versions and by which command, and what the run printed last; it is committed, so
+that a claim in the documents can be followed to a run. A proof that fails writes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "proofs"
+VERSIONS_OF = ("pyarrow", "numpy", "protobuf", "crc32c", "hypothesis", "pytest")
+CLOSING_LINE = re.compile(r"\d+ passed|oracle: |differences")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """One claim, and the tests that show it."""
+
+    name: str
+    claim: str
+    tests: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> list[str]:
+        """What is run."""
+        return [sys.executable, "-m", "pytest", "-n", "2", "-q", "--timeout", "3600", *self.tests]
+
+
+PROOFS = (
+    Proof(
+        name="oracle",
+        claim="Keys, hashes, partition texts, rows, batches and JSON are byte for byte what the "
+        "Java classes of Fluss 0.9.1 make and read.",
+        tests=("tests/oracle", "tests/golden"),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
+        name="codecs",
+        claim="Every codec reads back what it wrote, by columns and row by row alike, and refuses "
+        "damaged bytes without a crash, a hang or unbounded memory.",
+        tests=("tests/model", "tests/wire", "tests/rows", "tests/records"),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+    ),
+)
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the proofs of these names, or all."""
+    known = {proof.name: proof for proof in PROOFS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"There is no proof {unknown[0]!r}; there are: {', '.join(known)}.")
+        return 2
+    failed = [name for name in names or known if not prove(known[name])]
+    return 1 if failed else 0
+
+
+def prove(proof: Proof) -> bool:
+    """Run one proof and write its page."""
+    print(f"prove: {proof.name}: {proof.claim}", flush=True)
+    began = time.monotonic()
+    lines: list[str] = []
+    with subprocess.Popen(
+        proof.command,
+        cwd=ROOT,
+        env=os.environ | proof.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as run:
+        for line in run.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line.rstrip())
+    if run.returncode != 0:
+        print(f"prove: {proof.name} FAILED; its page is left as it was.")
+        return False
+    PAGES.mkdir(parents=True, exist_ok=True)
+    page = PAGES / f"{proof.name}.md"
+    page.write_text(_page(proof, lines, minutes=(time.monotonic() - began) / 60))
+    print(f"prove: written to {page.relative_to(ROOT)}")
+    return True
+
+
+def _page(proof: Proof, lines: Sequence[str], *, minutes: float) -> str:
+    closing = [line for line in lines if CLOSING_LINE.search(line)]
+    versions = ", ".join(f"{each} {importlib.metadata.version(each)}" for each in VERSIONS_OF)
+    settings = " ".join(f"{key}={value}" for key, value in proof.environment.items())
+    command = " ".join(["pytest", *proof.command[3:]])
+    return "\n".join(
+        [
+            f"# Proof: {proof.name}",
+            "",
+            proof.claim,
+            "",
+            f"- when: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {minutes:.0f} minutes",
+            f"- commit: {_commit()}",
+            f"- with: Python {platform.python_version()}, {versions}",
+            f"- by: `./dev prove {proof.name}`, which runs `{settings} {command}`",
+            "",
+            "```",
+            *closing,
+            "```",
+            "",
+        ]
+    )
+
+
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() or "not a git checkout"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
