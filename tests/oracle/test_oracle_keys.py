@@ -17,7 +17,7 @@ from tests.support.random_columns import columns_of, rows_in
 from tests.support.seeded_values import KEY_TYPES, exact, random_rows, random_value
 
 LAKES = (None, "lance", "paimon", "iceberg")
-KEYS_EACH = 80
+KEYS_EACH = 60
 REQUIRED = [each.not_null() for each in KEY_TYPES]
 # What Iceberg cannot bucket by, Java refuses; we refuse the same.
 ICEBERG_TYPES = [

@@ -12,7 +12,7 @@ from tests.support.oracle_rows import with_full_binaries
 from tests.support.row_codecs import ROW_CODECS
 from tests.support.seeded_values import ALL_TYPES, random_rows, random_types, random_value
 
-ROWS_EACH = 100
+ROWS_EACH = 60
 WIDTHS = (1, 2, 7, 8, 9, 16, 17, 33)
 
 CODECS = pytest.mark.parametrize("codec", ROW_CODECS, ids=str)

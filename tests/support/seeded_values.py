@@ -16,6 +16,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -218,6 +219,7 @@ def random_value(rng: Random, data_type: DataType, *, null_rate: float = NULL_RA
             return rng.choice(found) if rng.random() < 0.4 else _random_leaf(rng, data_type)
 
 
+@cache
 def corners(data_type: DataType) -> tuple[Any, ...]:
     """The values of a leaf type at which encodings tend to break."""
     match data_type:
