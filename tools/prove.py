@@ -1,8 +1,9 @@
 """The long proofs: `./dev prove [NAME ...]`, each with its full counts, written to docs/proofs.
 
-A proof is a run of tests with more cases than a change has to wait for. Its page says what was asked,
-when, with which versions and by which command, and what the run printed last; it is committed, so
-that a claim in the documents can be followed to a run. A proof that fails writes nothing.
+A proof is a run of tests with more cases than a change has to wait for. Its page says what was
+asked, when, with which versions and by which command, and what the run printed last. It is
+committed, so that a claim in the documents can be followed to a run. A proof that fails writes
+nothing.
 """
 
 from __future__ import annotations

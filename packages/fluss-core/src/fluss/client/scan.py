@@ -137,8 +137,13 @@ class LogScanCore:
             return []
         return await self._follower_now().take(timeout_s)
 
-    async def read_to_end(self) -> AsyncGenerator[list[Fetched], None]:
+    async def read_to_end(
+        self, stops: Mapping[TableBucket, int] | None = None
+    ) -> AsyncGenerator[list[Fetched], None]:
         """Everything subscribed, from the subscribed offsets to where the logs end now.
+
+        Args:
+            stops: Where to end instead: ends that a plan has pinned before.
 
         Raises:
             FlussError: Nothing is subscribed.
@@ -153,7 +158,9 @@ class LogScanCore:
         fetcher = self._fetcher(is_bounded=True)
         try:
             for bucket, offset in offsets.items():
-                fetcher.subscribe(await self._position(bucket, offset))
+                position = await self._position(bucket, offset)
+                position.stop = None if stops is None else stops[bucket]
+                fetcher.subscribe(position)
             while fetched := await fetcher.take(None):
                 yield fetched
         finally:
