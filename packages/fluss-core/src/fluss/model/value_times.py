@@ -65,15 +65,16 @@ def time_to_physical(target: Target, data_type: TimeType) -> Converter:
     scaled = _exact_scaling(target, data_type.unit)
 
     def convert(value: Any) -> Any:
-        if is_nothing(value):
-            return target.nothing()
         if not isinstance(value, time):
+            if is_nothing(value):
+                return target.nothing()
             hint = "write value.time()" if isinstance(value, datetime) else "write a datetime.time"
             raise target.refuse(value, hint=hint)
         if value.tzinfo is not None:
             raise target.refuse(value, "it has a zone", "write value.replace(tzinfo=None)")
         seconds = value.hour * 3600 + value.minute * 60 + value.second
-        return scaled(seconds * _MICROSECONDS + value.microsecond, value)
+        count = seconds * _MICROSECONDS + value.microsecond
+        return count if scaled is None else scaled(count, value)
 
     return convert
 
@@ -84,7 +85,8 @@ def timestamp_to_physical(target: Target, data_type: TimestampType) -> Converter
 
     def convert(value: Any) -> Any:
         if type(value) is datetime and value.tzinfo is None:
-            return scaled(_microseconds(value - _EPOCH), value)
+            count = _microseconds(value - _EPOCH)
+            return count if scaled is None else scaled(count, value)
         if isinstance(value, datetime) and value.tzinfo is not None and not is_nothing(value):
             raise target.refuse(
                 value,
@@ -102,10 +104,13 @@ def timestamp_ltz_to_physical(target: Target, data_type: TimestampLtzType) -> Co
 
     def convert(value: Any) -> Any:
         if type(value) is datetime:
-            epoch = _EPOCH if value.tzinfo is None else _EPOCH_UTC
-            if value.tzinfo is not None and value.utcoffset() is None:
-                raise target.refuse(value, "its zone does not say how far it is from UTC")
-            return scaled(_microseconds(value - epoch), value)
+            try:
+                delta = value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)
+            except TypeError:
+                why = "its zone does not say how far it is from UTC"
+                raise target.refuse(value, why) from None
+            count = _microseconds(delta)
+            return count if scaled is None else scaled(count, value)
         return _foreign_timestamp(target, value, data_type.unit)
 
     return convert
@@ -115,10 +120,12 @@ def _microseconds(delta: timedelta) -> int:
     return (delta.days * _SECONDS_PER_DAY + delta.seconds) * _MICROSECONDS + delta.microseconds
 
 
-def _exact_scaling(target: Target, unit: str) -> Callable[[int, object], int]:
-    """From microseconds to the unit, where nothing gets lost."""
+def _exact_scaling(target: Target, unit: str) -> Callable[[int, object], int] | None:
+    """From microseconds to the unit, where nothing gets lost; None where the unit is theirs."""
     per_second = UNITS_PER_SECOND[unit]
-    if per_second >= _MICROSECONDS:
+    if per_second == _MICROSECONDS:
+        return None
+    if per_second > _MICROSECONDS:
         factor = per_second // _MICROSECONDS
 
         def multiplied(microseconds: int, value: object) -> int:
@@ -245,12 +252,14 @@ def timestamp_from_physical(unit: str, *, in_utc: bool) -> Converter:
     """Gives datetime, with the zone UTC or none; nanoseconds are cut off to microseconds."""
     epoch = _EPOCH_UTC if in_utc else _EPOCH
     per_second = UNITS_PER_SECOND[unit]
+    in_us = per_second == _MICROSECONDS
 
     def convert(value: Any) -> Any:
         if value is None:
             return None
         try:
-            return epoch + timedelta(0, 0, value * _MICROSECONDS // per_second)
+            # Positions, because keywords cost as much as the sum itself.
+            return epoch + timedelta(0, 0, value if in_us else value * _MICROSECONDS // per_second)
         except OverflowError:
             raise _beyond_python(value, f"{_UNIT_NAMES[unit]} since 1970") from None
 

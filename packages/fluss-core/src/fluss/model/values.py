@@ -226,7 +226,7 @@ def _row_to_physical(target: Target, data_type: RowType) -> Converter:
     known = frozenset(names)
 
     def convert(value: Any) -> Any:
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             if not known.issuperset(value):
                 raise _unknown_field(target, value, names)
             get = value.get
