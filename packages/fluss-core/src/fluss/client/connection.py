@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from fluss.client.admin import AdminCore
 from fluss.client.describe import table_info_of
 from fluss.client.scan import LogScanCore, ScanSource
 from fluss.client.settings import connection_settings, fetch_limits
@@ -37,6 +38,7 @@ class ConnectionCore:
         self.engine = engine
         self.config = config.copy()
         self.cluster = Cluster(connection_settings(config), version=VERSION)
+        self.admin = AdminCore(self.cluster)
         self.lookups = LookupQueue(self.cluster)
         self._limits = fetch_limits(config)
         self._magic_1: Magic1 = "statistics"

@@ -1,0 +1,12 @@
+"""The door for dataframe engines: describe a table, split a scan, open a split. Nothing else.
+
+Rule: three functions, no fourth without a decision record; knows no engine, and nothing of the
+engines' libraries. `splits` pins every offset once, so the same splits give the same rows however
+often and wherever they are opened; a split is small, frozen and picklable, and holds neither live
+objects nor secrets.
+"""
+
+from fluss.connector.scan import describe, open_split, splits
+from fluss.connector.split import ScanSplit
+
+__all__ = ["ScanSplit", "describe", "open_split", "splits"]
