@@ -15,6 +15,7 @@ from fluss.model.table import TableDescriptor
 from fluss.model.type_json import type_from_json, type_to_json
 from fluss.records.manifest import KvSnapshot, RemoteLogManifest
 from fluss.records.segment import OffsetIndex, TimeIndex
+from fluss.wire.api import ApiKey
 from tests.support.golden import golden
 from tests.support.golden_cases import (
     INDEX_BASE_OFFSET,
@@ -71,11 +72,22 @@ def test_a_time_index_has_the_recorded_bytes():
     assert [read.offset_for(timestamp) for timestamp in timestamps] == offsets.tolist()
 
 
-def test_error_codes_have_the_recorded_names():
+def test_error_codes_have_the_recorded_names_and_flags():
     recorded = golden("enumerations")["errors"]["entries"]
-    assert [(code, ErrorCode(code).name) for code, *_ in recorded] == [
-        (code, name) for code, name, *_ in recorded
+    ours = [ErrorCode(code) for code, *_ in recorded]
+    differing = [
+        each.name
+        for each, (_, name, retriable, refresh) in zip(ours, recorded, strict=True)
+        if (each.name, each.is_retriable, each.refreshes_metadata) != (name, retriable, refresh)
     ]
+    # Java retries it, too, but in its loop of authentication alone.
+    assert differing == [ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION.name]
+
+
+def test_api_keys_have_the_recorded_names_and_visibility():
+    recorded = golden("enumerations")["api keys"]["entries"]
+    ours = [(int(each), each.name, each.is_public) for each in ApiKey if each.since == "0.9"]
+    assert ours == [(number, name, public) for number, name, _, _, public in recorded]
 
 
 def test_kinds_of_change_have_the_recorded_numbers():

@@ -400,7 +400,9 @@ def start() -> Oracle:
         java = find_java()
         jar = find_jar(FLUSS_SERVER)
     except MissingRuntimeError as error:
-        raise OracleUnavailableError(str(error)) from error
+        raise OracleUnavailableError(
+            f"{error}\nThe oracle needs a JDK of version {JAVA_FLOOR} or newer."
+        ) from error
     if java.version < JAVA_FLOOR:
         raise OracleUnavailableError(
             f"The oracle is written for Java {JAVA_FLOOR}, and {java.executable} is version "
