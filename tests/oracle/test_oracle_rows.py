@@ -7,7 +7,9 @@ from random import Random
 
 import pytest
 
-from fluss.model.types import ArrayType, DoubleType
+from fluss.errors import InvalidValueError
+from fluss.model.types import ArrayType, CharType, DoubleType
+from tests.support.oracle import JavaRefusedError
 from tests.support.oracle_rows import with_full_binaries
 from tests.support.row_codecs import ROW_CODECS
 from tests.support.seeded_values import ALL_TYPES, random_rows, random_types, random_value
@@ -79,3 +81,30 @@ def test_rows_of_all_types_at_once_agree(oracle, compare, codec):
     java = oracle.write_rows(codec.row_format, codec.types, rows)
     ours = codec.write(codec.types, rows)
     compare.rows(f"{codec}: our bytes", codec.types, rows, ours=ours, java=java)
+
+
+INDEXED = pytest.mark.parametrize(
+    "codec", [each for each in ROW_CODECS if each.row_format == "INDEXED"], ids=str
+)
+
+
+@INDEXED
+def test_a_char_with_nuls_at_its_end_loses_them_in_an_indexed_row_as_in_java(
+    oracle, compare, codec
+):
+    types, rows = (CharType(6), CharType(2)), [("a\x00\x00", "\x00"), ("\x00b\x00", "é")]
+    java = oracle.write_rows("INDEXED", types, rows)
+    compare.rows(f"{codec}: our bytes", types, rows, ours=codec.write(types, rows), java=java)
+    read_by_java = oracle.read_rows("INDEXED", types, java)
+    assert read_by_java == [("a", ""), ("\x00b", "é")]
+    ours = codec.read(types, java)
+    compare.rows(f"{codec}: Java's read by us", types, rows, ours=ours, java=read_by_java)
+
+
+@INDEXED
+def test_a_char_whose_bytes_do_not_fit_an_indexed_row_is_refused_by_both(oracle, codec):
+    types, rows = (CharType(2),), [("éa",)]
+    with pytest.raises(JavaRefusedError, match="ArrayIndexOutOfBounds"):
+        oracle.write_rows("INDEXED", types, rows)
+    with pytest.raises(InvalidValueError):
+        codec.write(types, rows)
