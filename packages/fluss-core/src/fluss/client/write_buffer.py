@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,6 +29,8 @@ from fluss.plan.accumulator import BatchSizes
 from fluss.plan.writing import WriteBatch
 from fluss.records.from_values import batch_from_values
 from fluss.rows.columns import BoolArray
+
+log = logging.getLogger("fluss.writer")
 
 FAILURES_KEPT_MAX = 100
 # Sealing so few rows is quick enough for the thread of an event loop.
@@ -260,9 +263,19 @@ class WriteBuffer:
     async def _seal_in_worker(self) -> None:
         try:
             await anyio.to_thread.run_sync(self.seal)
+        except ClosedError as error:
+            self._drop(error)
         except FlussError as error:
-            # No room in time: the rows stay, and the clock tries again.
-            self._note(error)
+            # No room in time: the rows stay where they are, and the clock comes again.
+            log.debug("rows wait for room: %s", error.message)
+
+    def _drop(self, error: FlussError) -> None:
+        """The connection is gone, and what was collected for it."""
+        with self._lock:
+            chunk, count = self._chunk, self._count
+            self._open_chunk()
+        if count:
+            self._spoil(chunk, error)
 
     # --- on the engine thread -----------------------------------------------------------------
 
