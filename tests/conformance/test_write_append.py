@@ -1,8 +1,10 @@
 """Appending to log tables of a real cluster."""
 
-import datetime
+import collections
+import datetime as dt
 import threading
 import time
+from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
@@ -21,8 +23,8 @@ from fluss.model.arrow_types import to_arrow_schema
 from fluss.model.column import Column
 from fluss.model.schema import Schema
 from fluss.model.values import from_physical, to_physical
-from tests.support.fix_writing import wait
 from tests.support.random_values import ALL_TYPES, exact, random_rows
+from tests.support.write_desk import wait
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("s", pa.string())])
 
@@ -153,7 +155,7 @@ def test_a_value_that_does_not_fit_is_refused_with_row_and_column(desk):
     with pytest.raises(InvalidValueError) as caught:
         core.append({"id": 1, "n": 2**31, "s": "x"})
     assert (caught.value.column, caught.value.row) == ("n", 1)
-    with pytest.raises(InvalidValueError, match="did you mean|no column"):
+    with pytest.raises(InvalidValueError, match="no column"):
         core.append({"id": 1, "nn": 1})
     with pytest.raises(SchemaMismatchError):
         core.append_arrow(frame.select(["id", "n"]))
@@ -211,7 +213,7 @@ def test_sticky_rows_of_a_batch_stay_together_and_batches_move_on(desk):
         handles = [core.append(row(first * 10 + each)) for each in range(10)]
         (found,) = {batch.bucket for each in handles for batch in wait(each).batches}
         buckets.append(found.bucket_id)
-    assert all(a != b for a, b in zip(buckets[:-1], buckets[1:], strict=True))
+    assert all(a != b for a, b in pairwise(buckets))
     rows = [each["id"] for bucket in range(3) for each in desk.rows(table, bucket)]
     assert sorted(rows) == [first * 10 + each for first in range(6) for each in range(10)]
 
@@ -252,7 +254,7 @@ PARTITIONED = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("region", pa
 def test_a_frame_with_rows_of_several_partitions_lands_in_the_right_ones(desk):
     table = desk.table(PARTITIONED, partition_keys=["day", "region"], bucket_count=2)
     core = desk.appender(table, creates_partitions=True)
-    days = [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]
+    days = [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
     rows = [
         {"id": each, "day": days[each % 2], "region": "EU" if each % 3 else "US"}
         for each in range(60)
@@ -273,7 +275,7 @@ def test_a_frame_with_rows_of_several_partitions_lands_in_the_right_ones(desk):
 def test_a_missing_partition_is_refused_at_once_and_others_are_written(desk):
     table = desk.table(PARTITIONED, partition_keys=["region"])
     creator = desk.appender(table, creates_partitions=True)
-    day = datetime.date(2026, 1, 1)
+    day = dt.date(2026, 1, 1)
     wait(creator.append({"id": 1, "day": day, "region": "EU"}))
     core = desk.appender(table, creates_partitions=False)
     good = core.append({"id": 2, "day": day, "region": "EU"})
@@ -297,7 +299,7 @@ def test_a_null_names_no_partition(desk):
         wait(handle)
 
 
-# --- limits and ends -------------------------------------------------------------------------------
+# --- limits and ends ----------------------------------------------------------------------
 
 
 def test_a_row_that_no_request_can_hold_is_refused_with_both_numbers(desk):
@@ -326,8 +328,7 @@ def test_a_full_buffer_makes_the_writer_wait_and_then_says_so(desk):
     core.append(row(0))
     began = time.monotonic()
     with pytest.raises(LimitExceededError, match="buffer is full"):
-        for number in range(1, 1_000):
-            core.append(row(number))
+        collections.deque(map(core.append, map(row, range(1, 1_000))), maxlen=0)
     assert 0.15 < time.monotonic() - began < 5
     taken = core.rows_taken
     threading.Timer(0.3, pool.sender.room.give_back, [1]).start()

@@ -27,7 +27,9 @@ from fluss.engine.sender import Sender
 from fluss.errors import ClosedError, FlussError
 from fluss.plan.accumulator import BatchSizes
 from fluss.plan.writing import WriteBatch
+from fluss.records.columns import to_batch, to_columns
 from fluss.records.from_values import batch_from_values
+from fluss.records.layout import BatchLayout
 from fluss.rows.columns import BoolArray
 
 log = logging.getLogger("fluss.writer")
@@ -198,7 +200,8 @@ class WriteBuffer:
             if rows:
                 frames.append(batch_from_values(rows, self._target.layout))
             marks = _marks(deletes, count) if deletes else None
-            encoded = self._target.encode(_joined(frames), marks, is_frame=False)
+            batch = _joined(frames, self._target.layout)
+            encoded = self._target.encode(batch, marks, is_frame=False)
             self._queue(chunk, encoded)
         except FlussError as error:
             # The rows were taken: their handles say what became of them, and the next flush does.
@@ -349,7 +352,14 @@ def _marks(deletes: Sequence[tuple[int, int]], count: int) -> BoolArray:
     return marks
 
 
-def _joined(frames: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _joined(frames: Sequence[pa.RecordBatch], layout: BatchLayout) -> pa.RecordBatch:
     if len(frames) == 1:
         return frames[0]
-    return pa.Table.from_batches(frames).combine_chunks().to_batches()[0]
+    # Wire form leaves names of nested fields, zones and nullability open; one table does not.
+    same = [
+        each
+        if each.schema.equals(layout.wire_schema)
+        else to_batch(to_columns(each, layout.types), layout.wire_schema)
+        for each in frames
+    ]
+    return pa.Table.from_batches(same).combine_chunks().to_batches()[0]

@@ -1,0 +1,181 @@
+"""Writers on a real cluster, and a look at what the servers then hold; see the fixture `desk`.
+
+What was stored is read by requests made by hand (`tests.support.raw_client`), so that the reading
+side of the client is not asked about the writing side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from fluss.client.admin import AdminCore
+from fluss.client.settings import connection_settings
+from fluss.client.write import AppendCore, UpsertCore, WriteOutcome, WriteResult, WriterPool
+from fluss.engine.cluster import Cluster
+from fluss.engine.crossing import BlockingCaller
+from fluss.engine.thread import engine
+from fluss.model.config import Config
+from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
+from fluss.model.schema import Schema
+from fluss.model.table import TableDescriptor
+from fluss.model.table_info import TableInfo
+from fluss.plan.writing import WriterSettings
+from fluss.records.layout import BatchLayout
+from fluss.records.log_batch import LogBatch, iter_log_batches
+from fluss.records.log_records import read_log_records
+from fluss.wire import messages as pb
+from tests.support.arrow_rows import rows_of
+from tests.support.raw_client import RawClient
+
+WAIT_S = 40
+
+
+def wait(result: WriteResult) -> WriteOutcome:
+    """What became of written rows; raises their error."""
+    caller: BlockingCaller[WriteOutcome] = BlockingCaller()
+    result.subscribe(caller)
+    assert caller.wait(WAIT_S), "no answer"
+    return caller.result()
+
+
+class Desk:
+    """One connection, its writers, and eyes of its own."""
+
+    def __init__(self, bootstrap: str, database: str) -> None:
+        self.engine = engine()
+        self.database = database
+        self.config = Config({"bootstrap.servers": bootstrap})
+        self.cluster = self.run(self._connect())
+        self.admin = AdminCore(self.cluster)
+        self.raw = RawClient(bootstrap)
+        self._pools: list[WriterPool] = []
+        self._names = 0
+
+    def run(self, work: Any) -> Any:
+        return self.engine.run(work)
+
+    async def _connect(self) -> Cluster:
+        made = Cluster(connection_settings(self.config), version="test")
+        await made.open()
+        return made
+
+    def close(self) -> None:
+        for pool in self._pools:
+            self.run(pool.close(timeout_s=10))
+        self.run(self.cluster.close())
+        self.raw.close()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def table(
+        self, schema: pa.Schema, *, primary_keys: Any = None, auto: Any = None, **facts: Any
+    ) -> TableInfo:
+        """Make a table."""
+        self._names += 1
+        path = TablePath(self.database, f"t{self._names}")
+        facts = {"bucket_count": 1} | facts
+        descriptor = TableDescriptor(
+            Schema(schema, primary_keys, auto_increment_column=auto), **facts
+        )
+        self.run(self.admin.create_table(path, descriptor, ignore_if_exists=False))
+        return self.run(self.admin.get_table_info(path))
+
+    def pool(self, **settings: Any) -> WriterPool:
+        """A pool of writers with settings of their own."""
+        made = replace(WriterSettings.of(self.config), **settings)
+        pool = WriterPool(self.cluster, made, engine=self.engine)
+        self._pools.append(pool)
+        return pool
+
+    def appender(self, table: TableInfo, **settings: Any) -> AppendCore:
+        return self.pool(**settings).append_core(table)
+
+    def upserter(self, table: TableInfo, *, pool: WriterPool | None = None, **facts: Any):
+        core: UpsertCore = (pool or self.pool()).upsert_core(table, **facts)
+        return core
+
+    def flush(self, core: Any) -> None:
+        self.run(core.flush())
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def batches(
+        self, table: TableInfo, bucket: int = 0, *, partition: str | None = None
+    ) -> list[LogBatch]:
+        """The batches of one bucket's log, checksums verified."""
+        cluster = self.cluster
+        path = PhysicalTablePath(table.table_path, partition)
+        self.run(cluster.refresh([path]))
+        partition_id = None if partition is None else cluster.view.partition_id(path)
+        leader = cluster.view.leader_of(
+            TableBucket.with_partition(table.table_id, partition_id, bucket)
+        )
+        assert leader is not None
+        found: list[LogBatch] = []
+        offset = 0
+        while True:
+            request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=1 << 26)
+            asked = request.tables_req.add(
+                table_id=table.table_id, projection_pushdown_enabled=False
+            )
+            asked.buckets_req.add(
+                bucket_id=bucket,
+                fetch_offset=offset,
+                max_fetch_bytes=1 << 26,
+                partition_id=partition_id,
+            )
+            answer = self.raw.call(request, to=leader.server_id)
+            (bucket_answer,) = answer.tables_resp[0].buckets_resp
+            assert not bucket_answer.HasField("error_code"), bucket_answer.error_message
+            new = list(iter_log_batches(bucket_answer.records))
+            if not new:
+                return found
+            for each in new:
+                each.verify_crc()
+            found += new
+            offset = new[-1].next_offset
+
+    def rows(
+        self, table: TableInfo, bucket: int = 0, *, partition: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The rows of one bucket's log."""
+        return [row for _, row in self.changes(table, bucket, partition=partition)]
+
+    def changes(
+        self, table: TableInfo, bucket: int = 0, *, partition: str | None = None
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """The changes of one bucket: type and row."""
+        layout = BatchLayout.of_schema(table.schema)
+        found = []
+        for batch in self.batches(table, bucket, partition=partition):
+            if not batch.record_count:
+                continue
+            rows, types = read_log_records(batch, layout, table.options.log_format)
+            kinds = [0] * rows.num_rows if types is None else types.tolist()
+            found += zip(kinds, rows.to_pylist(), strict=True)
+        return found
+
+    def physical_rows(self, table: TableInfo) -> list[tuple[Any, ...]]:
+        """The rows of bucket 0 as physical values."""
+        layout = BatchLayout.of_schema(table.schema)
+        return [
+            row
+            for batch in self.batches(table)
+            for row in rows_of(batch.record_batch(layout), layout.types)
+        ]
+
+    def state(self, table: TableInfo) -> dict[Any, dict[str, Any]]:
+        """A primary-key table replayed from its changelog, all buckets together."""
+        keys = table.physical_primary_keys
+        state = {}
+        for bucket in range(table.num_buckets):
+            for kind, row in self.changes(table, bucket):
+                key = tuple(row[each] for each in keys)
+                if kind in (1, 3):
+                    state[key] = row
+                elif kind == 4:
+                    del state[key]
+        return state
