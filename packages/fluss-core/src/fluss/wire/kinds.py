@@ -2,8 +2,7 @@
 
 A kind reads a field, whose tag has been read already, into the values of a message under way.
 protobuf's rules for repetition hold: of numbers and strings the last one wins, lists grow. The
-elements of a list usually stand one after the other, so that a kind of list reads all of them at
-once; they stay a list until the message is complete (`finish`).
+elements of a list usually stand one after the other, so that a kind of list reads them at once.
 """
 
 from __future__ import annotations
@@ -42,10 +41,6 @@ class Kind(ABC):
     def write(self, out: Output, tag: bytes, value: Any) -> None:
         """Write the field with its tag."""
 
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - for messages in messages
-        """Make the final value of what has been read, in a message that stops at `end`."""
-        return value
-
 
 class Single(Kind):
     """A field with one value."""
@@ -61,9 +56,6 @@ class Repeated(Kind):
     @abstractmethod
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
         """Read the element at `at` and those with the same tag that follow it; returns the end."""
-
-    def finish(self, value: Any, end: int) -> Any:  # noqa: ARG002 - elements are finished already
-        return tuple(value)
 
 
 class Number(Single):

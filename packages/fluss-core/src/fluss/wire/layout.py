@@ -56,10 +56,9 @@ class Layout(Generic[Message]):
         for number, (name, kind) in table.items():
             if isinstance(kind, Numbers):
                 self._run_readers[number << 3 | Stored.VARINT] = (name, kind.read_unpacked)
-        self._finishers = [
-            (name, kind.finish)
-            for name, kind in table.values()
-            if type(kind).finish is not Kind.finish
+        self._lists = [name for name, kind in table.values() if isinstance(kind, Repeated)]
+        self._nested = [
+            (name, kind.layout) for name, kind in table.values() if isinstance(kind, Nested)
         ]
         self._writers = [
             (_tag(number, kind), name, name in self._required, kind.write)
@@ -108,9 +107,12 @@ class Layout(Generic[Message]):
 
     def make(self, values: Values, end: int) -> Message:
         """Make the message that ends at `end`."""
-        for name, finish in self._finishers:
+        for name in self._lists:
             if name in values:
-                values[name] = finish(values[name], end)
+                values[name] = tuple(values[name])
+        for name, layout in self._nested:
+            if name in values:
+                values[name] = layout.make(values[name], end)
         for name in self._required:
             if name not in values:
                 raise refuse(end, f"the field {name} is missing")
@@ -138,7 +140,10 @@ class Layout(Generic[Message]):
 
 
 class Nested(Single):
-    """A message in a message; repeated, the later one is laid over the earlier one."""
+    """A message in a message; repeated, the later one is laid over the earlier one.
+
+    So its values stay values until the message around it is complete.
+    """
 
     def __init__(self, layout: Layout[Any]) -> None:
         self.layout = layout
@@ -147,9 +152,6 @@ class Nested(Single):
         start, stop = read_length(view, at, end)
         self.layout.read_into(values.setdefault(name, {}), view, start, stop)
         return stop
-
-    def finish(self, value: Any, end: int) -> Any:
-        return self.layout.make(value, end)
 
     def write(self, out: Output, tag: bytes, value: Any) -> None:
         message = Output()

@@ -114,23 +114,18 @@ def _all_text_is_text(message: Message) -> bool:
 
 @cache
 def _fields_with_text(descriptor: Descriptor) -> frozenset[int]:
-    """The fields that are strings, or messages with strings somewhere in them."""
+    """The fields that are strings, or messages that are not made of numbers and bytes alone."""
     return frozenset(
         field.number
         for field in descriptor.fields
         if field.type == _TYPE_STRING
-        or (field.message_type is not None and _has_text(field.message_type, frozenset()))
-    )
-
-
-def _has_text(descriptor: Descriptor, around: frozenset[str]) -> bool:
-    if descriptor.full_name in around:
-        return False  # a message in itself adds nothing to what is looked at already
-    inner = around | {descriptor.full_name}
-    return any(
-        field.type == _TYPE_STRING
-        or (field.message_type is not None and _has_text(field.message_type, inner))
-        for field in descriptor.fields
+        or (
+            field.message_type is not None
+            and any(
+                inner.type == _TYPE_STRING or inner.message_type is not None
+                for inner in field.message_type.fields
+            )
+        )
     )
 
 
