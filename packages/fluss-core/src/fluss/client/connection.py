@@ -7,12 +7,15 @@ ends. What users hold are the doors' objects over it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fluss.client.admin import AdminCore
 from fluss.client.describe import table_info_of
+from fluss.client.limit_scan import LimitScanCore
+from fluss.client.lookup import LookupCore, PrefixLookupCore
 from fluss.client.scan import LogScanCore, ScanSource
-from fluss.client.settings import connection_settings, fetch_limits
+from fluss.client.settings import connection_settings, fetch_limits, lookup_settings
+from fluss.client.write import AppendCore, UpsertCore, WriterPool
 from fluss.engine.cluster import Cluster
 from fluss.engine.lookups import LookupQueue
 from fluss.engine.remote_files import RemoteFiles
@@ -21,8 +24,10 @@ from fluss.engine.schemas import SchemaBook
 from fluss.engine.thread import Engine
 from fluss.errors import FlussError
 from fluss.model.config import Config
-from fluss.model.paths import TablePath
+from fluss.model.paths import TableBucket, TablePath
+from fluss.model.predicate import Predicate
 from fluss.model.table_info import TableInfo
+from fluss.plan.writing import WriterSettings
 from fluss.records.log_header import Magic1
 from fluss.wire.api import ApiKey
 
@@ -39,7 +44,8 @@ class ConnectionCore:
         self.config = config.copy()
         self.cluster = Cluster(connection_settings(config), version=VERSION)
         self.admin = AdminCore(self.cluster)
-        self.lookups = LookupQueue(self.cluster)
+        self.lookups = LookupQueue(self.cluster, lookup_settings(config))
+        self.writers = WriterPool(self.cluster, WriterSettings.of(config), engine=engine)
         self._limits = fetch_limits(config)
         self._magic_1: Magic1 = "statistics"
         self._remote: RemoteLogReader
@@ -90,13 +96,14 @@ class ConnectionCore:
         return self.cluster.counters.snapshot()
 
     async def close(self) -> None:
-        """Close it. Twice is once."""
+        """Deliver what was written, within a time, and close it. Twice is once."""
         if self._closed:
             return
         self._closed = True
         self._forget_farewell()
         self.lookups.close()
         try:
+            await self.writers.close()
             await self.cluster.close()
         except FlussError as error:
             log.warning("closing the connection: %s", error.message)
@@ -112,18 +119,70 @@ class TableCore:
             connection.cluster, info.table_path, schema_id=info.schema_id, schema=info.schema
         )
 
-    def log_scan(self, columns: list[int] | None = None) -> LogScanCore:
-        """A scanner of its log; `columns` are positions, in the order wanted."""
+    def log_scan(
+        self, columns: Sequence[int] | None = None, predicate: Predicate | None = None
+    ) -> LogScanCore:
+        """A scanner of its log.
+
+        Args:
+            columns: Positions, in the order wanted; None for all.
+            predicate: Which rows are wanted; None for all.
+        """
+        return LogScanCore(self._source(), columns, predicate)
+
+    def limit_scan(
+        self,
+        bucket: TableBucket,
+        limit: int,
+        columns: Sequence[int] | None = None,
+        predicate: Predicate | None = None,
+    ) -> LimitScanCore:
+        """A few rows of one bucket; see `log_scan` and `LimitScanCore`."""
+        return LimitScanCore(self._source(), bucket, limit, columns, predicate)
+
+    def lookup(self, *, insert_if_not_exists: bool = False) -> LookupCore:
+        """Finds rows by primary key.
+
+        Raises:
+            FlussError: The table has no primary key.
+        """
         connection = self.connection
-        return LogScanCore(
-            ScanSource(
-                engine=connection.engine,
-                cluster=connection.cluster,
-                table=self.info,
-                book=self.book,
-                remote=connection._remote,  # noqa: SLF001 - one unit with its connection
-                limits=connection._limits,  # noqa: SLF001
-                magic_1=connection._magic_1,  # noqa: SLF001
-            ),
-            columns,
+        return LookupCore(
+            connection.engine,
+            connection.lookups,
+            self.info,
+            self.book,
+            insert_if_not_exists=insert_if_not_exists,
+        )
+
+    def prefix_lookup(self, columns: Sequence[str]) -> PrefixLookupCore:
+        """Finds rows by the beginning of their primary keys.
+
+        Raises:
+            FlussError: The table has no primary key, or cannot be asked by these columns.
+        """
+        connection = self.connection
+        return PrefixLookupCore(
+            connection.engine, connection.lookups, self.info, self.book, columns=columns
+        )
+
+    def append(self) -> AppendCore:
+        """A writer of a log table."""
+        return self.connection.writers.append_core(self.info)
+
+    def upsert(self, columns: Sequence[int] | None = None) -> UpsertCore:
+        """A writer of a table with a primary key; `columns` are the positions it writes."""
+        return self.connection.writers.upsert_core(self.info, target_columns=columns)
+
+    def _source(self) -> ScanSource:
+        connection = self.connection
+        return ScanSource(
+            engine=connection.engine,
+            cluster=connection.cluster,
+            table=self.info,
+            book=self.book,
+            remote=connection._remote,  # noqa: SLF001 - one unit with its connection
+            limits=connection._limits,  # noqa: SLF001
+            magic_1=connection._magic_1,  # noqa: SLF001
+            checks_crc=connection.config.scanner_log_check_crc,
         )

@@ -8,13 +8,12 @@ like to users of single records is the business of `client.scan_records`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fluss.client.filtering import RowFilter
 from fluss.engine.fetcher import Fetched, FetchTarget
 from fluss.engine.schemas import SchemaBook
 from fluss.errors import CorruptDataError, FlussError
@@ -28,13 +27,12 @@ from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import Magic1
 from fluss.records.log_records import read_log_records
-
-ByteArray = npt.NDArray[np.uint8]
+from fluss.rows.columns import ByteArray, Int64Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecodedBatch:
-    """Rows of one bucket with consecutive offsets, written at one moment.
+    """Rows of one bucket, written at one moment.
 
     Attributes:
         batch: The rows, in the columns asked for.
@@ -42,6 +40,7 @@ class DecodedBatch:
         base_offset: The offset of the first row.
         timestamp: When the server took them in, in milliseconds.
         change_types: One change type per row; None where all are appends.
+        offsets: One offset per row; None where they are consecutive.
     """
 
     batch: pa.RecordBatch
@@ -49,6 +48,7 @@ class DecodedBatch:
     base_offset: int
     timestamp: int
     change_types: ByteArray | None
+    offsets: Int64Array | None = None
 
     @property
     def num_rows(self) -> int:
@@ -59,17 +59,40 @@ class DecodedBatch:
     @property
     def last_offset(self) -> int:
         """The offset of the last row."""
+        if self.offsets is not None:
+            return int(self.offsets[-1])
         return self.base_offset + self.num_rows - 1
+
+    def row_offsets(self) -> Sequence[int]:
+        """The offset of each row."""
+        if self.offsets is not None:
+            listed: list[int] = self.offsets.tolist()
+            return listed
+        return range(self.base_offset, self.base_offset + self.num_rows)
 
     def slice(self, start: int, count: int) -> DecodedBatch:
         """`count` of the rows, from `start` on."""
-        types = self.change_types
+        types, offsets = self.change_types, self.offsets
         return DecodedBatch(
             batch=self.batch.slice(start, count),
             bucket=self.bucket,
-            base_offset=self.base_offset + start,
+            base_offset=self.base_offset + start if offsets is None else int(offsets[start]),
             timestamp=self.timestamp,
             change_types=None if types is None else types[start : start + count],
+            offsets=None if offsets is None else offsets[start : start + count],
+        )
+
+    def take(self, rows: Int64Array, batch: pa.RecordBatch) -> DecodedBatch:
+        """Some of the rows, at least one, in their order; `batch` holds their columns."""
+        types = self.change_types
+        offsets = rows + self.base_offset if self.offsets is None else self.offsets[rows]
+        return DecodedBatch(
+            batch=batch,
+            bucket=self.bucket,
+            base_offset=int(offsets[0]),
+            timestamp=self.timestamp,
+            change_types=None if types is None else types[rows],
+            offsets=offsets,
         )
 
 
@@ -81,25 +104,47 @@ class Decoder:
         book: The schemas that rows may have been written with.
         columns: The positions of the columns wanted, in the order wanted; None for all.
         magic_1: What a magic byte of 1 means to the servers.
+        checks_crc: Whether checksums are verified, where they are valid.
+        row_filter: Which rows are wanted; None for all.
     """
 
     def __init__(
-        self, table: TableInfo, book: SchemaBook, columns: Sequence[int] | None, *, magic_1: Magic1
+        self,
+        table: TableInfo,
+        book: SchemaBook,
+        columns: Sequence[int] | None,
+        *,
+        magic_1: Magic1,
+        checks_crc: bool = True,
+        row_filter: RowFilter | None = None,
     ) -> None:
         self._table = table
         self._book = book
         self._magic_1: Magic1 = magic_1
+        self._checks_crc = checks_crc
+        self._filter = row_filter
         self._log_format = table.options.log_format
         whole = BatchLayout.of_schema(table.schema)
-        self._target = whole if columns is None else whole.project(columns)
+        self._target = self._read = whole
+        if columns is not None:
+            # Columns that only the filter looks at are read behind those that are wanted.
+            looked_at = () if row_filter is None else row_filter.columns
+            further = [each for each in looked_at if each not in columns]
+            self._target = whole.project(columns)
+            self._read = whole.project([*columns, *further]) if further else self._target
         self._layouts: dict[tuple[int, bool], tuple[BatchLayout, Evolution]] = {}
-        positions = None if columns is None else read_positions(whole, self._target)
+        positions = None if columns is None else read_positions(whole, self._read)
         if self._log_format is not LogFormat.ARROW or positions in {(), tuple(range(len(whole)))}:
             # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
             positions = None
         self.fetch_target = FetchTarget(
             table_id=table.table_id, positions=positions, has_all_columns=self._has_all_columns
         )
+
+    @property
+    def read_layout(self) -> BatchLayout:
+        """The columns that are read: those wanted, and behind them those a filter looks at."""
+        return self._read
 
     @property
     def schema(self) -> pa.Schema:
@@ -120,7 +165,9 @@ class Decoder:
         offset = fetched.start
         try:
             for batch in iter_log_batches(
-                fetched.data, magic_1=self._magic_1, verify_crc=not fetched.projected
+                fetched.data,
+                magic_1=self._magic_1,
+                verify_crc=self._checks_crc and not fetched.projected,
             ):
                 offset = batch.base_offset
                 decoded = self._decode(batch, fetched)
@@ -145,9 +192,21 @@ class Decoder:
             timestamp=batch.header.commit_timestamp,
             change_types=change_types,
         )
-        if first == 0 and count == batch.record_count:
-            return decoded
-        return decoded.slice(first, count - first)
+        if first or count < batch.record_count:
+            decoded = decoded.slice(first, count - first)
+        return self.filtered(decoded)
+
+    def filtered(self, decoded: DecodedBatch) -> DecodedBatch | None:
+        """The wanted rows of a batch in `read_layout`, in the columns wanted; None for none."""
+        if self._filter is None:
+            return decoded if decoded.num_rows else None
+        rows = self._filter.matching(decoded.batch)
+        if not len(rows):
+            return None
+        kept = decoded.batch.select(range(len(self._target)))
+        if len(rows) == decoded.num_rows:
+            return replace(decoded, batch=kept)
+        return decoded.take(rows, kept.take(pa.array(rows)))
 
     def _layout(self, schema_id: int, *, projected: bool) -> tuple[BatchLayout, Evolution]:
         found = self._layouts.get((schema_id, projected))
@@ -156,7 +215,7 @@ class Decoder:
             positions = self.fetch_target.positions
             if projected and positions is not None:
                 source = source.project(positions)
-            found = source, Evolution.between(source, self._target)
+            found = source, Evolution.between(source, self._read)
             self._layouts[schema_id, projected] = found
         return found
 

@@ -12,11 +12,13 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from fluss.client.decode import Decoder
+from fluss.client.filtering import RowFilter
+from fluss.client.pruning import pruning_predicate
 from fluss.engine.cluster import Cluster
 from fluss.engine.fetcher import Fetched, Fetcher
 from fluss.engine.partitions import find_partition_path
@@ -26,6 +28,7 @@ from fluss.engine.thread import Engine
 from fluss.errors import ClosedError, FlussError, InvalidValueError
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.predicate import Predicate
 from fluss.model.table_info import TableInfo
 from fluss.plan.fetch import FetchLimits, Position
 from fluss.records.log_header import Magic1
@@ -44,6 +47,18 @@ class ScanSource:
     remote: RemoteLogReader
     limits: FetchLimits
     magic_1: Magic1
+    checks_crc: bool = True
+
+    def decoder(self, columns: Sequence[int] | None, predicate: Predicate | None = None) -> Decoder:
+        """What reads fetched bytes as these columns, of the rows for which a predicate holds."""
+        return Decoder(
+            self.table,
+            self.book,
+            columns,
+            magic_1=self.magic_1,
+            checks_crc=self.checks_crc,
+            row_filter=None if predicate is None else RowFilter(predicate, self.table.schema),
+        )
 
 
 class LogScanCore:
@@ -52,11 +67,25 @@ class LogScanCore:
     Args:
         source: What to read with.
         columns: The positions of the columns wanted, in the order wanted; None for all.
+        predicate: Which rows are wanted; None for all.
     """
 
-    def __init__(self, source: ScanSource, columns: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        source: ScanSource,
+        columns: Sequence[int] | None = None,
+        predicate: Predicate | None = None,
+    ) -> None:
         self._source = source
-        self.decoder = Decoder(source.table, source.book, columns, magic_1=source.magic_1)
+        self.decoder = source.decoder(columns, predicate)
+        self._target = self.decoder.fetch_target
+        if predicate is not None and source.magic_1 == "statistics":
+            # Servers that know statistics skip batches by them; which rows hold is decided here.
+            self._target = replace(
+                self._target,
+                pruning=pruning_predicate(predicate, source.table.schema),
+                pruning_schema_id=source.table.schema_id,
+            )
         self._lock = threading.Lock()
         self._offsets: dict[TableBucket, int] = {}
         # Subscriptions (with an offset) and unsubscriptions (without) the follower has not seen.
@@ -206,7 +235,7 @@ class LogScanCore:
         return Fetcher(
             source.cluster,
             source.book,
-            self.decoder.fetch_target,
+            self._target,
             limits=source.limits,
             is_bounded=is_bounded,
             magic_1=source.magic_1,

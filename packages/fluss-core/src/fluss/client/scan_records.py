@@ -224,11 +224,12 @@ class _Rows:
 
 def _records(decoded: DecodedBatch, types: Sequence[DataType]) -> Iterator[ScanRecord]:
     rows = _Rows(decoded.batch, types)
-    base, timestamp = decoded.base_offset, decoded.timestamp
+    offsets, timestamp = decoded.row_offsets(), decoded.timestamp
     if decoded.change_types is None:
         append = ChangeType.AppendOnly
-        for index in range(decoded.num_rows):
-            yield ScanRecord(rows, index, base + index, timestamp, append)
+        for index, offset in enumerate(offsets):
+            yield ScanRecord(rows, index, offset, timestamp, append)
         return
-    for index, change in enumerate(decoded.change_types.tolist()):
-        yield ScanRecord(rows, index, base + index, timestamp, _CHANGE_TYPES[change])
+    changes = decoded.change_types.tolist()
+    for index, (offset, change) in enumerate(zip(offsets, changes, strict=True)):
+        yield ScanRecord(rows, index, offset, timestamp, _CHANGE_TYPES[change])

@@ -10,6 +10,7 @@ from fluss.errors import ConfigError
 from fluss.model.cluster import parse_address
 from fluss.model.config import Config
 from fluss.plan.fetch import FetchLimits
+from fluss.plan.lookups import LookupSettings
 from fluss.plan.retry import RetryPolicy
 from fluss.plan.settings import ConnectionSettings, Login
 
@@ -48,6 +49,15 @@ def fetch_limits(config: Config) -> FetchLimits:
         bytes_max_for_bucket=config.scanner_log_fetch_max_bytes_for_bucket,
         bytes_min=config.scanner_log_fetch_min_bytes,
         wait_ms_max=config.scanner_log_fetch_wait_max_time_ms,
+    )
+
+
+def lookup_settings(config: Config) -> LookupSettings:
+    """How many lookups travel together, and how often they are sent again."""
+    return LookupSettings(
+        keys_per_request_max=config.lookup_max_batch_size,
+        in_flight_max=config.lookup_max_inflight_requests,
+        retries_max=config.lookup_max_retries,
     )
 
 

@@ -74,11 +74,17 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchTarget:
-    """What is fetched of a table: which columns, and which schemas have them all."""
+    """What is fetched of a table: which columns, and which schemas have them all.
+
+    Batches of which no row can fulfil `pruning`, a predicate over the fields of one schema, may be
+    left out by servers that can tell.
+    """
 
     table_id: int
     positions: tuple[int, ...] | None  # ascending; None for whole batches
     has_all_columns: Callable[[int], bool]  # whether batches of a schema id have every column
+    pruning: messages.PbPredicate | None = None
+    pruning_schema_id: int | None = None
 
 
 class Fetcher:
@@ -281,6 +287,9 @@ class Fetcher:
         )
         if projects and self._target.positions is not None:
             table.projected_fields.extend(self._target.positions)
+        if self._target.pruning is not None:
+            table.filter_predicate.CopyFrom(self._target.pruning)
+            table.filter_schema_id = self._target.pruning_schema_id
         for position in fetch.positions:
             table.buckets_req.add(
                 partition_id=position.bucket.partition_id,

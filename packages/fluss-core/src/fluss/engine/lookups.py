@@ -12,7 +12,7 @@ import copy
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import anyio
@@ -28,7 +28,7 @@ from fluss.errors import (
     error_from_code,
 )
 from fluss.model.paths import PhysicalTablePath, TableBucket
-from fluss.plan.lookups import LookupPlan
+from fluss.plan.lookups import LookupPlan, LookupSettings
 from fluss.plan.retry import decide_retry
 from fluss.wire.api import ApiKey
 from fluss.wire.envelope.lookup import (
@@ -87,9 +87,14 @@ class _Way(NamedTuple):
 class LookupQueue:
     """All lookups of one connection. Lives on the engine's loop."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, settings: LookupSettings | None = None) -> None:
+        settings = settings or LookupSettings()
         self._cluster = cluster
-        self._plan: LookupPlan[Question] = LookupPlan()
+        self._plan: LookupPlan[Question] = LookupPlan(
+            keys_per_request_max=settings.keys_per_request_max,
+            in_flight_max=settings.in_flight_max,
+        )
+        self._retry_policy = replace(cluster.retry_policy, attempts_max=settings.retries_max + 1)
         self._fresh: list[Question] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -270,7 +275,7 @@ class LookupQueue:
         loop = asyncio.get_running_loop()
         attempt = max(each.attempt for each in questions) + 1
         retry = decide_retry(
-            self._cluster.retry_policy,
+            self._retry_policy,
             error,
             attempt=attempt,
             now=loop.time(),

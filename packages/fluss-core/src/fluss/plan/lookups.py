@@ -20,6 +20,21 @@ KEYS_PER_REQUEST_MAX = 4_096
 REQUESTS_IN_FLIGHT_PER_WAY_MAX = 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupSettings:
+    """How lookups travel.
+
+    Attributes:
+        keys_per_request_max: How many go in one request.
+        in_flight_max: How many requests of one table and kind are on their way to one server.
+        retries_max: How often one is sent again.
+    """
+
+    keys_per_request_max: int = KEYS_PER_REQUEST_MAX
+    in_flight_max: int = REQUESTS_IN_FLIGHT_PER_WAY_MAX
+    retries_max: int = 2**31 - 1
+
+
 @dataclass(slots=True)
 class _Way(Generic[QuestionT]):
     waiting: deque[QuestionT] = field(default_factory=deque)
