@@ -22,6 +22,7 @@ from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.schema import Schema
 from fluss.model.table import TableDescriptor
 from fluss.model.table_info import TableInfo
+from fluss.plan.settings import Address
 from fluss.plan.writing import WriterSettings
 from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, iter_log_batches
@@ -52,6 +53,7 @@ class Desk:
         self.admin = AdminCore(self.cluster)
         self.raw = RawClient(bootstrap)
         self._pools: list[WriterPool] = []
+        self._clusters: list[Cluster] = []
         self._names = 0
 
     def run(self, work: Any) -> Any:
@@ -65,7 +67,8 @@ class Desk:
     def close(self) -> None:
         for pool in self._pools:
             self.run(pool.close(timeout_s=10))
-        self.run(self.cluster.close())
+        for cluster in [*self._clusters, self.cluster]:
+            self.run(cluster.close())
         self.raw.close()
 
     # --- writing ------------------------------------------------------------------------------
@@ -87,6 +90,25 @@ class Desk:
         """A pool of writers with settings of their own."""
         made = replace(WriterSettings.of(self.config), **settings)
         pool = WriterPool(self.cluster, made, engine=self.engine)
+        self._pools.append(pool)
+        return pool
+
+    def pool_behind(self, proxy: Any, *, request_timeout_ms: int = 5_000, **settings: Any):
+        """A pool that reaches the tablet server through a proxy only."""
+        (server,) = self.cluster.view.tablet_servers.values()
+        facts = connection_settings(self.config)
+        facts = replace(
+            facts,
+            address_map={server: Address(proxy.host, proxy.port)},
+            request_timeout_ms=request_timeout_ms,
+        )
+        cluster = Cluster(facts, version="test")
+        self.run(cluster.open())
+        self._clusters.append(cluster)
+        made = replace(
+            WriterSettings.of(self.config), request_timeout_ms=request_timeout_ms, **settings
+        )
+        pool = WriterPool(cluster, made, engine=self.engine)
         self._pools.append(pool)
         return pool
 
