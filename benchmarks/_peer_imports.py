@@ -1,0 +1,76 @@
+"""The last lines of `benchmarks/peer.py`: what `import fluss` takes, in fresh processes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks._measure import interleaved
+from tools.peer import peer_environment
+
+SECONDS_MAX = 60e-3
+HEAVY = ("pandas", "polars", "duckdb", "pyarrow")  # loaded where they are used, not before
+PROGRAM = """
+import json, resource, sys, time
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+before, started = peak(), time.perf_counter()
+import {module}
+seconds = time.perf_counter() - started
+heavy = [name for name in {heavy} if name in sys.modules]
+print(json.dumps({{"seconds": seconds, "bytes": peak() - before, "heavy": heavy}}))
+"""
+
+
+class Importer:
+    """Imports one module in process after process."""
+
+    def __init__(self, python: str, module: str) -> None:
+        self._command = [python, "-c", PROGRAM.format(module=module, heavy=HEAVY)]
+        self.bytes: list[int] = []
+        self.heavy: list[str] = []
+
+    def seconds(self) -> float:
+        """How long the import took."""
+        done = subprocess.run(
+            self._command, capture_output=True, text=True, check=True, env=peer_environment()
+        )
+        answer = json.loads(done.stdout)
+        self.bytes.append(answer["bytes"])
+        self.heavy = answer["heavy"]
+        return float(answer["seconds"])
+
+
+def import_lines(peer_python: Path | None, *, pairs: int) -> list[Sequence[str]]:
+    """The lines for `fluss` and `fluss.aio`; the peer has one module only."""
+    found = []
+    for module in ("fluss", "fluss.aio"):
+        ours = Importer(sys.executable, module)
+        peer = Importer(str(peer_python or sys.executable), "fluss")
+        ours.seconds(), peer.seconds()  # the files are in memory from here on
+        taken = interleaved(ours.seconds, peer.seconds, pairs=pairs)
+        mine = statistics.median(taken.ours)
+        verdicts = ["MISSED"] if mine > SECONDS_MAX else []
+        verdicts += [f"loads {name}" for name in ours.heavy]
+        beside = ("", "", "")
+        if peer_python is not None:
+            beside = (_figure(taken.peer, peer.bytes), f"{taken.ratio:.2f}", taken.spread)
+        found.append(
+            (
+                f"import {module}",
+                _figure(taken.ours, ours.bytes),
+                *beside,
+                "",
+                f"<= {SECONDS_MAX * 1e3:.0f} ms",
+                ", ".join(verdicts),
+            )
+        )
+    return found
+
+
+def _figure(seconds: Sequence[float], grown: Sequence[int]) -> str:
+    return f"{statistics.median(seconds) * 1e3:.1f} ms, +{statistics.median(grown) / 1e6:.1f} MB"

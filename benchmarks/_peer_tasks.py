@@ -1,0 +1,397 @@
+"""What `benchmarks/peer.py` measures: one coroutine per question, the same text for both clients.
+
+They speak pyfluss's dialect and know nothing else of the client they run on. Each prepares what it
+needs, times only what the question is about, cleans up, and returns seconds (or, for a latency, the
+middle of its samples in seconds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+POLL_MS = 10_000
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("user", pa.string()),
+        pa.field("score", pa.float64()),
+        pa.field("kind", pa.int32()),
+        pa.field("at", pa.timestamp("us")),
+        pa.field("flag", pa.bool_()),
+    ]
+)
+PROJECTED = ["id", "kind"]
+KEYED = pa.schema(
+    [pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("score", pa.float64())]
+)
+PREFIXED = pa.schema(
+    [pa.field("a", pa.int64()), pa.field("b", pa.int64()), pa.field("name", pa.string())]
+)
+PREFIX_ROWS = 20  # how many rows share a prefix
+
+Taken = dict[str, float]
+
+
+class Stopwatch:
+    """Wall time and the processor time of the whole process, between `with` and its end."""
+
+    def __enter__(self) -> Self:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.taken = {
+            "seconds": time.perf_counter() - self._wall,
+            "cpu": time.process_time() - self._cpu,
+        }
+
+
+class Bench:
+    """One client, one connection, one database, and the data made so far."""
+
+    def __init__(self, fluss: ModuleType, *, bootstrap: str, database: str) -> None:
+        self.fluss = fluss
+        self.bootstrap = bootstrap
+        self.database = database
+        self._batches: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+        self._tables = 0
+
+    async def open(self) -> None:
+        """Connect, and see to it that the database exists."""
+        self.conn = await self.connect()
+        self.admin = self.conn.get_admin()
+        await self.admin.create_database(self.database, ignore_if_exists=True)
+
+    async def connect(self) -> Any:
+        """A connection of its own."""
+        config = self.fluss.Config({"bootstrap.servers": self.bootstrap})
+        return await self.fluss.FlussConnection.create(config)
+
+    async def create(
+        self, schema: pa.Schema, *, keys: list[str] | None = None, **descriptor: Any
+    ) -> Any:
+        """A fresh table with one bucket, and its path."""
+        self._tables += 1
+        name = f"t_{self.fluss.__name__.replace('.', '_')}_{self._tables}"
+        path = self.fluss.TablePath(self.database, name)
+        wanted = self.fluss.TableDescriptor(
+            self.fluss.Schema(schema, primary_keys=keys), bucket_count=1, **descriptor
+        )
+        await self.admin.create_table(path, wanted)
+        table = await self.conn.get_table(path)
+        return table, path
+
+    async def log_table(self, codec: str) -> Any:
+        """A fresh log table whose batches are compressed with `codec`."""
+        return await self.create(SCHEMA, properties={"table.log.arrow.compression.type": codec})
+
+    async def scanner(self, table: str, columns: list[str] | None = None) -> Any:
+        """A batch scanner of bucket 0, from its start."""
+        found = await self.conn.get_table(self.fluss.TablePath(self.database, table))
+        scan = found.new_scan()
+        if columns:
+            scan = scan.project_by_name(columns)
+        scanner = await scan.create_record_batch_log_scanner()
+        scanner.subscribe(0, self.fluss.EARLIEST_OFFSET)
+        return scanner
+
+    def batches(self, rows: int, batch_rows: int) -> list[pa.RecordBatch]:
+        """The data, made once per shape."""
+        shape = (rows, batch_rows)
+        if shape not in self._batches:
+            whole = data_of(rows)
+            self._batches[shape] = [
+                whole.slice(start, batch_rows) for start in range(0, rows, batch_rows)
+            ]
+        return self._batches[shape]
+
+
+def data_of(rows: int) -> pa.RecordBatch:
+    """Growing ids and times, short texts, random numbers: about 44 bytes a row."""
+    dice = np.random.default_rng(7)
+    users = dice.integers(0, 100_000, rows)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.arange(rows, dtype=np.int64)),
+            pa.array([f"user-{each:07d}" for each in users]),
+            pa.array(dice.random(rows)),
+            pa.array(dice.integers(0, 100, rows).astype(np.int32)),
+            pa.array(1_700_000_000_000_000 + np.arange(rows) * 1_000, pa.timestamp("us")),
+            pa.array(dice.random(rows) < 0.5),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def expect(found: object, wanted: object) -> None:
+    """A fast wrong answer is no answer."""
+    if found != wanted:
+        raise ValueError(f"expected {str(wanted)[:99]}, found {str(found)[:99]}")
+
+
+async def median_of(work: Callable[[int], Awaitable[object]], *, most: int, budget: float) -> Taken:
+    """The middle of at most `most` calls, fewer when they last longer than `budget` seconds."""
+    samples: list[float] = []
+    with Stopwatch() as watch:
+        began = time.perf_counter()
+        for number in range(most):
+            started = time.perf_counter()
+            await work(number)
+            ended = time.perf_counter()
+            samples.append(ended - started)
+            if ended - began > budget:
+                break
+    return {"seconds": statistics.median(samples), "cpu": watch.taken["cpu"] / len(samples)}
+
+
+# --- bulk -----------------------------------------------------------------------------------------
+
+
+async def write_arrow(bench: Bench, *, rows: int, batch_rows: int, codec: str) -> Taken:
+    """Write all batches and wait for the last acknowledgement."""
+    batches = bench.batches(rows, batch_rows)
+    table, path = await bench.log_table(codec)
+    writer = table.new_append().create_writer()
+    with Stopwatch() as watch:
+        for batch in batches:
+            writer.write_arrow_batch(batch)
+        await writer.flush()
+    await bench.admin.drop_table(path)
+    return watch.taken
+
+
+async def fill(bench: Bench, *, rows: int, batch_rows: int, codec: str) -> dict[str, str]:
+    """Make a table for the tasks that read."""
+    table, path = await bench.log_table(codec)
+    writer = table.new_append().create_writer()
+    for batch in bench.batches(rows, batch_rows):
+        writer.write_arrow_batch(batch)
+    await writer.flush()
+    return {"table": path.table_name}
+
+
+async def to_arrow(bench: Bench, *, table: str, rows: int, projected: bool = False) -> Taken:
+    """Read everything as one Arrow table."""
+    scanner = await bench.scanner(table, PROJECTED if projected else None)
+    with Stopwatch() as watch:
+        found = await scanner.to_arrow()
+    expect(found.num_rows, rows)
+    return watch.taken
+
+
+async def to_pandas(bench: Bench, *, table: str, rows: int) -> Taken:
+    """Read everything as one DataFrame."""
+    importlib.import_module("pandas")  # outside the time
+    scanner = await bench.scanner(table)
+    with Stopwatch() as watch:
+        found = await scanner.to_pandas()
+    expect(len(found), rows)
+    return watch.taken
+
+
+async def batch_reader(bench: Bench, *, table: str, rows: int) -> Taken:
+    """Read everything through a RecordBatchReader."""
+    scanner = await bench.scanner(table)
+    with Stopwatch() as watch:
+        found = sum(batch.num_rows for batch in scanner.to_arrow_batch_reader())
+    expect(found, rows)
+    return watch.taken
+
+
+async def poll_arrow(bench: Bench, *, table: str, rows: int) -> Taken:
+    """Poll Arrow tables until all rows are there."""
+    scanner = await bench.scanner(table)
+    found = 0
+    with Stopwatch() as watch:
+        while found < rows:
+            found += (await scanner.poll_arrow(POLL_MS)).num_rows
+    return watch.taken
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+async def poll(bench: Bench, *, table: str, rows: int, look: bool) -> Taken:
+    """Poll records until enough are there; `look` at each row, or count them."""
+    found_table = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
+    scanner = await found_table.new_scan().create_log_scanner()
+    scanner.subscribe(0, bench.fluss.EARLIEST_OFFSET)
+    found = total = 0
+    with Stopwatch() as watch:
+        while found < rows:
+            records = await scanner.poll(POLL_MS)
+            found += records.count()
+            if look:
+                for record in records:
+                    total += record.row["kind"]
+    return watch.taken
+
+
+async def append_rows(bench: Bench, *, rows: int) -> Taken:
+    """Append dicts, then flush."""
+    data = bench.batches(rows, rows)[0].to_pylist()
+    table, path = await bench.log_table("ZSTD")
+    writer = table.new_append().create_writer()
+    with Stopwatch() as watch:
+        for row in data:
+            writer.append(row)
+        await writer.flush()
+    await bench.admin.drop_table(path)
+    return watch.taken
+
+
+async def upsert_rows(bench: Bench, *, rows: int) -> Taken:
+    """Upsert dicts with new keys, then flush."""
+    data = [{"id": each, "name": f"user-{each:07d}", "score": each / 7} for each in range(rows)]
+    table, path = await bench.create(KEYED, keys=["id"])
+    writer = table.new_upsert().create_writer()
+    with Stopwatch() as watch:
+        for row in data:
+            writer.upsert(row)
+        await writer.flush()
+    await bench.admin.drop_table(path)
+    return watch.taken
+
+
+# --- latencies ------------------------------------------------------------------------------------
+
+
+async def ack(bench: Bench, *, waits: bool, most: int, budget: float = 1.5) -> Taken:
+    """One row until it is acknowledged: `handle.wait()`, or `writer.flush()`."""
+    table, path = await bench.log_table("ZSTD")
+    writer = table.new_append().create_writer()
+    row = bench.batches(1, 1)[0].to_pylist()[0]
+    writer.append(row)
+    await writer.flush()
+
+    async def once(_: int) -> None:
+        handle = writer.append(row)
+        await (handle.wait() if waits else writer.flush())
+
+    taken = await median_of(once, most=most, budget=budget)
+    await bench.admin.drop_table(path)
+    return taken
+
+
+async def tail(bench: Bench, *, samples: int, pause_s: float) -> Taken:
+    """From appending a row until a parked reader has it."""
+    table, path = await bench.log_table("ZSTD")
+    writer = table.new_append().create_writer()
+    scanner = await table.new_scan().create_log_scanner()
+    scanner.subscribe(0, bench.fluss.EARLIEST_OFFSET)
+    arrivals: asyncio.Queue[float] = asyncio.Queue()
+
+    async def read() -> None:
+        while True:
+            for _ in await scanner.poll(POLL_MS):
+                arrivals.put_nowait(time.perf_counter())
+
+    reader = asyncio.create_task(read())
+    row = bench.batches(1, 1)[0].to_pylist()[0]
+    found: list[float] = []
+    with Stopwatch() as watch:
+        for _ in range(samples + 1):
+            await asyncio.sleep(pause_s)
+            started = time.perf_counter()
+            writer.append(row)
+            await writer.flush()
+            found.append(await arrivals.get() - started)
+    reader.cancel()
+    await bench.admin.drop_table(path)
+    return {"seconds": statistics.median(found[1:]), "cpu": watch.taken["cpu"] / len(found)}
+
+
+async def fill_keyed(bench: Bench, *, rows: int) -> dict[str, str]:
+    """Make a table for the lookups, and one for those by prefix."""
+    table, path = await bench.create(KEYED, keys=["id"])
+    writer = table.new_upsert().create_writer()
+    for each in range(rows):
+        writer.upsert({"id": each, "name": f"user-{each:07d}", "score": each / 7})
+    await writer.flush()
+    prefixed, prefix_path = await bench.create(PREFIXED, keys=["a", "b"], bucket_keys=["a"])
+    writer = prefixed.new_upsert().create_writer()
+    for each in range(PREFIX_ROWS * 50):
+        writer.upsert({"a": each // PREFIX_ROWS, "b": each, "name": f"name-{each}"})
+    await writer.flush()
+    return {"table": path.table_name, "prefixed": prefix_path.table_name}
+
+
+async def lookups(bench: Bench, *, table: str, keys: int, most: int, budget: float = 1.5) -> Taken:
+    """One lookup after the other."""
+    found = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
+    lookuper = found.new_lookup().create_lookuper()
+
+    async def once(number: int) -> None:
+        key = number * 7919 % keys
+        row = await lookuper.lookup({"id": key})
+        expect(row["id"], key)
+
+    return await median_of(once, most=most, budget=budget)
+
+
+async def gathered(bench: Bench, *, table: str, keys: int, count: int) -> Taken:
+    """Many lookups at once on one lookuper."""
+    found = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
+    lookuper = found.new_lookup().create_lookuper()
+    with Stopwatch() as watch:
+        rows = await asyncio.gather(
+            *(lookuper.lookup({"id": each % keys}) for each in range(count))
+        )
+    expect([row["id"] for row in rows], [each % keys for each in range(count)])
+    return watch.taken
+
+
+async def prefix_lookups(bench: Bench, *, table: str, most: int, budget: float = 1.5) -> Taken:
+    """One prefix lookup after the other."""
+    found = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
+    lookuper = found.new_lookup().lookup_by(["a"]).create_lookuper()
+
+    async def once(number: int) -> None:
+        rows = await lookuper.lookup({"a": number % 50})
+        expect(len(rows), PREFIX_ROWS)
+
+    return await median_of(once, most=most, budget=budget)
+
+
+async def connects(bench: Bench, *, most: int, table: str | None = None) -> Taken:
+    """Connect, and with a `table` go on until its first rows are there."""
+
+    async def once(_: int) -> None:
+        conn = await bench.connect()
+        if table is not None:
+            found = await conn.get_table(bench.fluss.TablePath(bench.database, table))
+            scanner = await found.new_scan().create_record_batch_log_scanner()
+            scanner.subscribe(0, bench.fluss.EARLIEST_OFFSET)
+            expect((await scanner.poll_arrow(POLL_MS)).num_rows > 0, True)
+        opened.append(conn)
+
+    opened: list[Any] = []
+    taken = await median_of(once, most=most, budget=2)
+    for conn in opened:
+        await conn.close()
+    return taken
+
+
+async def drop_database(bench: Bench) -> dict[str, str]:
+    """Leave nothing on the server."""
+    await bench.admin.drop_database(bench.database, ignore_if_not_exists=True)
+    return {}
+
+
+TASKS: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
+    task.__name__: task
+    for task in (
+        write_arrow, fill, to_arrow, to_pandas, batch_reader, poll_arrow, poll, append_rows,
+        upsert_rows, ack, tail, fill_keyed, lookups, gathered, prefix_lookups, connects,
+        drop_database,
+    )
+}  # fmt: skip

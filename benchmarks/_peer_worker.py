@@ -1,0 +1,58 @@
+"""One side of `benchmarks/peer.py`: runs its tasks on the client that FLUSS_UNDER_TEST names.
+
+`fluss` in pyfluss's environment, `fluss.aio` in ours; nothing else differs. A task comes as one
+line of JSON on the standard input, and its answer leaves as one on the standard output; whatever
+else is printed goes to the standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from benchmarks._peer_tasks import TASKS, Bench
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    fluss = importlib.import_module(os.environ["FLUSS_UNDER_TEST"])
+    bench = Bench(
+        fluss,
+        bootstrap=os.environ["FLUSS_BOOTSTRAP_SERVERS"],
+        database=os.environ["FLUSS_BENCH_DATABASE"],
+    )
+    with asyncio.Runner() as runner:
+        runner.run(bench.open())
+        for line in sys.stdin:
+            answers.write(json.dumps(_answer(runner, bench, json.loads(line))) + "\n")
+            answers.flush()
+        runner.run(_close(bench))
+
+
+def _answer(runner: asyncio.Runner, bench: Bench, asked: dict[str, Any]) -> dict[str, Any]:
+    gc.collect()
+    try:
+        return runner.run(_task(bench, asked))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the table shall say so
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+
+
+async def _task(bench: Bench, asked: dict[str, Any]) -> dict[str, Any]:
+    return await TASKS[asked["task"]](bench, **asked["arguments"])
+
+
+async def _close(bench: Bench) -> None:
+    await bench.conn.close()
+
+
+if __name__ == "__main__":
+    main()
