@@ -35,6 +35,7 @@ ROWS = 60
 BUCKETS = 3
 ALL, LEADER = -1, 1
 NOT_YET_THERE = 21
+PATIENCE_S = 30.0  # a busy machine elects slowly
 PROJECTED = (0, 3, 9, 17, 25, 32, 34, 38)
 
 
@@ -58,20 +59,22 @@ class Table:
         self.leader = self._await_leader()
 
     def _await_leader(self):
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE_S
         path = (self.path.database_name, self.path.table_name)
         while (leader := self.client.leader(*path)) is None:
             assert time.monotonic() < until
+            time.sleep(0.02)
         return leader
 
     def change(self, request):
         """Produce or put, again while the new bucket is not known to its server yet."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE_S
         while True:
             (answer,) = self.client.call(request, to=self.leader, version=0).buckets_resp
             if answer.error_code != NOT_YET_THERE or time.monotonic() > until:
                 assert not answer.HasField("error_code"), answer.error_message
                 return answer
+            time.sleep(0.02)
 
     def fetch(self, bucket=0, *, projected=None):
         request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=1 << 24)
@@ -156,7 +159,7 @@ def test_a_batch_with_a_wrong_checksum_is_refused_by_the_server(client, database
     data[21] ^= 1
     request = pb.ProduceLogRequest(acks=ALL, table_id=table.id, timeout_ms=10_000)
     request.buckets_req.add(bucket_id=0, records=bytes(data))
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_S
     code = NOT_YET_THERE
     while code == NOT_YET_THERE and time.monotonic() < until:
         (answer,) = client.call(request, to=table.leader).buckets_resp

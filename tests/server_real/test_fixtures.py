@@ -41,7 +41,9 @@ TRIVIAL = "def test_it(cluster):\n    pass\n"
 
 def run_pytest(directory, source, *arguments, **environment):
     (directory / "test_inner.py").write_text(source)
-    variables = {name: v for name, v in os.environ.items() if not name.startswith("PYTEST_")}
+    # What the outer run was told is not meant for the inner one.
+    outer = ("PYTEST_", "FLUSS_TEST_")
+    variables = {name: v for name, v in os.environ.items() if not name.startswith(outer)}
     command = [
         *(sys.executable, "-m", "pytest", "-p", "tests.support.fix_cluster", "-q", "-ra"),
         *("-c", os.devnull, "-o", "markers=real: x", "-p", "no:cacheprovider"),
