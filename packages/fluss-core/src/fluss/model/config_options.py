@@ -196,7 +196,7 @@ class ClientOptions(OptionSet):
     )
     writer_dynamic_create_partition_enabled = Option[bool](
         "writer.dynamic-create-partition.enabled",
-        False,
+        True,
         boolean,
         "Whether writing into a partition that does not exist creates it.",
     )
