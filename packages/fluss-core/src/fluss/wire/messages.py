@@ -72,7 +72,8 @@ def read_message(cls: type[MessageT], data: Buffer) -> MessageT:
     message = cls()
     try:
         message.ParseFromString(bytes(data))
-    except (DecodeError, UnicodeDecodeError):
+    # The last two come from protobuf's Python implementation, for strings and for depth.
+    except (DecodeError, UnicodeDecodeError, RecursionError):
         raise _refuse(message, data, "protobuf cannot read it") from None
     if not message.IsInitialized():
         raise _refuse(message, data, f"it lacks {_missing(message)}")
