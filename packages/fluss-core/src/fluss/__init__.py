@@ -1,3 +1,151 @@
-"""Apache Fluss for Python: the public names, and nothing else."""
+"""Apache Fluss for Python: the public names, and nothing else.
+
+Here reads return at once, and what creates, flushes or administers is awaited; `fluss.aio` is the
+dialect in which reads are awaited, too. Names are loaded when they are first used, so that
+importing this package costs next to nothing; what they are is said where they live.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fluss import aio as aio, errors as errors
+    from fluss.client.batch_scanner import BatchScanner as BatchScanner
+    from fluss.client.fluss_admin import FlussAdmin as FlussAdmin
+    from fluss.client.fluss_connection import FlussConnection as FlussConnection
+    from fluss.client.fluss_table import FlussTable as FlussTable
+    from fluss.client.log_scanner import LogScanner as LogScanner
+    from fluss.client.lookupers import (
+        Lookuper as Lookuper,
+        PrefixLookuper as PrefixLookuper,
+        TableLookup as TableLookup,
+        TablePrefixLookup as TablePrefixLookup,
+    )
+    from fluss.client.scan_records import (
+        RecordBatch as RecordBatch,
+        ScanBatch as ScanBatch,
+        ScanRecord as ScanRecord,
+        ScanRecords as ScanRecords,
+    )
+    from fluss.client.table_scan import TableScan as TableScan
+    from fluss.client.writers import (
+        AppendWriter as AppendWriter,
+        TableAppend as TableAppend,
+        TableUpsert as TableUpsert,
+        UpsertWriter as UpsertWriter,
+        WriteResultHandle as WriteResultHandle,
+    )
+    from fluss.error_codes import ErrorCode as ErrorCode
+    from fluss.errors import FlussError as FlussError
+    from fluss.model.change_type import ChangeType as ChangeType
+    from fluss.model.cluster import (
+        LakeSnapshot as LakeSnapshot,
+        ServerNode as ServerNode,
+        ServerType as ServerType,
+    )
+    from fluss.model.column import Column as Column
+    from fluss.model.config import Config as Config
+    from fluss.model.data_types import DataTypes as DataTypes
+    from fluss.model.database import (
+        DatabaseDescriptor as DatabaseDescriptor,
+        DatabaseInfo as DatabaseInfo,
+    )
+    from fluss.model.offsets import (
+        EARLIEST_OFFSET as EARLIEST_OFFSET,
+        LATEST_OFFSET as LATEST_OFFSET,
+        OffsetSpec as OffsetSpec,
+        OffsetType as OffsetType,
+    )
+    from fluss.model.partitions import (
+        PartitionInfo as PartitionInfo,
+        PartitionSpec as PartitionSpec,
+    )
+    from fluss.model.paths import TableBucket as TableBucket, TablePath as TablePath
+    from fluss.model.predicate import ColumnRef as ColumnRef, Predicate as Predicate, col as col
+    from fluss.model.schema import Schema as Schema
+    from fluss.model.table import TableDescriptor as TableDescriptor
+    from fluss.model.table_info import TableInfo as TableInfo
+    from fluss.model.table_options import KvFormat as KvFormat, LogFormat as LogFormat
+    from fluss.model.types import DataField as DataField, DataType as DataType
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "client.batch_scanner": ("BatchScanner",),
+    "client.fluss_admin": ("FlussAdmin",),
+    "client.fluss_connection": ("FlussConnection",),
+    "client.fluss_table": ("FlussTable",),
+    "client.log_scanner": ("LogScanner",),
+    "client.lookupers": ("Lookuper", "PrefixLookuper", "TableLookup", "TablePrefixLookup"),
+    "client.scan_records": ("RecordBatch", "ScanBatch", "ScanRecord", "ScanRecords"),
+    "client.table_scan": ("TableScan",),
+    "client.writers": (
+        "AppendWriter",
+        "TableAppend",
+        "TableUpsert",
+        "UpsertWriter",
+        "WriteResultHandle",
+    ),
+    "error_codes": ("ErrorCode",),
+    "errors": ("FlussError",),
+    "model.change_type": ("ChangeType",),
+    "model.cluster": ("LakeSnapshot", "ServerNode", "ServerType"),
+    "model.column": ("Column",),
+    "model.config": ("Config",),
+    "model.data_types": ("DataTypes",),
+    "model.database": ("DatabaseDescriptor", "DatabaseInfo"),
+    "model.offsets": ("EARLIEST_OFFSET", "LATEST_OFFSET", "OffsetSpec", "OffsetType"),
+    "model.partitions": ("PartitionInfo", "PartitionSpec"),
+    "model.paths": ("TableBucket", "TablePath"),
+    "model.predicate": ("ColumnRef", "Predicate", "col"),
+    "model.schema": ("Schema",),
+    "model.table": ("TableDescriptor",),
+    "model.table_info": ("TableInfo",),
+    "model.table_options": ("KvFormat", "LogFormat"),
+    "model.types": ("DataField", "DataType"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF |= {"aio": "aio", "errors": "errors"}
+
+__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605 - one list is enough
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'fluss' has no attribute {name!r}{_meant(name)}")
+    module = importlib.import_module(f"fluss.{home}")
+    found = module if name == home else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def _meant(name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    from fluss.model.nearest import did_you_mean
+
+    hint = did_you_mean(name, _HOME_OF)
+    return "" if hint is None else f"; {hint}"
+
+
+def _refuse_mixed_installation() -> None:
+    # Both distributions install a package of this name, into one folder: whichever comes second
+    # overwrites the first's `__init__`, and taking one away breaks the other.
+    if any(each.startswith("_fluss.") for each in os.listdir(os.path.dirname(__file__))):  # noqa: PTH120, PTH208 - pathlib would cost more than all the rest
+        raise ImportError(
+            "pyfluss and fluss-core are installed in the same place, and both are imported as "
+            "'fluss'. Programs written for pyfluss run with `import fluss.aio as fluss`. Keep one:\n"
+            "  pip uninstall pyfluss fluss-core && pip install fluss-core",
+            name="fluss",
+        )
+
+
+_refuse_mixed_installation()

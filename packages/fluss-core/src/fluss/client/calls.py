@@ -1,7 +1,8 @@
-"""The two ways in which a door carries out what waits: at once, or awaited.
+"""The ways in which a door carries out what waits: at once, awaited, or answered.
 
-Both run the waiting part on the engine and the dressing part (decoding, building tables) off it:
-at once on the caller's own thread, awaited on a worker, so that the caller's event loop runs on.
+The first two run the waiting part on the engine and the dressing part (decoding, building tables)
+off it: at once on the caller's own thread, awaited on a worker, so that the caller's event loop
+runs on. What comes by thousands (lookups, handles of written rows) is answered without a task.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
+from fluss.engine.crossing import Caller, TrioCaller, caller_here
 from fluss.engine.thread import Engine
+from fluss.errors import FlussError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,3 +36,22 @@ def awaited(engine: Engine, work: Coroutine[Any, Any, T], dress: Callable[[T], R
     except BaseException:
         work.close()
         raise
+
+
+def answered(ask: Callable[[Caller[Any]], None], dress: Callable[[Any], R]) -> Awaitable[R]:
+    """Ask something that is answered without a task of its own; any number of them is cheap.
+
+    Args:
+        ask: Sends the question off without waiting, and has its caller answered.
+        dress: Makes the result of the answer; cheap, because it runs on the caller's event loop.
+
+    Raises:
+        RuntimeError: No event loop (asyncio or trio) is running in this thread.
+    """
+    caller = caller_here(dress)
+    try:
+        ask(caller)
+    except FlussError as error:
+        # Like an error of the answer: whoever gathers many gets it with the others.
+        caller.fail(error)
+    return caller if isinstance(caller, TrioCaller) else caller.future

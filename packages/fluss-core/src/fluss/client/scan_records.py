@@ -97,14 +97,25 @@ class RecordBatch:
 
     @property
     def timestamp(self) -> int:
-        """When the server took them in, in milliseconds since 1970."""
+        """When the server took them in, in milliseconds since 1970; 0 where it did not say."""
         return self._decoded.timestamp
+
+    @property
+    def change_types(self) -> list[ChangeType]:
+        """What each row did to the table."""
+        types = self._decoded.change_types
+        if types is None:
+            return [ChangeType.AppendOnly] * self.num_records
+        return [_CHANGE_TYPES[each] for each in types.tolist()]
 
     def __repr__(self) -> str:
         return (
             f"RecordBatch(bucket={self.bucket}, base_offset={self.base_offset}, "
             f"last_offset={self.last_offset}, rows={self.num_records})"
         )
+
+
+ScanBatch = RecordBatch
 
 
 class ScanRecords:
