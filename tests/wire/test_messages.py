@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from fluss.errors import ProtocolError, ServerError, TableNotFoundError
 from fluss.wire import messages
+from fluss.wire.frame import read_response
 from fluss.wire.messages import (
     ErrorResponse,
     FetchLogRequest,
@@ -18,6 +19,7 @@ from fluss.wire.messages import (
     read_message,
     write_message,
 )
+from tests.support.golden_frames import talk
 from tests.support.random_messages import random_messages
 
 
@@ -145,3 +147,24 @@ def test_an_error_response_of_success_is_an_error_nevertheless():
     error = read_error(write_message(ErrorResponse(error_code=0)))
     assert isinstance(error, ServerError)
     assert error.server_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message", "has_trace"),
+    [
+        ("a missing table", 7, "Table 'fluss.nope' does not exist.", False),
+        ("metadata of a missing table", -1, "Table 'fluss.nope' does not exist.", True),
+        (
+            "a frame that is too long",
+            -1,
+            "Adjusted frame length exceeds 1048576: 1048581 - discarded",
+            True,
+        ),
+    ],
+)
+def test_what_a_real_server_says_is_cut_down_to_its_sentence(name, code, message, has_trace):
+    ((_, got),) = talk(name)
+    _, body = read_response(memoryview(got)[4:])
+    error = read_error(body)
+    assert (error.error_code, error.message) == (code, message)
+    assert (error.server_trace is not None) is has_trace
