@@ -196,8 +196,8 @@ def test_a_nan_is_a_number_and_not_null():
     assert math.isnan(physical(D.float(), math.nan))
     assert "NaN is no integer" in refused(D.int(), math.nan).hint
     refused(D.string(), math.nan)
-    assert physical(D.timestamp(), np.datetime64("NaT")) is None
-    assert physical(D.date(), np.datetime64("NaT")) is None
+    assert physical(D.timestamp(), np.datetime64("NaT", "ns")) is None
+    assert physical(D.date(), np.datetime64("NaT", "ns")) is None
 
 
 # --- numbers ------------------------------------------------------------------------------------
