@@ -106,10 +106,7 @@ def test_values_are_text_as_in_files_or_what_they_mean():
             1000,
         ),
         ("client.connect-timeout", "3 s", "connect_timeout_ms", 3000),
-        ("client.lookup.queue-size", "7", "lookup_queue_size", 7),
-        ("client.lookup.batch-timeout", "7ms", "lookup_batch_timeout_ms", 7),
-        ("client.id", "me", "client_id", "me"),
-        ("client.client.id", "me", "client_id", "me"),
+        ("client.lookup.max-batch-size", "7", "lookup_max_batch_size", 7),
         ("client.security.sasl.username", "me", "security_sasl_username", "me"),
         ("writer_acks", "0", "writer_acks", "0"),
     ],
@@ -250,11 +247,11 @@ def test_a_new_value_takes_the_place_of_a_marker_and_the_other_way_round():
 
 
 def test_a_text_that_looks_like_a_marker_can_be_escaped():
-    config = Config({"client.id": "$${me}", "security.sasl.password": "$${pw}"})
-    assert config.client_id == "${me}"
+    config = Config({"security.sasl.username": "$${me}", "security.sasl.password": "$${pw}"})
+    assert config.security_sasl_username == "${me}"
     assert config.security_sasl_password == "${pw}"
     assert "${pw}" not in repr(config)
-    assert pickled(config).client_id == "${me}"
+    assert pickled(config).security_sasl_username == "${me}"
     assert pickled(config).security_sasl_password == ""
 
 

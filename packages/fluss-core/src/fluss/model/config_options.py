@@ -72,7 +72,6 @@ class ClientOptions(OptionSet):
         _servers,
         "The servers to ask first, as host:port with commas between several.",
     )
-    client_id = Option[str]("client.id", "", text, "A name under which servers log the requests.")
     connect_timeout_ms = Option[int](
         "connect-timeout",
         120_000,
@@ -250,12 +249,6 @@ class ClientOptions(OptionSet):
         integer(1, _INT_MAX),
         "How many parts of a remote file are read at a time.",
     )
-    scanner_io_tmpdir = Option[str](
-        "scanner.io.tmpdir",
-        "",
-        text,
-        "Where remote files are kept meanwhile; the system's default.",
-    )
     remote_file_download_thread_num = Option[int](
         "remote-file.download-thread-num",
         3,
@@ -263,30 +256,17 @@ class ClientOptions(OptionSet):
         "How many remote files are fetched at a time.",
     )
 
-    lookup_queue_size = Option[int](
-        "lookup.queue-size",
-        25_600,
-        integer(1, _INT_MAX),
-        "How many lookups may wait before another waits too.",
-    )
     lookup_max_batch_size = Option[int](
         "lookup.max-batch-size",
-        128,
+        4_096,
         integer(1, _INT_MAX),
         "How many lookups go into one request.",
     )
     lookup_max_inflight_requests = Option[int](
         "lookup.max-inflight-requests",
-        128,
+        2,
         integer(1, _INT_MAX),
-        "How many lookup requests may be on their way.",
-    )
-    lookup_batch_timeout_ms = Option[int](
-        "lookup.batch-timeout-ms",
-        0,
-        duration_ms(),
-        "How long a lookup waits for others to go with it; those that queue meanwhile go anyway.",
-        aliases=("lookup.batch-timeout",),
+        "How many lookup requests of one table may be on their way to one server.",
     )
     lookup_max_retries = Option[int](
         "lookup.max-retries", _INT_MAX, integer(0, _INT_MAX), "How often a lookup is sent again."
@@ -295,6 +275,11 @@ class ClientOptions(OptionSet):
 
 # Keys that programs for the Java client set, and why they mean nothing here.
 ONLY_IN_JAVA = {
+    "id": "servers are told the name and version of the client and nothing else",
+    "client.id": "servers are told the name and version of the client and nothing else",
+    "lookup.queue-size": "lookups do not wait in a queue of their own, but with whoever awaits them",
+    "lookup.batch-timeout": "a lookup leaves at once, with those that came meanwhile",
+    "scanner.io.tmpdir": "remote files are read in place and never kept",
     "writer.buffer.page-size": "buffers are not made of pages",
     "writer.buffer.per-request-memory-size": "buffers are not made of pages",
     "security.sasl.jaas.config": "set security.sasl.username and security.sasl.password instead",
