@@ -8,9 +8,7 @@ subscribed offsets to where the leaders' logs end when they are first asked, and
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +19,6 @@ from fluss.client.filtering import RowFilter
 from fluss.client.pruning import pruning_predicate
 from fluss.engine.cluster import Cluster
 from fluss.engine.fetcher import Fetched, Fetcher
-from fluss.engine.partitions import find_partition_path
 from fluss.engine.remote_log import RemoteLogReader
 from fluss.engine.schemas import SchemaBook
 from fluss.engine.thread import Engine
@@ -88,10 +85,8 @@ class LogScanCore:
             )
         self._lock = threading.Lock()
         self._offsets: dict[TableBucket, int] = {}
-        # Subscriptions (with an offset) and unsubscriptions (without) the follower has not seen.
-        self._changes: deque[tuple[TableBucket, int | None]] = deque()
-        self._following: asyncio.Future[None] | None = None
         self._follower: Fetcher | None = None
+        self._fetchers: set[Fetcher] = set()
         self._closed = False
 
     @property
@@ -138,8 +133,9 @@ class LogScanCore:
         with self._lock:
             self._check_open()
             self._offsets |= checked
-            self._changes += checked.items()
-        self._source.engine.post(self._begin_following)
+            # At once, and not at the first read: who subscribes at the latest offset wants all
+            # rows from this moment on.
+            self._source.engine.post(lambda: self._follow(checked))
 
     def unsubscribe(self, bucket_id: int, *, partition_id: int | None = None) -> None:
         """Read a bucket no more; one that was not subscribed is not missed."""
@@ -147,8 +143,7 @@ class LogScanCore:
         with self._lock:
             self._check_open()
             self._offsets.pop(bucket, None)
-            self._changes.append((bucket, None))
-        self._source.engine.post(self._begin_following)
+            self._source.engine.post(lambda: self._follow_no_more(bucket))
 
     def subscriptions(self) -> dict[TableBucket, int]:
         """What is subscribed, and from which offsets on."""
@@ -160,8 +155,6 @@ class LogScanCore:
     async def take(self, timeout_s: float) -> list[Fetched]:
         """What has come in since the last time; waits for something, at most `timeout_s`."""
         self._check_open()
-        if self._following is not None:
-            await self._following
         if not self._offsets:
             return []
         return await self._follower_now().take(timeout_s)
@@ -185,49 +178,43 @@ class LogScanCore:
                 hint="Call subscribe_buckets({bucket: EARLIEST_OFFSET, ...}) first.",
             )
         fetcher = self._fetcher(is_bounded=True)
+        self._fetchers.add(fetcher)
         try:
             for bucket, offset in offsets.items():
-                position = await self._position(bucket, offset)
+                position = self._position(bucket, offset)
                 position.stop = None if stops is None else stops[bucket]
                 fetcher.subscribe(position)
             while fetched := await fetcher.take(None):
                 yield fetched
         finally:
+            self._fetchers.discard(fetcher)
             fetcher.close()
 
     async def close(self) -> None:
-        """Read no more. Twice is once."""
+        """Read no more; whoever is reading is told. Twice is once."""
         with self._lock:
             self._closed = True
+        for fetcher in list(self._fetchers):
+            fetcher.close()
+
+    def _follow(self, offsets: Mapping[TableBucket, int]) -> None:
+        if not self._closed:
+            follower = self._follower_now()
+            for bucket, offset in offsets.items():
+                follower.subscribe(self._position(bucket, offset))
+
+    def _follow_no_more(self, bucket: TableBucket) -> None:
         if self._follower is not None:
-            self._follower.close()
+            self._follower.unsubscribe(bucket)
 
-    def _begin_following(self) -> None:
-        # At once, and not at the first read: who subscribes at the latest offset wants all rows
-        # from this moment on.
-        if self._following is None or self._following.done():
-            self._following = asyncio.ensure_future(self._follow())
-            self._following.add_done_callback(_look_at_error)
-
-    async def _follow(self) -> None:
-        while self._changes:
-            bucket, offset = self._changes.popleft()
-            if offset is None:
-                self._follower_now().unsubscribe(bucket)
-            else:
-                self._follower_now().subscribe(await self._position(bucket, offset))
-
-    async def _position(self, bucket: TableBucket, offset: int) -> Position:
+    def _position(self, bucket: TableBucket, offset: int) -> Position:
         path = PhysicalTablePath(self.table.table_path)
-        if bucket.partition_id is not None:
-            path = await find_partition_path(
-                self._source.cluster, self.table.table_path, bucket.partition_id
-            )
         return Position(bucket=bucket, path=path, offset=offset)
 
     def _follower_now(self) -> Fetcher:
         if self._follower is None:
             self._follower = self._fetcher(is_bounded=False)
+            self._fetchers.add(self._follower)
         return self._follower
 
     def _fetcher(self, *, is_bounded: bool) -> Fetcher:
@@ -259,12 +246,6 @@ class LogScanCore:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
-
-
-def _look_at_error(following: asyncio.Future[None]) -> None:
-    # The next read raises it; asyncio is not to complain that nobody looked.
-    if not following.cancelled():
-        following.exception()
 
 
 def _check_offset(offset: int) -> None:

@@ -27,7 +27,9 @@ from fluss.errors import (
     ClosedError,
     ConnectError,
     FlussError,
+    PartitionNotFoundError,
     ServerError,
+    TableNotFoundError,
 )
 from fluss.model.cluster import Address
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
@@ -178,6 +180,8 @@ class Cluster:
 
         Raises:
             ConnectError: No leader was elected in time.
+            TableNotFoundError: The table is gone, or another one has its name.
+            PartitionNotFoundError: The same of the partition.
         """
         loop = asyncio.get_running_loop()
         if deadline is None:
@@ -190,11 +194,31 @@ class Cluster:
                 if not error.is_retriable:
                     raise
                 why = error.message
+            self._check_is_same(path, bucket)
             if self.view.leader_of(bucket) is None:
                 if loop.time() >= deadline:
                     raise _leaderless(path, bucket, why)
                 await anyio.sleep(LEADER_POLL_MS / 1_000)
         return leader
+
+    def _check_is_same(self, path: PhysicalTablePath, bucket: TableBucket) -> None:
+        """Waiting for a leader is in vain where the name belongs to something else by now."""
+        table_id = self.view.table_id(path.table_path)
+        if table_id is not None and table_id != bucket.table_id:
+            raise TableNotFoundError(
+                f"Table '{path.table_path}' was dropped and created again.",
+                hint="Get the table anew: its rows and offsets are others now.",
+                table=str(path.table_path),
+            )
+        partition_id = self.view.partition_id(path)
+        if partition_id is not None and partition_id != bucket.partition_id:
+            raise PartitionNotFoundError(
+                f"Partition '{path.partition_name}' of '{path.table_path}' was dropped and created "
+                "again.",
+                hint="List the partitions anew: its rows and offsets are others now.",
+                table=str(path.table_path),
+                partition=path.partition_name,
+            )
 
     async def refresh(self, paths: Iterable[PhysicalTablePath] = ()) -> None:
         """Fetch metadata of the cluster and of these tables and partitions.

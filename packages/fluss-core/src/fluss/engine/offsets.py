@@ -42,12 +42,6 @@ async def list_offsets(
     return {bucket: found[bucket] for bucket in buckets}
 
 
-async def latest_offset(cluster: Cluster, server_id: int, bucket: TableBucket) -> int:
-    """Where a bucket's log ends, as its leader says."""
-    answer = await _ask(cluster, server_id, [bucket], OffsetSpec.latest())
-    return answer[bucket]
-
-
 async def _ask(
     cluster: Cluster, server_id: int, buckets: Sequence[TableBucket], spec: OffsetSpec
 ) -> Mapping[TableBucket, int]:

@@ -8,7 +8,7 @@ the next piece is read while this one is passed on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -38,7 +38,7 @@ class RemoteLogReader:
         self._limiter = anyio.CapacityLimiter(reads_at_once_max)
         self._magic_1: Magic1 = magic_1
 
-    async def read(self, info: RemoteLogFetchInfo, offset: int) -> AsyncIterator[memoryview]:
+    async def read(self, info: RemoteLogFetchInfo, offset: int) -> AsyncGenerator[memoryview, None]:
         """The batches of all segments, from `first_start_pos` on.
 
         Args:
@@ -57,7 +57,7 @@ class RemoteLogReader:
 
     async def _pieces(
         self, file: RemoteFile, segment: RemoteLogSegment, start: int
-    ) -> AsyncIterator[memoryview]:
+    ) -> AsyncGenerator[memoryview, None]:
         size = segment.segment_size_in_bytes
         at = start
         reading = asyncio.ensure_future(self._piece(file, at, size))

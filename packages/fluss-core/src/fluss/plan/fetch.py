@@ -6,12 +6,13 @@ server and kind, none while too much lies unread, none for what is finished. A b
 each bucket at the high watermark its leader named first, so however long it reads, it reads one
 fixed set of rows.
 
-What is not here: sending (`engine.fetcher`), decoding (`client.decode`).
+What is not here: sending (`engine.fetcher`), decoding (`client.decode`), and what becomes of a
+bucket whose fetch went wrong (`plan.fetch_trouble`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fluss.errors import FlussError
@@ -39,24 +40,46 @@ class FetchLimits:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Position:
-    """Where one bucket stands."""
+    """Where one bucket stands.
+
+    Attributes:
+        bucket: The bucket.
+        path: Its table, and its partition as soon as the name is known.
+        offset: The next offset wanted; below 0 where it is still to be found.
+        stop: The first offset not wanted; None where there is no end, or none known yet.
+        has_read: Whether `offset` was reached by reading, and not given by the user.
+        pushes_projection: Whether the server is asked to leave columns out.
+        is_busy: Whether a request or something else is under way for it.
+        unread_bytes: What lies fetched and not taken.
+        attempts: How often in a row it has gone wrong, and `failing_since` when it first did.
+        remote_attempts: How often in a row that happened to a file of the remote store.
+        paused_until: When it may be fetched again.
+        error: Why it is not fetched any more.
+    """
 
     bucket: TableBucket
     path: PhysicalTablePath
     offset: int
     stop: int | None = None
+    has_read: bool = False
     pushes_projection: bool = True
-    in_flight: bool = False
-    reads_remote: bool = False
+    is_busy: bool = False
     unread_bytes: int = 0
     attempts: int = 0
+    remote_attempts: int = 0
+    failing_since: float = 0.0
     paused_until: float = 0.0
-    started_at: float = 0.0
+    error: FlussError | None = None
 
     @property
     def is_finished(self) -> bool:
         """Whether a bounded read has come to its end here."""
-        return self.stop is not None and self.offset >= self.stop
+        return self.stop is not None and max(self.offset, 0) >= self.stop
+
+    @property
+    def needs_name(self) -> bool:
+        """Whether its partition is known by id only; requests for metadata want the name."""
+        return self.bucket.partition_id is not None and self.path.partition_name is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +101,24 @@ class FetchPlan:
 
     limits: FetchLimits
     is_bounded: bool
+    # In the order in which they are asked for: who got something goes to the end.
     positions: dict[TableBucket, Position] = field(default_factory=dict)
     _busy: set[tuple[int, bool]] = field(default_factory=set)
     _unread_bytes: int = 0
     _last_rows_at: float = 0.0
-    _turn: int = 0
 
-    def subscribe(self, position: Position) -> None:
+    def subscribe(self, position: Position, *, now: float) -> None:
         """Read a bucket from here on; a position it had is forgotten, with what lies unread."""
         self.unsubscribe(position.bucket)
         self.positions[position.bucket] = position
+        self._last_rows_at = now
 
-    def unsubscribe(self, bucket: TableBucket) -> None:
+    def unsubscribe(self, bucket: TableBucket) -> Position | None:
         """Read a bucket no more."""
         position = self.positions.pop(bucket, None)
         if position is not None:
             self._unread_bytes -= position.unread_bytes
+        return position
 
     def is_current(self, position: Position) -> bool:
         """Whether the position is still the one its bucket is read at."""
@@ -102,14 +127,16 @@ class FetchPlan:
     @property
     def is_finished(self) -> bool:
         """Whether a bounded read has fetched all there is."""
-        return self.is_bounded and all(
-            each.is_finished and not each.reads_remote for each in self.positions.values()
-        )
+        return self.is_bounded and all(each.is_finished for each in self.positions.values())
 
     @property
     def is_full(self) -> bool:
         """Whether as much lies unread as may."""
         return self._unread_bytes >= self.limits.unread_bytes_max
+
+    def failed(self) -> Position | None:
+        """A position that is not fetched any more because of an error."""
+        return next((each for each in self.positions.values() if each.error is not None), None)
 
     # --- what goes now ------------------------------------------------------------------------
 
@@ -121,8 +148,8 @@ class FetchPlan:
             return [], []
         groups: dict[tuple[int, bool], list[Position]] = {}
         leaderless = []
-        for position in self._in_turn():
-            if not self._wants_more(position, now):
+        for position in self.positions.values():
+            if not _wants_more(position, now):
                 continue
             leader = leader_of(position.bucket)
             if leader is None:
@@ -138,31 +165,15 @@ class FetchPlan:
         ends = [
             each.paused_until
             for each in self.positions.values()
-            if each.paused_until > now and not each.in_flight and not each.is_finished
+            if each.paused_until > now and not each.is_busy and not each.is_finished
         ]
         return min(ends, default=None)
-
-    def _wants_more(self, position: Position, now: float) -> bool:
-        return not (
-            position.in_flight
-            or position.reads_remote
-            or position.is_finished
-            or position.paused_until > now
-        )
-
-    def _in_turn(self) -> Iterator[Position]:
-        # A server fills an answer with the first buckets of the request: everybody is first once.
-        positions = list(self.positions.values())
-        if positions:
-            self._turn = (self._turn + 1) % len(positions)
-            yield from positions[self._turn :]
-            yield from positions[: self._turn]
 
     def _fetch(self, way: tuple[int, bool], positions: list[Position], now: float) -> Fetch:
         server_id, pushes_projection = way
         self._busy.add(way)
         for position in positions:
-            position.in_flight = True
+            position.is_busy = True
         parked = self._parked_ms(now)
         return Fetch(
             server_id=server_id,
@@ -191,28 +202,35 @@ class FetchPlan:
         """The request is over, whatever came of it."""
         self._busy.discard((fetch.server_id, fetch.pushes_projection))
         for position in fetch.positions:
-            position.in_flight = False
+            position.is_busy = False
 
     def advance(
         self, position: Position, *, next_offset: int, unread_bytes: int, now: float
     ) -> None:
         """Bytes have been fetched; they lie unread until `consumed`."""
-        position.attempts = 0
-        if next_offset > position.offset or unread_bytes:
+        if next_offset > position.offset:
             self._last_rows_at = now
-        position.offset = max(position.offset, next_offset)
+            position.offset = next_offset
+            position.has_read = True
+            position.attempts = position.remote_attempts = 0
         if self.is_current(position):
             position.unread_bytes += unread_bytes
             self._unread_bytes += unread_bytes
+
+    def served(self, positions: Iterable[Position]) -> None:
+        """These got something, so the others come first in the next request.
+
+        A server fills an answer with the first buckets it is asked for.
+        """
+        for position in positions:
+            if self.is_current(position):
+                del self.positions[position.bucket]
+                self.positions[position.bucket] = position
 
     def pin(self, position: Position, high_watermark: int) -> None:
         """A bounded read stops where the leader's log ended when it was first asked."""
         if self.is_bounded and position.stop is None:
             position.stop = high_watermark
-
-    def pause(self, position: Position, *, until: float) -> None:
-        """Do not fetch a bucket for a while, because that failed."""
-        position.paused_until = until
 
     def consumed(self, position: Position, unread_bytes: int) -> None:
         """Fetched bytes have been read, or thrown away."""
@@ -221,24 +239,10 @@ class FetchPlan:
             self._unread_bytes -= unread_bytes
 
 
-def check_not_backwards(position: Position, high_watermark: int | None) -> None:
-    """Refuse to read on in a log that ends before what has been read of it.
-
-    A cluster that lost all replicas of a bucket at once may come back with a shorter log, and give
-    the same offsets to other rows later. Reading on would mix the two.
-
-    Raises:
-        FlussError: The log has gone backwards.
-    """
-    if high_watermark is None or position.offset < 0 or high_watermark >= position.offset:
-        return
-    raise FlussError(
-        f"The log of bucket {position.bucket.bucket_id} of {position.path} went backwards: it ends "
-        f"at offset {high_watermark}, and {position.offset} has been read already. The cluster has "
-        "lost rows that were acknowledged.",
-        hint="Read the table again from an offset before that, and check what depends on it.",
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
-        high_watermark=high_watermark,
+def _wants_more(position: Position, now: float) -> bool:
+    return not (
+        position.is_busy
+        or position.is_finished
+        or position.paused_until > now
+        or position.error is not None
     )
