@@ -1,0 +1,105 @@
+"""Programs written for pyfluss 1.0.0 run unchanged on `fluss.aio` and print the same.
+
+Each of `programs/` runs twice, in processes and databases of its own, on one real server. Where the
+two clients are meant to differ, `differences.py` says so line by line, and here stands both sides.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fluss.wire import messages as pb
+from tests.support.raw_client import COORDINATOR, RawClient
+from tools.peer import PeerUnavailableError, peer_environment, peer_python
+
+PROGRAMS = Path(__file__).parent / "programs"
+RUN_TIMEOUT_S = 100
+
+# What each client says where they differ: (pyfluss 1.0.0, ours).
+DIFFERENCES = {
+    "None for what is optional": ("TypeError", "True"),
+    "keys as Java has them": ("FlussError", "sasl"),
+    "sizes as Java has them": ("FlussError", "2097152"),
+    "unsigned bytes": ("['tinyint']", "['smallint']"),
+    "connect timeout": ("15000", "120000"),
+    "no such table": (
+        "UNKNOWN_SERVER_ERROR, with a Java stack trace",
+        "TABLE_NOT_EXIST, in a sentence",
+    ),
+    "a wider type that fits": ("FlussError", "None"),
+    "columns in another order": ("FlussError", "None"),
+    "read twice": ("CLIENT_ERROR, in a sentence", "True"),
+    "rows of several partitions": ("[('A', 3), ('B', 0)]", "[('A', 2), ('B', 1)]"),
+}
+
+
+@pytest.fixture(scope="session")
+def peer() -> str:
+    try:
+        return str(peer_python())
+    except PeerUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [each for each in sorted(PROGRAMS.glob("*.py")) if each.stem != "differences"],
+    ids=lambda path: path.stem,
+)
+def test_a_program_prints_the_same_on_both_clients(program, cluster, peer):
+    theirs = run(program, peer, "fluss", cluster.bootstrap)
+    ours = run(program, sys.executable, "fluss.aio", cluster.bootstrap)
+    assert theirs, "a program that prints nothing compares nothing"
+    assert ours == theirs
+
+
+def test_the_differences_are_those_that_are_meant(cluster, peer):
+    program = PROGRAMS / "differences.py"
+    theirs = run(program, peer, "fluss", cluster.bootstrap)
+    ours = run(program, sys.executable, "fluss.aio", cluster.bootstrap)
+    assert named(theirs) == {name: said for name, (said, _) in DIFFERENCES.items()}
+    assert named(ours) == {name: said for name, (_, said) in DIFFERENCES.items()}
+
+
+def named(lines: list[str]) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def run(program: Path, python: str, module: str, bootstrap: str) -> list[str]:
+    """The lines a program prints; a program that fails fails the test."""
+    with own_database(bootstrap) as database:
+        done = subprocess.run(
+            [python, str(program)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_TIMEOUT_S,
+            env={
+                **peer_environment(),
+                "FLUSS_UNDER_TEST": module,
+                "FLUSS_BOOTSTRAP_SERVERS": bootstrap,
+                "FLUSS_DATABASE": database,
+                "PYTHONIOENCODING": "utf-8",
+            },
+        )
+    # The peer sometimes aborts while its process ends, after everything has been printed.
+    ended = done.returncode == 0 or (module == "fluss" and done.returncode < 0)
+    assert ended, f"{program.name} on {module}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout.splitlines()
+
+
+@contextmanager
+def own_database(bootstrap: str) -> Iterator[str]:
+    """A name nobody else uses; the program makes the database, and it is dropped afterwards."""
+    name = f"compat_{uuid.uuid4().hex[:12]}"
+    yield name
+    with RawClient(bootstrap) as client:
+        drop = pb.DropDatabaseRequest(database_name=name, ignore_if_not_exists=True, cascade=True)
+        client.call(drop, to=COORDINATOR)
