@@ -111,32 +111,37 @@ class LogScanner(LogScannerBase):
 
     def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
-        self._check_kind(batches=False, method="poll()")
-        return awaited(self._engine, self._take(checked_timeout(timeout_ms)), self._as_records)
+        taken = self._polled(timeout_ms, batches=False, method="poll()")
+        return awaited(self._engine, taken, self._as_records)
 
     def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
-        self._check_kind(batches=True, method="poll_arrow()")
-        return awaited(self._engine, self._take(checked_timeout(timeout_ms)), self._as_table)
+        taken = self._polled(timeout_ms, batches=True, method="poll_arrow()")
+        return awaited(self._engine, taken, self._as_table)
 
     def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
         """The batches that came in since the last poll, with buckets and offsets."""
-        self._check_kind(batches=True, method="poll_record_batch()")
-        return awaited(self._engine, self._take(checked_timeout(timeout_ms)), self._as_batches)
+        taken = self._polled(timeout_ms, batches=True, method="poll_record_batch()")
+        return awaited(self._engine, taken, self._as_batches)
 
     poll_batches = poll_record_batch
 
     def to_arrow(self) -> Awaitable[pa.Table]:
         """All rows from the subscribed offsets to the end of now; again the same when repeated."""
-        self._check_kind(batches=True, method="to_arrow()")
-        return self._engine.submit(self._table_to_end())
+        return self._engine.submit(self._table_to_end(method="to_arrow()"))
 
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """The same as `to_arrow`, as a DataFrame."""
-        self._check_kind(batches=True, method="to_pandas()")
-        return awaited(self._engine, self._table_to_end(), _frame_of)
+        return awaited(self._engine, self._table_to_end(method="to_pandas()"), _frame_of)
 
-    async def _table_to_end(self) -> pa.Table:
+    # A scanner of the other kind is told when the answer is awaited, as pyfluss does it.
+
+    async def _polled(self, timeout_ms: int, *, batches: bool, method: str) -> list[Fetched]:
+        self._check_kind(batches=batches, method=method)
+        return await self._take(checked_timeout(timeout_ms))
+
+    async def _table_to_end(self, *, method: str) -> pa.Table:
+        self._check_kind(batches=True, method=method)
         batches: list[pa.RecordBatch] = []
         async with aclosing(self._core.read_to_end()) as source:
             async for fetched in source:
