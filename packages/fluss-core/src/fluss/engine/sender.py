@@ -147,8 +147,7 @@ class Sender:
         if departures.needs_writer_id and not self._asking_writer_id:
             self._asking_writer_id = True
             self._start(self._ask_writer_id())
-        paths = self._paths.unasked(departures.paths_unknown)
-        if paths:
+        for paths in self._paths.unasked(departures.paths_unknown):
             self._start(self._find(paths))
         self._set_alarm(departures.wake_at)
         if self._plan.is_idle:

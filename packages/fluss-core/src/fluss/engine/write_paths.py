@@ -7,17 +7,20 @@ the waiting at once.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 
 import anyio
 
-from fluss.engine.cluster import LEADER_POLL_MS, Cluster
+from fluss.engine.cluster import Cluster
 from fluss.errors import FlussError, PartitionNotFoundError, TableNotFoundError
 from fluss.model.partitions import parse_partition_name
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.plan.writing import WriterSettings
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+
+PAUSE_S_MIN = 0.02
+PAUSE_S_MAX = 1.0
 
 Found = tuple[PhysicalTablePath | TablePath, FlussError]
 
@@ -30,16 +33,31 @@ class PathFinder:
         self._cluster = cluster
         self._settings = settings
         self._asked: set[PhysicalTablePath] = set()
+        self._pauses_s: dict[PhysicalTablePath, float] = {}
 
-    def unasked(self, paths: Iterable[PhysicalTablePath]) -> list[PhysicalTablePath]:
-        """Those of the paths that nobody asks for already; they count as asked from now on."""
+    def unasked(self, paths: Collection[PhysicalTablePath]) -> list[list[PhysicalTablePath]]:
+        """Those of the paths that nobody asks for already, to be asked for group by group.
+
+        Args:
+            paths: Everything that batches wait for now.
+
+        Returns:
+            Groups; their paths count as asked for until `find` is through with them.
+        """
+        known = self._pauses_s.keys() - paths - self._asked
+        for path in known:
+            del self._pauses_s[path]
         new = [each for each in paths if each not in self._asked]
         self._asked.update(new)
-        return new
+        # What was asked for a moment ago, in vain, has to pause; what is new shall not pause too.
+        fresh = [each for each in new if each not in self._pauses_s]
+        again = [each for each in new if each in self._pauses_s]
+        return [each for each in (fresh, again) if each]
 
     async def find(self, paths: Sequence[PhysicalTablePath]) -> AsyncIterator[Found]:
-        """Ask for paths; what comes out are those that need not be waited for, and why."""
+        """Ask for a group of paths; what comes out need not be waited for, and why."""
         try:
+            await self._pause(paths)
             if len(paths) > 1 and await self._all_found(paths):
                 return
             for path in paths:
@@ -48,6 +66,14 @@ class PathFinder:
                     yield found
         finally:
             self._asked.difference_update(paths)
+
+    async def _pause(self, paths: Sequence[PhysicalTablePath]) -> None:
+        # A new leader is there within milliseconds or, after a crash, within a minute.
+        pause_s = max(self._pauses_s.get(each, 0.0) for each in paths)
+        if pause_s:
+            await anyio.sleep(pause_s)
+        for path in paths:
+            self._pauses_s[path] = min(max(2 * pause_s, PAUSE_S_MIN), PAUSE_S_MAX)
 
     async def _all_found(self, paths: Sequence[PhysicalTablePath]) -> bool:
         """Whether one question answers all; otherwise each is asked for by itself."""
@@ -75,7 +101,6 @@ class PathFinder:
         else:
             if path.partition_name is not None and view.partition_id(path) is None:
                 return await self._missing_partition(path)
-        await anyio.sleep(LEADER_POLL_MS / 1_000)
         return None
 
     async def _missing_table(self, path: PhysicalTablePath) -> Found | None:

@@ -438,5 +438,5 @@ def _expired(queue: BucketQueue, settings: WriterSettings) -> FlussError:
     why = "no leader was found" if last is None else last.message
     return RequestTimeoutError(
         f"Nothing could be written to the bucket for {seconds:g} s: {why}",
-        hint=None if last is None else last.hint,
+        hint="Are all tablet servers running?" if last is None else last.hint,
     )
