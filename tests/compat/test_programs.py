@@ -35,6 +35,7 @@ DIFFERENCES = {
     ),
     "a wider type that fits": ("FlussError", "None"),
     "columns in another order": ("FlussError", "None"),
+    "waited for twice": ("True", "False"),
     "read twice": ("CLIENT_ERROR, in a sentence", "True"),
     "rows of several partitions": ("[('A', 3), ('B', 0)]", "[('A', 2), ('B', 1)]"),
 }

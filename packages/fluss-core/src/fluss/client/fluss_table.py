@@ -30,7 +30,11 @@ class FlussTableBase(Generic[ScanT]):
         return self._scan(self._core)
 
     def new_append(self) -> TableAppend:
-        """Begin to append rows, to a table without primary key."""
+        """Begin to append rows, to a table without primary key.
+
+        Raises:
+            UnsupportedOperationError: The table has a primary key.
+        """
         return TableAppend(self._core)
 
     def new_append_writer(self) -> Awaitable[AppendWriter]:
@@ -46,12 +50,19 @@ class FlussTableBase(Generic[ScanT]):
         Args:
             columns: The columns to write, the primary key among them; the others keep their
                 values. None for all.
+
+        Raises:
+            UnsupportedOperationError: The table has no primary key.
         """
         upsert = TableUpsert(self._core)
         return upsert if columns is None else upsert.partial_update_by_name(columns)
 
     def new_lookup(self) -> TableLookup:
-        """Begin to look up rows by primary key."""
+        """Begin to look up rows by primary key.
+
+        Raises:
+            FlussError: The table has no primary key.
+        """
         return TableLookup(self._core)
 
     @property

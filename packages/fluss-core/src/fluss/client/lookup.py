@@ -39,7 +39,7 @@ class LookupCore:
         *,
         insert_if_not_exists: bool = False,
     ) -> None:
-        _check_has_primary_key(table)
+        check_lookups(table)
         self._asker = _Asker(
             engine,
             queue,
@@ -71,7 +71,7 @@ class PrefixLookupCore:
         *,
         columns: Sequence[str],
     ) -> None:
-        _check_has_primary_key(table)
+        check_lookups(table)
         self._asker = _Asker(
             engine,
             queue,
@@ -163,7 +163,8 @@ def _passing_on(caller: Caller[Any], result: Any) -> Callable[[asyncio.Future[No
     return pass_on
 
 
-def _check_has_primary_key(table: TableInfo) -> None:
+def check_lookups(table: TableInfo) -> None:
+    """Refuse a table whose rows have no key to look them up by."""
     if not table.has_primary_key():
         raise FlussError(
             f"{table.table_path} is a log table: it has no primary key to look up.",

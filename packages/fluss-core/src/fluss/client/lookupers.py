@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable
 
 from fluss.client.calls import answered
 from fluss.client.connection import TableCore
-from fluss.client.lookup import Key, LookupCore, PrefixLookupCore, Row
+from fluss.client.lookup import Key, LookupCore, PrefixLookupCore, Row, check_lookups
 
 
 class Lookuper:
@@ -57,16 +57,13 @@ class TableLookup:
     """Begins lookups; where it is used as a lookuper itself, it makes one on first use."""
 
     def __init__(self, core: TableCore) -> None:
+        check_lookups(core.info)
         self._core = core
         self._lock = threading.Lock()
         self._own: Lookuper | None = None
 
     def create_lookuper(self) -> Lookuper:
-        """What finds rows by primary key.
-
-        Raises:
-            FlussError: The table has no primary key.
-        """
+        """What finds rows by primary key."""
         return Lookuper(self._core.lookup())
 
     def lookup_by(self, column_names: Iterable[str]) -> TablePrefixLookup:
@@ -95,7 +92,7 @@ class TablePrefixLookup:
         """What finds rows by these columns.
 
         Raises:
-            FlussError: The table has no primary key, or cannot be asked by these columns.
+            FlussError: The table cannot be asked by these columns.
         """
         return PrefixLookuper(self._core.prefix_lookup(self._columns))
 

@@ -79,12 +79,7 @@ class WriterPool:
         Raises:
             UnsupportedOperationError: The table has a primary key.
         """
-        if table.has_primary_key():
-            raise UnsupportedOperationError(
-                f"{table.table_path} has a primary key; rows are not appended to it.",
-                hint="Use table.new_upsert(): it inserts, and replaces by key.",
-                table=str(table.table_path),
-            )
+        check_appends(table)
         layout = BatchLayout.of_schema(table.schema)
         target = LogTarget(
             table,
@@ -113,12 +108,7 @@ class WriterPool:
             UnsupportedOperationError: The table has no primary key.
             SchemaMismatchError: The table cannot be written by these columns.
         """
-        if not table.has_primary_key():
-            raise UnsupportedOperationError(
-                f"{table.table_path} has no primary key; its rows cannot be replaced.",
-                hint="Use table.new_append().",
-                table=str(table.table_path),
-            )
+        check_upserts(table)
         columns = check_target_columns(table, target_columns)
         layout = nullable_layout(table)
         target = KvTarget(
@@ -343,6 +333,26 @@ class UpsertCore(_Core):
                 hint="Its 'table.delete.behavior' is 'disable'.",
                 table=str(self.table.table_path),
             )
+
+
+def check_appends(table: TableInfo) -> None:
+    """Refuse a table whose rows are not appended."""
+    if table.has_primary_key():
+        raise UnsupportedOperationError(
+            f"{table.table_path} has a primary key; rows are not appended to it.",
+            hint="Use table.new_upsert(): it inserts, and replaces by key.",
+            table=str(table.table_path),
+        )
+
+
+def check_upserts(table: TableInfo) -> None:
+    """Refuse a table whose rows have no key to replace them by."""
+    if not table.has_primary_key():
+        raise UnsupportedOperationError(
+            f"{table.table_path} has no primary key; its rows cannot be replaced.",
+            hint="Use table.new_append().",
+            table=str(table.table_path),
+        )
 
 
 def _batches(frame: Frame) -> Iterable[pa.RecordBatch]:

@@ -15,7 +15,13 @@ import pyarrow as pa
 from fluss.client.arguments import positions_by_name, positions_of
 from fluss.client.calls import answered
 from fluss.client.connection import TableCore
-from fluss.client.write import AppendCore, UpsertCore, WriteResult
+from fluss.client.write import (
+    AppendCore,
+    UpsertCore,
+    WriteResult,
+    check_appends,
+    check_upserts,
+)
 from fluss.engine.thread import Engine
 from fluss.errors import InvalidValueError
 
@@ -168,14 +174,11 @@ class TableAppend:
     """Begins to append rows."""
 
     def __init__(self, core: TableCore) -> None:
+        check_appends(core.info)
         self._core = core
 
     def create_writer(self) -> AppendWriter:
-        """What appends rows.
-
-        Raises:
-            UnsupportedOperationError: The table has a primary key.
-        """
+        """What appends rows."""
         return AppendWriter(self._core.connection.engine, self._core.append())
 
     def __repr__(self) -> str:
@@ -186,6 +189,7 @@ class TableUpsert:
     """Begins to upsert rows; where it is used as a writer itself, it makes one on first use."""
 
     def __init__(self, core: TableCore, columns: tuple[int, ...] | None = None) -> None:
+        check_upserts(core.info)
         self._core = core
         self._columns = columns
         self._lock = threading.Lock()
@@ -219,7 +223,6 @@ class TableUpsert:
         """What writes rows.
 
         Raises:
-            UnsupportedOperationError: The table has no primary key.
             SchemaMismatchError: The table cannot be written by these columns.
         """
         return UpsertWriter(self._core.connection.engine, self._core.upsert(self._columns))
