@@ -62,7 +62,7 @@ def date_to_physical(target: Target) -> Converter:
 
 def time_to_physical(target: Target, data_type: TimeType) -> Converter:
     """Takes datetime.time without a zone."""
-    scaled = _exact_scaling(target, data_type.unit)
+    scaled = _scaling(target, data_type.unit, cuts=False)
 
     def convert(value: Any) -> Any:
         if not isinstance(value, time):
@@ -81,7 +81,7 @@ def time_to_physical(target: Target, data_type: TimeType) -> Converter:
 
 def timestamp_to_physical(target: Target, data_type: TimestampType) -> Converter:
     """Takes datetime without a zone, pandas's Timestamp and numpy's datetime64."""
-    scaled = _exact_scaling(target, data_type.unit)
+    scaled = _scaling(target, data_type.unit, cuts=True)
 
     def convert(value: Any) -> Any:
         if type(value) is datetime and value.tzinfo is None:
@@ -100,7 +100,7 @@ def timestamp_to_physical(target: Target, data_type: TimestampType) -> Converter
 
 def timestamp_ltz_to_physical(target: Target, data_type: TimestampLtzType) -> Converter:
     """Takes datetime with a zone, and as UTC without one; also pandas's and numpy's."""
-    scaled = _exact_scaling(target, data_type.unit)
+    scaled = _scaling(target, data_type.unit, cuts=True)
 
     def convert(value: Any) -> Any:
         if type(value) is datetime:
@@ -120,8 +120,12 @@ def _microseconds(delta: timedelta) -> int:
     return (delta.days * _SECONDS_PER_DAY + delta.seconds) * _MICROSECONDS + delta.microseconds
 
 
-def _exact_scaling(target: Target, unit: str) -> Callable[[int, object], int] | None:
-    """From microseconds to the unit, where nothing gets lost; None where the unit is theirs."""
+def _scaling(target: Target, unit: str, *, cuts: bool) -> Callable[[int, object], int] | None:
+    """From microseconds to the unit; None where the unit is theirs.
+
+    Microseconds are what `datetime` counts by, not what its owner meant to store: with `cuts` a
+    moment is put into the second or millisecond it lies in, as pyfluss does.
+    """
     per_second = UNITS_PER_SECOND[unit]
     if per_second == _MICROSECONDS:
         return None
@@ -139,7 +143,7 @@ def _exact_scaling(target: Target, unit: str) -> Callable[[int, object], int] | 
 
     def divided(microseconds: int, value: object) -> int:
         count, rest = divmod(microseconds, divisor)
-        if rest:
+        if rest and not cuts:
             raise _too_fine(target, value, unit)
         return count
 
