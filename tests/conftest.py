@@ -4,6 +4,7 @@ from __future__ import annotations
 
 pytest_plugins = [
     "tests.support.fix_cluster",
+    "tests.support.fix_doors",
     "tests.support.fix_oracle",
     "tests.support.fix_writing",
     "tests.support.profiles",
