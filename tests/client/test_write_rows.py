@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from fluss.client.row_function import row_function
-from fluss.client.write_rows import RowReader
+from fluss.client.write_rows import RowReader, in_row
 from fluss.errors import InvalidValueError
 from fluss.model.data_types import DataTypes
 from fluss.model.values import from_physical, to_physical
@@ -22,7 +22,7 @@ def reader(*, places=(0, 1, 2), **facts):
 
 
 def read(row, **facts):
-    values, _ = reader(**facts).read(row, number=4)
+    values, _ = reader(**facts).read(row)
     return values
 
 
@@ -58,11 +58,13 @@ def test_what_a_mapping_leaves_out_is_null():
         ([1, "a", 1], "ok"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_row_and_column(row, column):
+def test_what_does_not_fit_is_refused_with_its_column(row, column):
     with pytest.raises(InvalidValueError) as caught:
         read(row)
-    assert (caught.value.column, caught.value.row) == (column, 4)
-    assert caught.value.message.startswith("In row 4: ")
+    assert caught.value.column == column
+    numbered = in_row(caught.value, 4)
+    assert (numbered.column, numbered.row, numbered.hint) == (column, 4, caught.value.hint)
+    assert numbered.message.startswith("In row 4: ")
 
 
 @pytest.mark.parametrize("row", [[1], [1, "a", True, 4], "abc", b"abcd", 7, None, object()])
@@ -88,7 +90,7 @@ def test_further_columns_may_be_ignored():
 
 
 def test_the_size_of_a_row_counts_its_texts():
-    short, long = (reader().read([1, "x" * count, True], number=0)[1] for count in (1, 1_001))
+    short, long = (reader().read([1, "x" * count, True])[1] for count in (1, 1_001))
     assert long - short == 1_000
 
 

@@ -77,9 +77,7 @@ class WriteBuffer:
 
     # --- taking rows --------------------------------------------------------------------------
 
-    def add_row(
-        self, values: tuple[object, ...], size: int, *, deletes: bool = False
-    ) -> WriteResult:
+    def add_row(self, values: tuple[object, ...], size: int, deletes: bool) -> WriteResult:  # noqa: FBT001 - keywords cost what a value costs
         """Take one row of physical values that takes about `size` bytes."""
         sizes = self._sizes
         if self._bytes >= sizes.target_bytes:
@@ -100,7 +98,7 @@ class WriteBuffer:
             self.seal()
         return WriteResult(chunk, place, stop)
 
-    def add_alone(self, values: tuple[object, ...], *, deletes: bool = False) -> WriteResult:
+    def add_alone(self, values: tuple[object, ...], size: int, deletes: bool) -> WriteResult:  # noqa: ARG002, FBT001 - called like `add_row`
         """Take one row that may be too large, and find out at once."""
         batch = batch_from_values([values], self._target.layout)
         return self._add_now([batch], deletes=deletes, is_frame=False)[0]

@@ -55,38 +55,28 @@ class RowReader:
         self._places = tuple(places)
         self._width = width
 
-    def read(self, row: Any, *, number: int) -> tuple[Values, int]:
+    def read(self, row: Any) -> tuple[Values, int]:
         """The row's physical values, one for each column of the table, and roughly their bytes.
 
         Args:
             row: A mapping by name or a sequence by position.
-            number: Which row of the writer it is, for errors.
 
         Raises:
             InvalidValueError: A value is missing, unknown, or does not fit its column.
         """
-        try:
-            kind = type(row)
-            if kind is dict and len(row) == self._count:
-                try:
-                    given = self._pick(row)
-                except KeyError:
-                    given = self._by_name(row)
-            elif (kind is tuple or kind is list) and len(row) == self._count:
-                given = row
-            else:
-                given = self._otherwise(row)
-            converted = self._convert(given)
-        except InvalidValueError as error:
-            raise InvalidValueError(
-                f"In row {number}: {error.message}",
-                error.error_code,
-                hint=error.hint,
-                **{**error.facts, "row": number},
-            ) from None
+        kind = type(row)
+        if kind is dict and len(row) == self._count:
+            try:
+                given = self._pick(row)
+            except KeyError:
+                given = self._by_name(row)
+        elif (kind is tuple or kind is list) and len(row) == self._count:
+            given = row
+        else:
+            given = self._otherwise(row)
         if self._is_whole:
-            return converted
-        values, size = converted
+            return self._convert(given)
+        values, size = self._convert(given)
         return self._spread(values), size
 
     def _otherwise(self, row: Any) -> Sequence[Any]:
@@ -124,6 +114,16 @@ class RowReader:
         for place, value in zip(self._places, values, strict=True):
             whole[place] = value
         return tuple(whole)
+
+
+def in_row(error: InvalidValueError, number: int) -> InvalidValueError:
+    """The same error, which also says in which row of the writer it is."""
+    return InvalidValueError(
+        f"In row {number}: {error.message}",
+        error.error_code,
+        hint=error.hint,
+        **{**error.facts, "row": number},
+    )
 
 
 def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
