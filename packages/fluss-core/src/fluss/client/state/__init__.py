@@ -1,0 +1,22 @@
+"""Primary-key tables as Arrow: their state at one offset of the log, and the changes up to it.
+
+Rule: exact or refused. A state is what a replay of the changelog up to the pinned offset gives, by
+whichever way it was read (`planning` chooses, `reading` carries out); changes carry Fluss's own
+names (`changelog`). Reading runs on the caller's thread and crosses to the engine for bytes only.
+"""
+
+from fluss.client.state.changelog import (
+    ChangeColumns,
+    binlog_batches,
+    binlog_schema,
+    changelog_batches,
+    changelog_schema,
+)
+
+__all__ = [
+    "ChangeColumns",
+    "binlog_batches",
+    "binlog_schema",
+    "changelog_batches",
+    "changelog_schema",
+]
