@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -111,17 +112,17 @@ class LogScanner(LogScannerBase):
 
     def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
-        taken = self._polled(timeout_ms, batches=False, method="poll()")
+        taken = partial(self._polled, timeout_ms, batches=False, method="poll()")
         return awaited(self._engine, taken, self._as_records)
 
     def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
-        taken = self._polled(timeout_ms, batches=True, method="poll_arrow()")
+        taken = partial(self._polled, timeout_ms, batches=True, method="poll_arrow()")
         return awaited(self._engine, taken, self._as_table)
 
     def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
         """The batches that came in since the last poll, with buckets and offsets."""
-        taken = self._polled(timeout_ms, batches=True, method="poll_record_batch()")
+        taken = partial(self._polled, timeout_ms, batches=True, method="poll_record_batch()")
         return awaited(self._engine, taken, self._as_batches)
 
     poll_batches = poll_record_batch
@@ -132,7 +133,8 @@ class LogScanner(LogScannerBase):
 
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """The same as `to_arrow`, as a DataFrame."""
-        return awaited(self._engine, self._table_to_end(method="to_pandas()"), _frame_of)
+        table = partial(self._table_to_end, method="to_pandas()")
+        return awaited(self._engine, table, _frame_of)
 
     # A scanner of the other kind is told when the answer is awaited, as pyfluss does it.
 
@@ -189,15 +191,15 @@ class BatchScanner(BatchScannerBase):
 
     def collect_all_batches(self) -> Awaitable[list[RecordBatch]]:
         """All batches that are left."""
-        return awaited(self._engine, self._rest(), self._as_batches)
+        return awaited(self._engine, self._rest, self._as_batches)
 
     def to_arrow(self) -> Awaitable[pa.Table]:
         """All rows that are left, as a table."""
-        return awaited(self._engine, self._rest(), self._as_table)
+        return awaited(self._engine, self._rest, self._as_table)
 
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """All rows that are left, as a DataFrame."""
-        return awaited(self._engine, self._rest(), self._as_frame)
+        return awaited(self._engine, self._rest, self._as_frame)
 
 
 class TableScan(TableScanBase[LogScanner, BatchScanner]):

@@ -25,17 +25,21 @@ def at_once(engine: Engine, work: Coroutine[Any, Any, T], dress: Callable[[T], R
     return dress(engine.run(work))
 
 
-def awaited(engine: Engine, work: Coroutine[Any, Any, T], dress: Callable[[T], R]) -> Awaitable[R]:
-    """Start the work; the result is dressed on a worker thread and awaited by the caller."""
+def awaited(
+    engine: Engine, begin: Callable[[], Coroutine[Any, Any, T]], dress: Callable[[T], R]
+) -> Awaitable[R]:
+    """Start the work; the result is dressed on a worker thread and awaited by the caller.
+
+    Args:
+        engine: Where the work runs.
+        begin: Makes the work, on the engine: what is cancelled before it has begun leaves nothing.
+        dress: Makes the result of what the work gives.
+    """
 
     async def dressed() -> R:
-        return await anyio.to_thread.run_sync(dress, await work)
+        return await anyio.to_thread.run_sync(dress, await begin())
 
-    try:
-        return engine.submit(dressed())
-    except BaseException:
-        work.close()
-        raise
+    return engine.submit(dressed())
 
 
 def answered(ask: Callable[[Caller[Any]], None], dress: Callable[[Any], R]) -> Awaitable[R]:
