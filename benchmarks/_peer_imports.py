@@ -14,15 +14,19 @@ from tools.peer import peer_environment
 
 SECONDS_MAX = 60e-3
 HEAVY = ("pandas", "polars", "duckdb", "pyarrow")  # loaded where they are used, not before
+# Memory is what is resident, where the system says so: a peak would be inherited from the parent.
 PROGRAM = """
-import json, resource, sys, time
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-before, started = peak(), time.perf_counter()
+import json, os, resource, sys, time
+def resident():
+    if os.path.exists("/proc/self/statm"):
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before, started = resident(), time.perf_counter()
 import {module}
 seconds = time.perf_counter() - started
 heavy = [name for name in {heavy} if name in sys.modules]
-print(json.dumps({{"seconds": seconds, "bytes": peak() - before, "heavy": heavy}}))
+print(json.dumps({{"seconds": seconds, "bytes": resident() - before, "heavy": heavy}}))
 """
 
 
