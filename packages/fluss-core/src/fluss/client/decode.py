@@ -169,8 +169,8 @@ class Decoder:
                 magic_1=self._magic_1,
                 verify_crc=self._checks_crc and not fetched.projected,
             ):
-                offset = batch.base_offset
                 decoded = self._decode(batch, fetched)
+                offset = batch.next_offset
                 if decoded is not None:
                     yield decoded
         except CorruptDataError as error:

@@ -7,8 +7,6 @@ with the next; reading to the end of now starts at the subscribed offsets each t
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +14,8 @@ import pyarrow as pa
 
 from fluss.client.calls import at_once
 from fluss.client.decode import DecodedBatch
+from fluss.client.decode_pool import decode_ahead
+from fluss.client.inbox import Inbox
 from fluss.client.scan import LogScanCore
 from fluss.client.scan_records import RecordBatch, ScanRecords
 from fluss.engine.fetcher import Fetched
@@ -46,8 +46,7 @@ class LogScannerBase:
         self._core = core
         self._gives_batches = gives_batches
         self._records_per_poll_max = records_per_poll_max
-        self._lock = threading.Lock()
-        self._left: deque[DecodedBatch] = deque()
+        self._inbox = Inbox(core.decoder)
 
     # --- subscriptions ------------------------------------------------------------------------
 
@@ -91,42 +90,49 @@ class LogScannerBase:
 
     def _forget(self, places: Iterable[tuple[int | None, int]]) -> None:
         gone = set(places)
-        with self._lock:
-            self._left = deque(
-                each
-                for each in self._left
-                if (each.bucket.partition_id, each.bucket.bucket_id) not in gone
-            )
 
-    # --- reading: what runs on the engine, and what dresses it ----------------------------------
+        def is_gone(bucket: TableBucket) -> bool:
+            return (bucket.partition_id, bucket.bucket_id) in gone
+
+        # On the engine, behind the change itself: what is taken from then on is wanted.
+        self._engine.post(lambda: self._inbox.forget(is_gone))
+
+    # --- reading: what runs on the engine, what decodes, and what dresses it --------------------
 
     async def _take(self, timeout_ms: int) -> list[Fetched]:
-        return await self._core.take(0 if self._left else timeout_ms / 1_000)
+        """Have something in the inbox; waits for it, at most so long. Gives nothing itself."""
+        # There and not in the caller's hands: whoever gives up meanwhile loses nothing.
+        self._inbox.put(await self._core.take(0 if self._inbox else timeout_ms / 1_000))
+        return []
 
-    def _decode(self, fetched: Iterable[Fetched]) -> Iterator[DecodedBatch]:
-        for each in fetched:
-            yield from self._core.decoder.decode(each)
+    def _decode_records(self) -> None:
+        self._inbox.decode(self._records_per_poll_max)
 
-    def _as_records(self, fetched: Iterable[Fetched]) -> ScanRecords:
-        taken: list[DecodedBatch] = []
-        room = self._records_per_poll_max
-        with self._lock:
-            self._left.extend(self._decode(fetched))
-            while self._left and room:
-                batch = self._left.popleft()
-                if batch.num_rows > room:
-                    self._left.appendleft(batch.slice(room, batch.num_rows - room))
-                    batch = batch.slice(0, room)
-                taken.append(batch)
-                room -= batch.num_rows
-        return ScanRecords(taken, self._core.decoder.types)
+    def _decode_batches(self) -> None:
+        self._inbox.decode()
 
-    def _as_batches(self, fetched: Iterable[Fetched]) -> list[RecordBatch]:
-        return [RecordBatch(each) for each in self._decode(fetched)]
+    def _give_records(self) -> ScanRecords:
+        return ScanRecords(self._inbox.give(self._records_per_poll_max), self._core.decoder.types)
 
-    def _as_table(self, fetched: Iterable[Fetched]) -> pa.Table:
-        batches = [each.batch for each in self._decode(fetched)]
-        return pa.Table.from_batches(batches, schema=self._core.schema)
+    def _give_batches(self) -> list[RecordBatch]:
+        return [RecordBatch(each) for each in self._inbox.give()]
+
+    def _give_table(self) -> pa.Table:
+        return pa.Table.from_batches(
+            [each.batch for each in self._inbox.give()], schema=self._core.schema
+        )
+
+    def _as_records(self, _: object = None) -> ScanRecords:
+        self._decode_records()
+        return self._give_records()
+
+    def _as_batches(self, _: object = None) -> list[RecordBatch]:
+        self._decode_batches()
+        return self._give_batches()
+
+    def _as_table(self, _: object = None) -> pa.Table:
+        self._decode_batches()
+        return self._give_table()
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """All rows from the subscribed offsets to the end of now, as a stream of Arrow batches.
@@ -142,10 +148,19 @@ class LogScannerBase:
     def _read_to_end(self) -> Iterator[DecodedBatch]:
         source = self._core.read_to_end()
         try:
-            while fetched := self._engine.run(_next(source)):
-                yield from self._decode(fetched)
+            yield from self._decode(self._fetches_of(source))
         finally:
             self._engine.run(source.aclose())
+
+    def _decode(self, fetched: Iterable[Fetched]) -> Iterator[DecodedBatch]:
+        for decoded in decode_ahead(self._core.decoder, fetched):
+            yield from decoded.batches
+            if decoded.error is not None:
+                raise decoded.error
+
+    def _fetches_of(self, source: AsyncGenerator[list[Fetched], None]) -> Iterator[Fetched]:
+        while fetched := self._engine.run(_next(source)):
+            yield from fetched
 
     # --- checks -------------------------------------------------------------------------------
 

@@ -34,7 +34,14 @@ from fluss.engine.fetched import (
 from fluss.engine.finding import find_name, find_offset, find_range
 from fluss.engine.remote_log import RemoteLogReader
 from fluss.engine.schemas import SchemaBook
-from fluss.errors import ClosedError, CorruptBatchError, FlussError, ProtocolError, error_from_code
+from fluss.errors import (
+    ClosedError,
+    CorruptBatchError,
+    FlussError,
+    ProtocolError,
+    ServerError,
+    error_from_code,
+)
 from fluss.model.offsets import LATEST_OFFSET
 from fluss.model.paths import TableBucket
 from fluss.plan.fetch import Fetch, FetchLimits, FetchPlan, Position
@@ -270,9 +277,7 @@ class Fetcher:
         unknown = self._unknown_schemas(headers)
         try:
             await self._book.learn(unknown)
-        except FlussError as error:
-            if error.is_retriable:
-                raise
+        except ServerError as error:
             raise _unreadable(position, f"a schema of {unknown} is unknown") from error
         self._publish(position, records, headers, projected=projected)
 
