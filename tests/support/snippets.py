@@ -1,0 +1,77 @@
+"""Snippets of documents, made to run: cut out of a page, given a place, ended where endless.
+
+A page is Markdown in which a heading says what a piece of code does and what it stands on
+(`## read at once on events with rows`). The calls run as they are written. Only three things are
+put in their place: the address and the databases, which are those of the test, and `while True`,
+which becomes a single round.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PIECE = re.compile(
+    r"^## (?P<title>.+?) (?:on|as) (?P<scene>.+?)\n\n```python\n(?P<code>.+?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+ADDRESS = "127.0.0.1:9123"
+ROUNDS = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """One piece of code, and what has to be there before it runs."""
+
+    page: str
+    title: str
+    scene: str
+    code: str
+
+    @property
+    def name(self) -> str:
+        """What a test calls it."""
+        return f"{self.page}: {self.title}"
+
+    def placed(self, *, bootstrap: str, database: str, other_database: str) -> str:
+        """The code with the addresses of this run."""
+        return (
+            self.code.replace(ADDRESS, bootstrap)
+            .replace('TablePath("fluss"', f'TablePath("{database}"')
+            .replace('"my_database"', f'"{other_database}"')
+        )
+
+
+def snippets_of(page: Path) -> list[Snippet]:
+    """All pieces of a page; one without a place is an error of the page."""
+    text = page.read_text()
+    found = [
+        Snippet(page=page.stem, title=each["title"], scene=each["scene"], code=each["code"])
+        for each in PIECE.finditer(text)
+    ]
+    if len(found) != text.count("```python"):
+        raise ValueError(f"{page.name} has code under a heading that does not say on what it runs")
+    return found
+
+
+async def run_code(code: str, names: dict[str, Any]) -> None:
+    """Run code that may await at its top; what it defines is found in `names`."""
+    tree = ast.fix_missing_locations(_OneRound().visit(ast.parse(code)))
+    compiled = compile(tree, "<snippet>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    waiting = eval(compiled, names)  # noqa: S307 - our own pages
+    if waiting is not None:
+        await waiting
+
+
+class _OneRound(ast.NodeTransformer):
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        if not (isinstance(node.test, ast.Constant) and node.test.value is True):
+            return node
+        rounds = ast.parse(f"for _ in range({ROUNDS}): pass").body[0]
+        assert isinstance(rounds, ast.For)
+        rounds.body = node.body
+        return rounds
