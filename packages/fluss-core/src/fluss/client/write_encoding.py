@@ -193,7 +193,7 @@ class KvTarget:
         while start < share.stop:
             limit = ends[start] + self._settings.batch_bytes_max - KV_HEADER_BYTES
             stop = int(np.searchsorted(ends, limit, side="right")) - 1
-            stop = min(max(stop, start + 1), share.stop)
+            stop = min(max(stop, start + 1), share.stop, start + _KV_ROWS_MAX)
             size = int(ends[stop] - ends[start]) + KV_HEADER_BYTES
             if size > self._settings.request_bytes_max:
                 raise _too_large(size, self._settings.request_bytes_max)
@@ -223,6 +223,11 @@ class KvTarget:
             size_bytes=KV_HEADER_BYTES + len(body.records),
         )
 
+
+# The server makes one log batch of a KV batch, and puts its change types, of which a replaced row
+# has two, into one page behind the header (Java: `ChangeTypeVectorWriter`; `server.buffer.page-size`
+# is 128 KiB). One more, and the whole batch is refused.
+_KV_ROWS_MAX = 65_000
 
 # The length of a record, and of its key as far as that is usual.
 _KV_RECORD_BYTES = 5
