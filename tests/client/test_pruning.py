@@ -86,8 +86,9 @@ def test_a_timestamp_is_milliseconds_and_the_nanoseconds_behind_them():
         col("s").ends_with("x"),
         col("row").is_null(),
         col("i") == None,  # noqa: E711 - that is the point
-        col("i").is_in([1, None]),
+        col("i").not_in([1, None]),
         col("i").is_in([]),
+        ~(col("d") > 1.0),
         col("d") >= 0.0,
         col("d") == -0.0,
         col("d").equal(float("nan")),
@@ -99,6 +100,32 @@ def test_what_does_not_prune_or_compares_otherwise_there_is_not_sent(predicate):
     kept = pruning_predicate(predicate & (col("i") > 1), SCHEMA)
     assert [each.leaf.field_id for each in kept.compound.children] == [0]
     assert pruning_predicate(predicate | (col("i") > 1), SCHEMA) is None
+
+
+def test_null_in_a_list_is_never_found_so_that_it_is_not_sent():
+    made = pruning_predicate(col("i").is_in([1, None]), SCHEMA)
+    assert [each.int_value for each in made.leaf.literals] == [1]
+
+
+def test_a_negation_is_sent_as_what_is_left_of_it():
+    made = pruning_predicate(~((col("i") > 1) | col("s").is_null()), SCHEMA)
+    assert (made.type, made.compound.function) == (1, 0)
+    assert [each.leaf.function for each in made.compound.children] == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "function"),
+    [
+        (col("ltz") < datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC), 3),
+        (col("ltz") <= datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC), 3),
+        (col("ltz") > datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC), 4),
+        (col("ltz") >= datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC), 4),
+    ],
+)
+def test_a_moment_finer_than_its_column_prunes_no_more_than_it_may(predicate, function):
+    leaf = pruning_predicate(predicate, SCHEMA).leaf
+    assert leaf.function == function
+    assert leaf.literals[0].timestamp_millis_value == 1_704_067_200_000
 
 
 def test_conditions_that_are_joined_are_sent_joined():

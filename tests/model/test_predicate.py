@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from fluss.errors import InvalidValueError
-from fluss.model.predicate import ColumnRef, Predicate, col
+from fluss.model.predicate import ColumnRef, Constant, Predicate, col
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,14 @@ from fluss.model.predicate import ColumnRef, Predicate, col
         ((col("a") > 1) | (col("b") < 2), "(a > 1 OR b < 2)"),
         ((col("a") > 1).and_(col("b") < 2), "(a > 1 AND b < 2)"),
         ((col("a") > 1).or_(col("b") < 2), "(a > 1 OR b < 2)"),
+        ((col("a") > 1) & (col("b") < 2) & (col("c") == 3), "(a > 1 AND b < 2 AND c = 3)"),
+        ((col("a") > 1) & (col("b") < 2) | (col("c") == 3), "((a > 1 AND b < 2) OR c = 3)"),
+        (~(col("a") > 1), "NOT (a > 1)"),
+        ((col("a") > 1).not_(), "NOT (a > 1)"),
+        (~((col("a") > 1) | (col("b") < 2)), "NOT (a > 1 OR b < 2)"),
+        (~~(col("a") > 1), "a > 1"),
+        (Constant(value=True), "TRUE"),
+        (Constant(value=False) | Constant(value=None), "(FALSE OR NULL)"),
     ],
 )
 def test_comparing_a_column_makes_a_predicate_that_reads_like_sql(predicate, text):
@@ -47,6 +55,8 @@ def test_neither_a_column_nor_a_predicate_is_true_or_false():
         bool(col("a"))
     with pytest.raises(TypeError, match=r"join predicates with & and \|"):
         bool(1 < col("a") < 5)
+    with pytest.raises(TypeError, match="negate them with ~"):
+        not (col("a") > 1)
     with pytest.raises(TypeError, match="neither true nor false"):
         (col("a") > 1) and (col("b") > 1)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from fluss.client.filtering import RowFilter
 from fluss.engine.fetcher import Fetched, FetchTarget
 from fluss.engine.schemas import SchemaBook
 from fluss.errors import CorruptDataError, FlussError
@@ -27,6 +26,7 @@ from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import Magic1
 from fluss.records.log_records import read_log_records
+from fluss.records.row_filter import RowFilter
 from fluss.rows.columns import ByteArray, Int64Array
 
 

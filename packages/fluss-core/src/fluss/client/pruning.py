@@ -3,15 +3,22 @@
 Servers of the 1.0 line compare a predicate with the statistics that batches carry, and send what
 may hold rows that fulfil it. So what they are told may be weaker than what is wanted, and never
 stronger: parts they cannot use are left out of an AND, and make an OR useless. Which rows are
-wanted in the end is decided by `client.filtering`.
+wanted in the end is decided by `records.row_filter`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
-from fluss.model.predicate import Compound, CompoundFunction, Leaf, LeafFunction, Predicate
+from fluss.model.predicate import CompoundFunction, LeafFunction, Predicate
+from fluss.model.predicate_binding import (
+    BoundPredicate,
+    ColumnTest,
+    Joined,
+    Truth,
+    bind,
+    column_types,
+)
 from fluss.model.schema import Schema
 from fluss.model.types import (
     PRECISION_MAX_COMPACT_DECIMAL,
@@ -33,7 +40,6 @@ from fluss.model.types import (
     TimeType,
     TinyIntType,
 )
-from fluss.model.values import to_physical
 from fluss.wire import messages
 
 LEAF: Final = 0
@@ -76,54 +82,51 @@ _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 def pruning_predicate(predicate: Predicate, schema: Schema) -> messages.PbPredicate | None:
     """What servers are told of a predicate that fits the schema; None where nothing helps."""
-    if isinstance(predicate, Leaf):
-        return _leaf(predicate, schema)
-    if not isinstance(predicate, Compound):
-        return None
-    parts = [pruning_predicate(child, schema) for child in predicate.children]
+    return _told(bind(predicate, column_types(schema)), schema)
+
+
+def _told(bound: BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
+    match bound:
+        case ColumnTest():
+            return _leaf(bound, schema)
+        case Joined():
+            return _compound(bound, schema)
+        case Truth():
+            return None
+
+
+def _compound(bound: Joined, schema: Schema) -> messages.PbPredicate | None:
+    parts = [_told(child, schema) for child in bound.children]
     usable = [each for each in parts if each is not None]
-    if not usable or (predicate.function is CompoundFunction.OR and len(usable) < len(parts)):
+    if not usable or (bound.function is CompoundFunction.OR and len(usable) < len(parts)):
         return None
     made = messages.PbPredicate(type=COMPOUND)
-    made.compound.function = int(predicate.function)
+    made.compound.function = int(bound.function)
     made.compound.children.extend(usable)
     return made
 
 
-def _leaf(leaf: Leaf, schema: Schema) -> messages.PbPredicate | None:
-    column = schema.column(leaf.column)
-    data_type = column.data_type
+def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
+    column_id, data_type = schema.column(test.column).column_id, test.data_type
     if (
-        leaf.function not in _PRUNING
-        or column.column_id is None
+        test.function not in _PRUNING
+        or test.is_negated
+        or column_id is None
         or type(data_type) not in _LITERAL_TYPES
+        or any(map(_compares_otherwise, test.values))
     ):
         return None
     made = messages.PbPredicate(type=LEAF)
-    made.leaf.function = int(leaf.function)
-    made.leaf.field_id = column.column_id
-    if leaf.function is LeafFunction.STARTS_WITH:
-        (text,) = leaf.literals
-        made.leaf.literals.add(
-            literal_type=_LITERAL_TYPES[StringType], is_null=False
-        ).string_value = text
-        return made
-    convert = to_physical(data_type.as_nullable(), leaf.column)
-    for each in leaf.literals:
-        value = convert(each)
-        if value is None or _compares_otherwise(value):
-            return None
-        made.leaf.literals.append(_literal(value, data_type))
-    return made if leaf.literals or not _needs_literals(leaf.function) else None
-
-
-def _needs_literals(function: LeafFunction) -> bool:
-    return function not in {LeafFunction.IS_NULL, LeafFunction.IS_NOT_NULL}
+    made.leaf.function = int(test.function)
+    made.leaf.field_id = column_id
+    literal_type = StringType() if test.function is LeafFunction.STARTS_WITH else data_type
+    made.leaf.literals.extend(_literal(each, literal_type) for each in test.values)
+    return made
 
 
 def _compares_otherwise(value: object) -> bool:
-    """Whether Java's order differs from IEEE's here: it has -0.0 before 0.0, and NaN above all."""
-    return isinstance(value, float) and (math.isnan(value) or value == 0)
+    """Whether Java's order differs from IEEE's here: it has -0.0 before 0.0."""
+    return isinstance(value, float) and value == 0
 
 
 def _literal(value: Any, data_type: DataType) -> messages.PbLiteralValue:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from fluss.client.decode import Decoder
-from fluss.client.filtering import RowFilter
 from fluss.client.pruning import pruning_predicate
 from fluss.engine.cluster import Cluster
 from fluss.engine.fetcher import Fetched, Fetcher
@@ -29,6 +28,7 @@ from fluss.model.predicate import Predicate
 from fluss.model.table_info import TableInfo
 from fluss.plan.fetch import FetchLimits, Position
 from fluss.records.log_header import Magic1
+from fluss.records.row_filter import RowFilter
 
 NOT_PARTITIONED_CODE = 37
 

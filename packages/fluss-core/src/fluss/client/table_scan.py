@@ -12,12 +12,12 @@ from typing import Any, Generic, Self, TypeVar
 from fluss.client.arguments import positions_by_name, positions_of
 from fluss.client.batch_scanner import BatchScanner, BatchScannerBase
 from fluss.client.connection import TableCore
-from fluss.client.filtering import RowFilter
 from fluss.client.limit_scan import LIMIT_MAX
 from fluss.client.log_scanner import LogScanner, LogScannerBase
 from fluss.errors import FlussError, InvalidValueError
 from fluss.model.paths import TableBucket
 from fluss.model.predicate import Predicate
+from fluss.records.row_filter import RowFilter
 
 LogScannerT = TypeVar("LogScannerT", bound=LogScannerBase)
 BatchScannerT = TypeVar("BatchScannerT", bound=BatchScannerBase)

@@ -1,8 +1,10 @@
-"""Conditions on rows: `col("id") > 5`, joined by `&` and `|`.
+"""Conditions on rows: `col("id") > 5`, joined by `&` and `|`, turned round by `~`.
 
 Only the nouns: what is compared with what. They are three-valued as in SQL: a comparison with NULL
 is neither true nor false, and a row is wanted only where the whole is true. Whether a column exists
-and a value fits it shows when a condition meets a schema (`client.filtering`).
+and a value fits it shows when a condition meets a schema (`model.predicate_binding`); rows meet it
+in `records.row_filter`, plans in `plan.filters`. What a dataframe engine says in a form of its own
+becomes this one; pyarrow's does in `records.arrow_expressions`.
 """
 
 from __future__ import annotations
@@ -41,17 +43,21 @@ class CompoundFunction(IntEnum):
 
 
 class Predicate:
-    """A condition on a row; made by comparing a column, joined by `&` and `|`."""
+    """A condition on a row; made by comparing a column, joined by `&` and `|`, negated by `~`."""
 
     __slots__ = ()
 
     def and_(self, other: Predicate) -> Predicate:
         """True where both are."""
-        return Compound(function=CompoundFunction.AND, children=(self, _predicate(other)))
+        return _joined(CompoundFunction.AND, self, _predicate(other))
 
     def or_(self, other: Predicate) -> Predicate:
         """True where one of them is."""
-        return Compound(function=CompoundFunction.OR, children=(self, _predicate(other)))
+        return _joined(CompoundFunction.OR, self, _predicate(other))
+
+    def not_(self) -> Predicate:
+        """True where this is false; where it is unknown because of a NULL, so is the negation."""
+        return Not(child=self)
 
     def __and__(self, other: object, /) -> Predicate:
         return self.and_(other) if isinstance(other, Predicate) else NotImplemented
@@ -65,10 +71,14 @@ class Predicate:
     def __ror__(self, other: object, /) -> Predicate:
         return other.or_(self) if isinstance(other, Predicate) else NotImplemented
 
+    def __invert__(self) -> Predicate:
+        return self.not_()
+
     def __bool__(self) -> NoReturn:
         raise TypeError(
             "A Predicate is neither true nor false before it meets a row; join predicates with "
-            "& and |, not with 'and' and 'or', and write a < x & x < b instead of a < x < b."
+            "& and |, not with 'and' and 'or', negate them with ~, not with 'not', "
+            "and write a < x & x < b instead of a < x < b."
         )
 
 
@@ -104,6 +114,35 @@ class Compound(Predicate):
 
     def __str__(self) -> str:
         return "(" + f" {self.function.name} ".join(map(str, self.children)) + ")"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Not(Predicate):
+    """A condition turned round: true where it is false, unknown where it is unknown."""
+
+    child: Predicate
+
+    def not_(self) -> Predicate:
+        return self.child
+
+    def __repr__(self) -> str:
+        return f"Predicate({self})"
+
+    def __str__(self) -> str:
+        return f"NOT {self.child}" if isinstance(self.child, Compound) else f"NOT ({self.child})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Constant(Predicate):
+    """The same for every row: true, false, or with None unknown, as a comparison with NULL is."""
+
+    value: bool | None
+
+    def __repr__(self) -> str:
+        return f"Predicate({self})"
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else str(self.value).upper()
 
 
 class ColumnRef:
@@ -244,6 +283,13 @@ def _predicate(value: object) -> Predicate:
     if not isinstance(value, Predicate):
         raise TypeError(f"a predicate is joined with another, not with {value!r}")
     return value
+
+
+def _joined(function: CompoundFunction, first: Predicate, second: Predicate) -> Predicate:
+    # A long chain stays flat: thousands of conditions are joined in a loop more often than by hand.
+    if isinstance(first, Compound) and first.function is function:
+        return Compound(function=function, children=(*first.children, second))
+    return Compound(function=function, children=(first, second))
 
 
 def _literal(value: Any) -> Any:

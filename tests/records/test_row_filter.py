@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from fluss.client.filtering import RowFilter
 from fluss.errors import InvalidSchemaError, InvalidValueError, UnsupportedOperationError
 from fluss.model.predicate import Compound, CompoundFunction, Leaf, LeafFunction, col
 from fluss.model.schema import Schema
+from fluss.records.row_filter import RowFilter
 
 NAN = math.nan
 COLUMNS = {

@@ -1,0 +1,32 @@
+"""The columns that describe a row instead of belonging to it, and their types.
+
+They are no columns of a table: a scan adds those it is asked for, under these names or with another
+beginning than `_` (`model.scan_options`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from fluss.model.types import BigIntType, DataType, IntType, StringType, TimestampLtzType
+
+METADATA_TYPES: Final[Mapping[str, DataType]] = MappingProxyType(
+    {
+        "_log_offset": BigIntType(),
+        "_commit_timestamp": TimestampLtzType(3),
+        "_bucket": IntType(),
+        "_partition": StringType(),
+        "_change_type": StringType(),
+    }
+)
+
+
+def metadata_types(names: Mapping[str, str]) -> dict[str, DataType]:
+    """The types of metadata columns by the names that a scan gives them.
+
+    Args:
+        names: For each name in the scan, the column's own name.
+    """
+    return {name: METADATA_TYPES[own] for name, own in names.items()}
