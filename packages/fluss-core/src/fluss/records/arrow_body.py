@@ -146,9 +146,11 @@ def read_arrow_body(
     view = to_view(body)
     metadata = read_body_metadata(view, at=at)
     check_body(view, metadata, layout, row_count=row_count, at=at)
-    _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
+    is_unpacked = _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
     try:
-        batch = ipc.read_record_batch(_aligned(body), layout.user_schema)
+        # What is uncompressed into memory of its own does not care where it lay before.
+        source = body if is_unpacked else _aligned(body)
+        batch = ipc.read_record_batch(source, layout.user_schema)
         check_arrays(batch)
     except (pa.ArrowException, OSError) as error:
         raise corrupt_batch("Arrow message", at=at, why=f"Arrow says: {error}") from error
@@ -194,11 +196,16 @@ def _contradiction(
 
 def _check_uncompressed_size(
     body: memoryview, metadata: BodyMetadata, *, at: int, body_bytes_max: int
-) -> None:
-    """Add up what the buffers claim to become, because Arrow allocates it before it looks."""
+) -> bool:
+    """Add up what the buffers claim to become, because Arrow allocates it before it looks.
+
+    Returns:
+        Whether all of them are compressed, so that no array will lie over the body.
+    """
     if metadata.codec is None:
-        return
+        return False
     total = 0
+    all_compressed = True
     for offset, length in metadata.buffers:
         if not length:
             continue
@@ -208,9 +215,11 @@ def _check_uncompressed_size(
         if size < _STORED_PLAIN:
             raise corrupt_batch("Arrow message", at=at, why=f"a buffer claims {size} bytes")
         total += length if size == _STORED_PLAIN else size
+        all_compressed = all_compressed and size != _STORED_PLAIN
     if total > body_bytes_max:
         why = f"its buffers claim {total} bytes uncompressed, above the limit of {body_bytes_max}"
         raise corrupt_batch("Arrow message", at=at, why=why)
+    return all_compressed
 
 
 def _aligned(body: pa.Buffer) -> pa.Buffer:
