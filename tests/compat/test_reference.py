@@ -285,7 +285,7 @@ def test_a_member_is_as_the_reference_says(owner, line):
     function = getattr(found, name)
     itself = [] if isinstance(member, staticmethod | classmethod) else [None]
     signature = inspect.signature(function)
-    bound = signature.bind(*itself, **dict.fromkeys(given), **defaults)
+    bound = signature.bind(*itself, **named(owner, given), **defaults)
     assert bound
     for each, default in defaults.items():
         assert signature.parameters[each].default == default
@@ -298,7 +298,7 @@ def test_a_member_is_as_the_reference_says(owner, line):
 def test_a_constructor_takes_what_the_reference_says(line):
     name, given, defaults = call_of(line)
     signature = inspect.signature(getattr(fluss, name))
-    assert signature.bind(**dict.fromkeys(given), **defaults)
+    assert signature.bind(**named(name, given), **defaults)
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
