@@ -12,23 +12,13 @@ import importlib
 import statistics
 import time
 from collections.abc import Awaitable, Callable
-from types import ModuleType
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from benchmarks._peer_bench import Bench, Stopwatch, Taken, expect, median_of
+
 POLL_MS = 10_000
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64()),
-        pa.field("user", pa.string()),
-        pa.field("score", pa.float64()),
-        pa.field("kind", pa.int32()),
-        pa.field("at", pa.timestamp("us")),
-        pa.field("flag", pa.bool_()),
-    ]
-)
 PROJECTED = ["id", "kind"]
 KEYED = pa.schema(
     [pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("score", pa.float64())]
@@ -37,121 +27,6 @@ PREFIXED = pa.schema(
     [pa.field("a", pa.int64()), pa.field("b", pa.int64()), pa.field("name", pa.string())]
 )
 PREFIX_ROWS = 20  # how many rows share a prefix
-
-Taken = dict[str, float]
-
-
-class Stopwatch:
-    """Wall time and the processor time of the whole process, between `with` and its end."""
-
-    def __enter__(self) -> Self:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.taken = {
-            "seconds": time.perf_counter() - self._wall,
-            "cpu": time.process_time() - self._cpu,
-        }
-
-
-class Bench:
-    """One client, one connection, one database, and the data made so far."""
-
-    def __init__(self, fluss: ModuleType, *, bootstrap: str, database: str) -> None:
-        self.fluss = fluss
-        self.bootstrap = bootstrap
-        self.database = database
-        self._batches: dict[tuple[int, int], list[pa.RecordBatch]] = {}
-        self._tables = 0
-
-    async def open(self) -> None:
-        """Connect, and see to it that the database exists."""
-        self.conn = await self.connect()
-        self.admin = self.conn.get_admin()
-        await self.admin.create_database(self.database, ignore_if_exists=True)
-
-    async def connect(self) -> Any:
-        """A connection of its own."""
-        config = self.fluss.Config({"bootstrap.servers": self.bootstrap})
-        return await self.fluss.FlussConnection.create(config)
-
-    async def create(
-        self, schema: pa.Schema, *, keys: list[str] | None = None, **descriptor: Any
-    ) -> Any:
-        """A fresh table with one bucket, and its path."""
-        self._tables += 1
-        name = f"t_{self.fluss.__name__.replace('.', '_')}_{self._tables}"
-        path = self.fluss.TablePath(self.database, name)
-        wanted = self.fluss.TableDescriptor(
-            self.fluss.Schema(schema, primary_keys=keys), bucket_count=1, **descriptor
-        )
-        await self.admin.create_table(path, wanted)
-        table = await self.conn.get_table(path)
-        return table, path
-
-    async def log_table(self, codec: str) -> Any:
-        """A fresh log table whose batches are compressed with `codec`."""
-        return await self.create(SCHEMA, properties={"table.log.arrow.compression.type": codec})
-
-    async def scanner(self, table: str, columns: list[str] | None = None) -> Any:
-        """A batch scanner of bucket 0, from its start."""
-        found = await self.conn.get_table(self.fluss.TablePath(self.database, table))
-        scan = found.new_scan()
-        if columns:
-            scan = scan.project_by_name(columns)
-        scanner = await scan.create_record_batch_log_scanner()
-        scanner.subscribe(0, self.fluss.EARLIEST_OFFSET)
-        return scanner
-
-    def batches(self, rows: int, batch_rows: int) -> list[pa.RecordBatch]:
-        """The data, made once per shape."""
-        shape = (rows, batch_rows)
-        if shape not in self._batches:
-            whole = data_of(rows)
-            self._batches[shape] = [
-                whole.slice(start, batch_rows) for start in range(0, rows, batch_rows)
-            ]
-        return self._batches[shape]
-
-
-def data_of(rows: int) -> pa.RecordBatch:
-    """Growing ids and times, short texts, random numbers: about 44 bytes a row."""
-    dice = np.random.default_rng(7)
-    users = dice.integers(0, 100_000, rows)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.arange(rows, dtype=np.int64)),
-            pa.array([f"user-{each:07d}" for each in users]),
-            pa.array(dice.random(rows)),
-            pa.array(dice.integers(0, 100, rows).astype(np.int32)),
-            pa.array(1_700_000_000_000_000 + np.arange(rows) * 1_000, pa.timestamp("us")),
-            pa.array(dice.random(rows) < 0.5),
-        ],
-        schema=SCHEMA,
-    )
-
-
-def expect(found: object, wanted: object) -> None:
-    """A fast wrong answer is no answer."""
-    if found != wanted:
-        raise ValueError(f"expected {str(wanted)[:99]}, found {str(found)[:99]}")
-
-
-async def median_of(work: Callable[[int], Awaitable[object]], *, most: int, budget: float) -> Taken:
-    """The middle of at most `most` calls, fewer when they last longer than `budget` seconds."""
-    samples: list[float] = []
-    with Stopwatch() as watch:
-        began = time.perf_counter()
-        for number in range(most):
-            started = time.perf_counter()
-            await work(number)
-            ended = time.perf_counter()
-            samples.append(ended - started)
-            if ended - began > budget:
-                break
-    return {"seconds": statistics.median(samples), "cpu": watch.taken["cpu"] / len(samples)}
-
 
 # --- bulk -----------------------------------------------------------------------------------------
 

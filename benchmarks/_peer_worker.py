@@ -16,7 +16,8 @@ import sys
 import traceback
 from typing import Any
 
-from benchmarks._peer_tasks import TASKS, Bench
+from benchmarks._peer_bench import Bench
+from benchmarks._peer_tasks import TASKS
 
 
 def main() -> None:

@@ -24,46 +24,18 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
 from benchmarks._measure import Pairs, interleaved, print_table
+from benchmarks._peer_cases import KEYS, PEER_LOOKUPS, Case, cases_of
 from benchmarks._peer_imports import import_lines
 from fluss_server.java.cluster import JavaCluster
 from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
 ROOT = Path(__file__).resolve().parent.parent
 ANSWER_TIMEOUT_S = 180.0
-KEYS = 10_000
-LOOKUPS = 10_000
-PEER_LOOKUPS = 50  # the peer's 10 000 would take a quarter of an hour each time
 HEADS = ("what", "ours", "peer", "ours / peer", "spread", "CPU", "target", "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One line of the table.
-
-    Args:
-        what: Its name.
-        task: What runs, of `_peer_tasks`.
-        arguments: With what.
-        rows: How many rows it moves, when the figure is a rate.
-        ratio_min: How many times as fast as the peer we shall be.
-        seconds_max: How long we may take.
-        peer_arguments: What the peer gets instead, where the whole task would take it too long.
-        peer_factor: By how much its time is multiplied then.
-    """
-
-    what: str
-    task: str
-    arguments: Mapping[str, Any]
-    rows: int = 0
-    ratio_min: float | None = None
-    seconds_max: float | None = None
-    peer_arguments: Mapping[str, Any] = field(default_factory=dict)
-    peer_factor: float = 1.0
 
 
 class AnswerError(Exception):
@@ -143,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
         ours, peer = _sides(stack, bootstrap=bootstrap, database=database)
         stack.callback(_drop_database, (ours, peer))
         filled = _filled(peer or ours, rows=options.rows)
-        for case in _cases(options, filled):
+        for case in cases_of(options, filled):
             if not options.only or any(word in case.what for word in options.only):
                 print(f"  {case.what} ...", file=sys.stderr, flush=True)
                 lines.append(_line(case, ours, peer, pairs=options.pairs))
@@ -202,115 +174,6 @@ def _filled(side: Side, *, rows: int) -> dict[str, str]:
     return {name: answer["table"] for name, answer in found.items()} | keyed
 
 
-def _cases(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
-    """What is asked, with the targets of the project; where it set none, those of the study."""
-    return [*_bulk(options, tables), *_rows(options, tables), *_latencies(options, tables)]
-
-
-def _bulk(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
-    found = []
-    rows = options.rows
-    for codec in ("ZSTD", "NONE"):
-        for size in (100_000, 10_000):
-            text, table = f"{codec}, {size // 1000}k batches", tables[f"{codec} {size}"]
-            write = {"rows": rows, "batch_rows": size, "codec": codec}
-            read = {"table": table, "rows": rows}
-            whats: tuple[tuple[str, str, dict[str, Any], float], ...] = (
-                (f"write Arrow, {text}", "write_arrow", write, 0.95),
-                (f"to_arrow, {text}", "to_arrow", read, 0.95),
-                (f"to_arrow, 2 columns, {text}", "to_arrow", read | {"projected": True}, 0.95),
-            )
-            if codec == "ZSTD":
-                whats += (
-                    (f"to_pandas, {text}", "to_pandas", read, 0.95),
-                    (f"to_arrow_batch_reader, {text}", "batch_reader", read, 0.95),
-                    (f"poll_arrow, {text}", "poll_arrow", read, 0.95),
-                )
-            found += [
-                Case(what=what, task=task, arguments=given, rows=rows, ratio_min=ratio)
-                for what, task, given, ratio in whats
-            ]
-    return found
-
-
-def _rows(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
-    rows, polled = options.row_count, min(options.rows, 4 * options.row_count)
-    poll = {"table": tables["ZSTD 10000"], "rows": polled}
-    counted, looked = poll | {"look": False}, poll | {"look": True}
-    given = {"rows": rows}
-    return [
-        Case(what="poll(), counted", task="poll", arguments=counted, rows=polled, ratio_min=0.8),
-        Case(what="poll(), rows read", task="poll", arguments=looked, rows=polled, ratio_min=0.8),
-        Case(
-            what="append(dict), flush",
-            task="append_rows",
-            arguments=given,
-            rows=rows,
-            ratio_min=0.8,
-        ),
-        Case(
-            what="upsert(dict), flush",
-            task="upsert_rows",
-            arguments=given,
-            rows=rows,
-            ratio_min=0.7,
-        ),
-    ]
-
-
-def _latencies(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
-    keyed = {"table": tables["table"], "keys": KEYS}
-    many = 50 if options.quick else 200
-    return [
-        Case(
-            what="append().wait()",
-            task="ack",
-            arguments={"waits": True, "most": many},
-            seconds_max=5e-3,
-        ),
-        Case(
-            what="append, flush",
-            task="ack",
-            arguments={"waits": False, "most": many},
-            seconds_max=5e-3,
-        ),
-        Case(
-            what="append until a reader has it",
-            task="tail",
-            arguments={"samples": 5, "pause_s": 0.05},
-            seconds_max=30e-3,
-        ),
-        Case(
-            what="lookup",
-            task="lookups",
-            arguments={**keyed, "most": 4 * many},
-            peer_arguments={**keyed, "most": many},
-            seconds_max=0.5e-3,
-        ),
-        Case(
-            what=f"{LOOKUPS:,} lookups at once",
-            task="gathered",
-            arguments={**keyed, "count": LOOKUPS},
-            seconds_max=1.0,
-            peer_arguments={**keyed, "count": PEER_LOOKUPS},
-            peer_factor=LOOKUPS / PEER_LOOKUPS,
-        ),
-        Case(
-            what="prefix lookup of 20 rows",
-            task="prefix_lookups",
-            arguments={"table": tables["prefixed"], "most": many},
-            seconds_max=1e-3,
-        ),
-        Case(what="connect", task="connects", arguments={"most": 10}, seconds_max=5e-3),
-        Case(
-            what="connect to first rows",
-            task="connects",
-            arguments={"most": 10, "table": tables["ZSTD 10000"]},
-            seconds_max=12e-3,
-        ),
-    ]
-
-
 # --- one line of the table ------------------------------------------------------------------------
 
 
@@ -321,19 +184,19 @@ def _line(case: Case, ours: Side, peer: Side | None, *, pairs: int) -> Sequence[
         return (case.what, *[""] * (len(HEADS) - 2), f"FAILED: {error}")
     mine = statistics.median(found.ours)
     if peer is None:
-        return (case.what, _figure(case, mine), "", "", "", "", _target(case), _verdict(case, mine))
+        return (case.what, case.figure(mine), "", "", "", "", case.target, case.verdict(mine))
     theirs = statistics.median(found.peer)
     mark = " *" if case.peer_factor != 1 else ""
     cpu = statistics.median(ours.cpu) / max(statistics.median(peer.cpu), 1e-9)
     return (
         case.what,
-        _figure(case, mine),
-        _figure(case, theirs) + mark,
+        case.figure(mine),
+        case.figure(theirs) + mark,
         f"{found.ratio:.2f}",
         found.spread,
         f"{cpu:.2f}",
-        _target(case),
-        _verdict(case, mine, found.ratio),
+        case.target,
+        case.verdict(mine, found.ratio),
     )
 
 
@@ -352,26 +215,6 @@ def _measured(case: Case, ours: Side, peer: Side | None, *, pairs: int) -> Pairs
         if side is not None:
             side.cpu.clear()
     return interleaved(mine, theirs, pairs=pairs)
-
-
-def _figure(case: Case, seconds: float) -> str:
-    if case.rows:
-        return f"{case.rows / seconds / 1e6:.2f} M rows/s"
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
-
-
-def _target(case: Case) -> str:
-    if case.ratio_min is not None:
-        return f">= {case.ratio_min:.2f}x"
-    if case.seconds_max is not None:
-        return f"< {_figure(case, case.seconds_max)}"
-    return ""
-
-
-def _verdict(case: Case, mine: float, ratio: float | None = None) -> str:
-    slow = case.seconds_max is not None and mine >= case.seconds_max
-    behind = case.ratio_min is not None and ratio is not None and ratio < case.ratio_min
-    return "MISSED" if slow or behind else ""
 
 
 def _drop_database(sides: Sequence[Side | None]) -> None:

@@ -1,0 +1,170 @@
+"""The lines of `benchmarks/peer.py`: what is asked of both clients, and how fast we shall be.
+
+The targets are those the project set itself; where it set none, those of its study of pyfluss.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+KEYS = 10_000
+LOOKUPS = 10_000
+PEER_LOOKUPS = 50  # the peer's 10 000 would take a quarter of an hour each time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One line of the table.
+
+    Args:
+        what: Its name.
+        task: What runs, of `_peer_tasks`.
+        arguments: With what.
+        rows: How many rows it moves, when the figure is a rate.
+        ratio_min: How many times as fast as the peer we shall be.
+        seconds_max: How long we may take.
+        peer_arguments: What the peer gets instead, where the whole task would take it too long.
+        peer_factor: By how much its time is multiplied then.
+    """
+
+    what: str
+    task: str
+    arguments: Mapping[str, Any]
+    rows: int = 0
+    ratio_min: float | None = None
+    seconds_max: float | None = None
+    peer_arguments: Mapping[str, Any] = field(default_factory=dict)
+    peer_factor: float = 1.0
+
+    def figure(self, seconds: float) -> str:
+        """A time, or the rate it means, for people."""
+        if self.rows:
+            return f"{self.rows / seconds / 1e6:.2f} M rows/s"
+        return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
+
+    @property
+    def target(self) -> str:
+        """What we shall reach."""
+        if self.ratio_min is not None:
+            return f">= {self.ratio_min:.2f}x"
+        if self.seconds_max is not None:
+            return f"< {self.figure(self.seconds_max)}"
+        return ""
+
+    def verdict(self, mine: float, ratio: float | None = None) -> str:
+        """Whether we did."""
+        slow = self.seconds_max is not None and mine >= self.seconds_max
+        behind = self.ratio_min is not None and ratio is not None and ratio < self.ratio_min
+        return "MISSED" if slow or behind else ""
+
+
+def cases_of(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
+    """What is asked, with the targets of the project; where it set none, those of the study."""
+    return [*_bulk(options, tables), *_rows(options, tables), *_latencies(options, tables)]
+
+
+def _bulk(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
+    found = []
+    rows = options.rows
+    for codec in ("ZSTD", "NONE"):
+        for size in (100_000, 10_000):
+            text, table = f"{codec}, {size // 1000}k batches", tables[f"{codec} {size}"]
+            write = {"rows": rows, "batch_rows": size, "codec": codec}
+            read = {"table": table, "rows": rows}
+            whats: tuple[tuple[str, str, dict[str, Any], float], ...] = (
+                (f"write Arrow, {text}", "write_arrow", write, 0.95),
+                (f"to_arrow, {text}", "to_arrow", read, 0.95),
+                (f"to_arrow, 2 columns, {text}", "to_arrow", read | {"projected": True}, 0.95),
+            )
+            if codec == "ZSTD":
+                whats += (
+                    (f"to_pandas, {text}", "to_pandas", read, 0.95),
+                    (f"to_arrow_batch_reader, {text}", "batch_reader", read, 0.95),
+                    (f"poll_arrow, {text}", "poll_arrow", read, 0.95),
+                )
+            found += [
+                Case(what=what, task=task, arguments=given, rows=rows, ratio_min=ratio)
+                for what, task, given, ratio in whats
+            ]
+    return found
+
+
+def _rows(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
+    rows, polled = options.row_count, min(options.rows, 4 * options.row_count)
+    poll = {"table": tables["ZSTD 10000"], "rows": polled}
+    counted, looked = poll | {"look": False}, poll | {"look": True}
+    given = {"rows": rows}
+    return [
+        Case(what="poll(), counted", task="poll", arguments=counted, rows=polled, ratio_min=0.8),
+        Case(what="poll(), rows read", task="poll", arguments=looked, rows=polled, ratio_min=0.8),
+        Case(
+            what="append(dict), flush",
+            task="append_rows",
+            arguments=given,
+            rows=rows,
+            ratio_min=0.8,
+        ),
+        Case(
+            what="upsert(dict), flush",
+            task="upsert_rows",
+            arguments=given,
+            rows=rows,
+            ratio_min=0.7,
+        ),
+    ]
+
+
+def _latencies(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
+    keyed = {"table": tables["table"], "keys": KEYS}
+    many = 50 if options.quick else 200
+    return [
+        Case(
+            what="append().wait()",
+            task="ack",
+            arguments={"waits": True, "most": many},
+            seconds_max=5e-3,
+        ),
+        Case(
+            what="append, flush",
+            task="ack",
+            arguments={"waits": False, "most": many},
+            seconds_max=5e-3,
+        ),
+        Case(
+            what="append until a reader has it",
+            task="tail",
+            arguments={"samples": 5, "pause_s": 0.05},
+            seconds_max=30e-3,
+        ),
+        Case(
+            what="lookup",
+            task="lookups",
+            arguments={**keyed, "most": 4 * many},
+            peer_arguments={**keyed, "most": many},
+            seconds_max=0.5e-3,
+        ),
+        Case(
+            what=f"{LOOKUPS:,} lookups at once",
+            task="gathered",
+            arguments={**keyed, "count": LOOKUPS},
+            seconds_max=1.0,
+            peer_arguments={**keyed, "count": PEER_LOOKUPS},
+            peer_factor=LOOKUPS / PEER_LOOKUPS,
+        ),
+        Case(
+            what="prefix lookup of 20 rows",
+            task="prefix_lookups",
+            arguments={"table": tables["prefixed"], "most": many},
+            seconds_max=1e-3,
+        ),
+        Case(what="connect", task="connects", arguments={"most": 10}, seconds_max=5e-3),
+        Case(
+            what="connect to first rows",
+            task="connects",
+            arguments={"most": 10, "table": tables["ZSTD 10000"]},
+            seconds_max=12e-3,
+        ),
+    ]
