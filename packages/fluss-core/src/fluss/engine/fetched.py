@@ -6,7 +6,7 @@ whoever reads (`client.decode`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from fluss.errors import CorruptDataError
@@ -150,4 +150,16 @@ def read_headers(data: Buffer, *, magic_1: Magic1) -> Headers:
         batches=batches,
         rows=rows,
         error=error,
+    )
+
+
+def size_before(data: Buffer, schema_ids: Collection[int], *, magic_1: Magic1) -> int:
+    """How many bytes stand before the first batch that was written with one of these schemas."""
+    return next(
+        (
+            at
+            for at, header in iter_log_headers(data, magic_1=magic_1)
+            if header.schema_id in schema_ids
+        ),
+        len(data),
     )

@@ -29,6 +29,7 @@ from fluss.engine.fetched import (
     Headers,
     read_fetch,
     read_headers,
+    size_before,
     write_fetch,
 )
 from fluss.engine.finding import find_name, find_offset, find_range
@@ -278,6 +279,9 @@ class Fetcher:
         try:
             await self._book.learn(unknown)
         except ServerError as error:
+            known = records[: size_before(records, unknown, magic_1=self._magic_1)]
+            headers = read_headers(known, magic_1=self._magic_1)
+            self._publish(position, known, headers, projected=projected)
             raise _unreadable(position, f"a schema of {unknown} is unknown") from error
         self._publish(position, records, headers, projected=projected)
 
