@@ -128,7 +128,7 @@ class TableCore:
             columns: Positions, in the order wanted; None for all.
             predicate: Which rows are wanted; None for all.
         """
-        return LogScanCore(self._source(), columns, predicate)
+        return LogScanCore(self.scan_source(), columns, predicate)
 
     def limit_scan(
         self,
@@ -138,7 +138,7 @@ class TableCore:
         predicate: Predicate | None = None,
     ) -> LimitScanCore:
         """A few rows of one bucket; see `log_scan` and `LimitScanCore`."""
-        return LimitScanCore(self._source(), bucket, limit, columns, predicate)
+        return LimitScanCore(self.scan_source(), bucket, limit, columns, predicate)
 
     def lookup(self, *, insert_if_not_exists: bool = False) -> LookupCore:
         """Finds rows by primary key.
@@ -174,7 +174,8 @@ class TableCore:
         """A writer of a table with a primary key; `columns` are the positions it writes."""
         return self.connection.writers.upsert_core(self.info, target_columns=columns)
 
-    def _source(self) -> ScanSource:
+    def scan_source(self) -> ScanSource:
+        """What its scanners read with."""
         connection = self.connection
         return ScanSource(
             engine=connection.engine,

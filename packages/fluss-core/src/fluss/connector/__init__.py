@@ -6,7 +6,19 @@ often and wherever they are opened; a split is small, frozen and picklable, and 
 objects nor secrets.
 """
 
+from fluss.connector.fan_in import Cancellation
 from fluss.connector.scan import describe, open_split, splits
 from fluss.connector.split import ScanSplit
+from fluss.connector.statistics import ScanStats
 
-__all__ = ["ScanSplit", "describe", "open_split", "splits"]
+open = open_split  # noqa: A001 - the name that the three verbs have: describe, splits, open
+
+__all__ = [
+    "Cancellation",
+    "ScanSplit",
+    "ScanStats",
+    "describe",
+    "open",
+    "open_split",
+    "splits",
+]

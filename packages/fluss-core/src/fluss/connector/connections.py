@@ -1,4 +1,4 @@
-"""Connections that plans and readers share: one per cluster and user in a process.
+"""Connections that plans and readers share: one per cluster, user and settings in a process.
 
 Readers of one scan run in several threads of an engine, and a notebook scans the same cluster all
 day; neither is to connect each time. A connection that was made before a fork belongs to the parent
@@ -18,12 +18,14 @@ from fluss.model.config import Config
 
 BOOTSTRAP_VARIABLE = "FLUSS_BOOTSTRAP_SERVERS"
 
-_Key = tuple[int, str, str, str]
+Settings = Config | Mapping[str, Any] | None
+
+_Key = tuple[int, str, str]
 _open: dict[_Key, ConnectionCore] = {}
 _lock = threading.Lock()
 
 
-def config_of(config: Config | Mapping[str, Any] | None) -> Config:
+def config_of(config: Settings) -> Config:
     """The settings given, or those of the environment, or the defaults."""
     if isinstance(config, Config):
         return config
@@ -35,12 +37,8 @@ def config_of(config: Config | Mapping[str, Any] | None) -> Config:
 
 def connection_for(config: Config) -> ConnectionCore:
     """A connection with these settings, opened when there is none."""
-    key = (
-        os.getpid(),
-        config.bootstrap_servers,
-        config.security_protocol,
-        config.security_sasl_username,
-    )
+    # By all settings: who gives another password, or other limits, does not get this connection.
+    key = (os.getpid(), repr(config), config.security_sasl_password)
     with _lock:
         found = _open.get(key)
         if found is None or found.is_closed:

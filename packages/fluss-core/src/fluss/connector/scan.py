@@ -2,140 +2,94 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from fluss.client.arguments import table_path_of
 from fluss.client.connection import TableCore
-from fluss.client.decode import DecodedBatch
-from fluss.client.scan import LogScanCore
-from fluss.connector.connections import config_of, connection_for
+from fluss.connector.connections import Settings, config_of, connection_for
+from fluss.connector.fan_in import Cancellation
+from fluss.connector.opening import OpenSplits
+from fluss.connector.planning import plan_scan, shape_of
 from fluss.connector.split import ScanSplit
-from fluss.engine.fetcher import Fetched
-from fluss.engine.pins import pin_buckets
-from fluss.engine.thread import engine
-from fluss.errors import FlussError, TableNotFoundError
-from fluss.model.config import Config
-from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
-
-Settings = Config | Mapping[str, Any] | None
+from fluss.connector.statistics import ScanStats
+from fluss.errors import InvalidValueError
+from fluss.model.paths import TablePath
+from fluss.model.scan_options import Order, scan_options
 
 
-def describe(table: TablePath | str, *, config: Settings = None) -> pa.Schema:
-    """The columns of a table, as Arrow sees them.
+def describe(table: TablePath | str, *, config: Settings = None, **options: Any) -> pa.Schema:
+    """The columns of a scan of a table, as Arrow sees them.
+
+    Args:
+        table: `"database.table"`.
+        config: How to reach the cluster.
+        **options: The scan's options; see `fluss.model.scan_options.SCAN_OPTIONS`.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
     """
-    return _log_table(table, config).info.schema.to_arrow()
+    return shape_of(table_of(table, config), scan_options(options)).schema
 
 
-def splits(
-    table: TablePath | str, *, columns: Sequence[str] | None = None, config: Settings = None
-) -> list[ScanSplit]:
-    """A scan of everything there is now, one split per bucket, its offsets pinned.
+def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -> list[ScanSplit]:
+    """A scan, pinned: one split per bucket. The same splits give the same rows however often.
+
+    Args:
+        table: `"database.table"`.
+        config: How to reach the cluster.
+        **options: The scan's options; see `fluss.model.scan_options.SCAN_OPTIONS`.
 
     Raises:
-        SchemaMismatchError: There is no such column; the hint names the nearest.
+        FlussError: What is asked for is not there; nothing has been read.
     """
-    found = _log_table(table, config)
-    wanted = None if columns is None else tuple(columns)
-    if wanted is not None:
-        found.info.schema.column_indexes(wanted)
-    return engine().run(_plan(found, wanted))
+    return list(plan_scan(table_of(table, config), scan_options(options)).splits)
 
 
-def open_split(split: ScanSplit, *, config: Settings = None) -> pa.RecordBatchReader:
-    """The rows of a split, as a stream that fetches ahead of its reader within bounds.
+def open_split(
+    split: ScanSplit | Sequence[ScanSplit],
+    *,
+    config: Settings = None,
+    order: Order | str = Order.NONE,
+    max_parallel: int | None = None,
+    cancellation: Cancellation | None = None,
+    stats: ScanStats | None = None,
+) -> pa.RecordBatchReader:
+    """The rows of one split, or of several of one scan, as a stream.
+
+    They are fetched ahead of the reader and in parallel, within bounds. What the scan's limit cuts
+    is cut over all that are opened together.
+
+    Args:
+        split: The splits.
+        config: How to reach the cluster.
+        order: In which order rows come: `none`, `bucket`, `timestamp`.
+        max_parallel: How many splits are read at once.
+        cancellation: Ends the reading from another thread.
+        stats: What to count in.
 
     Raises:
         TableNotFoundError: The table has been dropped, or created again, since it was split.
     """
-    table = _log_table(split.table_path, config)
-    if table.info.table_id != split.bucket.table_id:
-        raise TableNotFoundError(
-            f"Table '{split.table_path}' was dropped and created again since the scan was planned.",
-            hint="Plan the scan again.",
-            table=str(split.table_path),
+    opened = [split] if isinstance(split, ScanSplit) else list(split)
+    if not opened:
+        raise InvalidValueError(
+            "There is no split to open.", hint="a scan of no buckets has no rows, and is empty"
         )
-    schema = table.info.schema
-    places = None if split.columns is None else list(schema.column_indexes(split.columns))
-    core = table.log_scan(places)
-    return pa.RecordBatchReader.from_batches(
-        core.schema, (each.batch for each in _rows(core, split))
-    )
+    table = table_of(opened[0].table_path, config)
+    return OpenSplits(
+        table,
+        opened,
+        order=Order(order),
+        max_parallel=max_parallel,
+        cancellation=cancellation,
+        stats=stats,
+    ).reader()
 
 
-async def _plan(table: TableCore, columns: tuple[str, ...] | None) -> list[ScanSplit]:
-    cluster, info = table.connection.cluster, table.info
-    places: list[tuple[PhysicalTablePath, int | None]] = [
-        (PhysicalTablePath(info.table_path), None)
-    ]
-    if info.is_partitioned():
-        partitions = await table.connection.admin.list_partition_infos(info.table_path)
-        places = [
-            (PhysicalTablePath(info.table_path, each.partition_name), each.partition_id)
-            for each in partitions
-        ]
-    pins = await asyncio.gather(
-        *(
-            pin_buckets(
-                cluster,
-                path,
-                [
-                    TableBucket.with_partition(info.table_id, partition_id, bucket_id)
-                    for bucket_id in range(info.num_buckets)
-                ],
-            )
-            for path, partition_id in places
-        )
-    )
-    return [
-        ScanSplit(
-            table_path=info.table_path,
-            bucket=bucket,
-            start=pin.start,
-            stop=pin.stop,
-            columns=columns,
-        )
-        for pinned in pins
-        for bucket, pin in pinned.items()
-    ]
-
-
-def _rows(core: LogScanCore, split: ScanSplit) -> Iterator[DecodedBatch]:
-    if split.start >= split.stop:
-        return
-    bucket = split.bucket
-    if bucket.partition_id is None:
-        core.subscribe({bucket.bucket_id: split.start})
-    else:
-        core.subscribe_partitions({(bucket.partition_id, bucket.bucket_id): split.start})
-    source = core.read_to_end({bucket: split.stop})
-    running = engine()
-    try:
-        while fetched := running.run(_next(source)):
-            for each in fetched:
-                yield from core.decoder.decode(each)
-    finally:
-        running.run(source.aclose())
-        running.run(core.close())
-
-
-async def _next(source: AsyncGenerator[list[Fetched], None]) -> list[Fetched]:
-    return await anext(source, [])
-
-
-def _log_table(table: TablePath | str, config: Settings) -> TableCore:
-    path = TablePath.parse(table) if isinstance(table, str) else table
+def table_of(table: TablePath | str, config: Settings) -> TableCore:
+    """A table, over a connection that is shared."""
     connection = connection_for(config_of(config))
-    found = engine().run(connection.table(path))
-    if found.info.has_primary_key():
-        raise FlussError(
-            f"{path} is a primary-key table; scans of its current state are not built yet.",
-            hint="Look rows up by key, or read its changelog with a log scanner.",
-            table=str(path),
-        )
-    return found
+    return connection.engine.run(connection.table(table_path_of(table)))

@@ -1,86 +1,163 @@
 """Pinning a scan: where each bucket begins and ends at this moment, as its leader says.
 
-LIST_OFFSETS is answered by followers too, with an end of their own. So the end it names is only a
-place to ask from: a FETCH_LOG there is answered by the leader alone, moves next to nothing, and
-carries the high watermark, which is the end that counts.
+LIST_OFFSETS is answered by followers too, with an end of their own, and is asked table by table and
+partition by partition. A FETCH_LOG is answered by leaders alone, carries the high watermark, which
+is the end that counts, and takes the buckets of all partitions together. So one fetch per server,
+of next to no bytes and from offset 0, pins a whole scan; only buckets whose beginning has been
+trimmed need a second round.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 from fluss.engine.cluster import Cluster
 from fluss.engine.offsets import list_offsets
-from fluss.errors import ProtocolError, error_from_code
-from fluss.model.offsets import OffsetSpec
+from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.model.offsets import EARLIEST_OFFSET, OffsetSpec
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.plan.scan import Extent
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
-from fluss.wire.envelope.fetch import FETCH_LOG_RESPONSE
+from fluss.wire.envelope.fetch import FETCH_LOG_RESPONSE, FetchedBucket
 from fluss.wire.messages import write_message
 
 CLIENT_IS_NO_FOLLOWER = -1
 BYTES_MIN = 1
+OUT_OF_RANGE_CODE = 19
+FUTURE_TIME_CODE = 38
+
+Places = Mapping[TableBucket, PhysicalTablePath]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """The offsets of one bucket between which a scan reads."""
+async def pin_buckets(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]:
+    """What each bucket has now; one round of requests, one per server.
 
-    start: int
-    stop: int
-
-
-async def pin_buckets(
-    cluster: Cluster, path: PhysicalTablePath, buckets: Sequence[TableBucket]
-) -> Mapping[TableBucket, Pin]:
-    """From the earliest row there is to where the log ends now, for each bucket."""
-    starts, ends = await asyncio.gather(
-        list_offsets(cluster, path, buckets, OffsetSpec.earliest()),
-        list_offsets(cluster, path, buckets, OffsetSpec.latest()),
+    Args:
+        cluster: Whom to ask.
+        places: The buckets, and the table or partition each is of.
+    """
+    found = await _high_watermarks(cluster, places, offset=0)
+    trimmed = {bucket: places[bucket] for bucket, end in found.items() if end is None}
+    ends, earliest = await asyncio.gather(
+        _high_watermarks(cluster, trimmed, offset=EARLIEST_OFFSET),
+        _offsets(cluster, trimmed, OffsetSpec.earliest()),
     )
-    stops = await asyncio.gather(
-        *(_high_watermark(cluster, path, bucket, ends[bucket]) for bucket in buckets)
-    )
-    return {
-        bucket: Pin(start=min(starts[bucket], stop), stop=stop)
-        for bucket, stop in zip(buckets, stops, strict=True)
-    }
+    extents = {}
+    for bucket in places:
+        end = found[bucket] if bucket not in trimmed else ends[bucket]
+        if end is None:
+            raise _unusable(bucket)
+        extents[bucket] = Extent(earliest=min(earliest.get(bucket) or 0, end), end=end)
+    return extents
 
 
-async def _high_watermark(
-    cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, offset: int
-) -> int:
+async def offsets_at(
+    cluster: Cluster, places: Places, timestamp_ms: int
+) -> dict[TableBucket, int | None]:
+    """Where the first batch committed at or after a time begins; None where that is to come."""
+    spec = OffsetSpec.timestamp(timestamp_ms)
+    return await _offsets(cluster, places, spec)
+
+
+async def _offsets(
+    cluster: Cluster, places: Places, spec: OffsetSpec
+) -> dict[TableBucket, int | None]:
+    by_path: dict[PhysicalTablePath, list[TableBucket]] = defaultdict(list)
+    for bucket, path in places.items():
+        by_path[path].append(bucket)
+
+    async def ask(path: PhysicalTablePath) -> Mapping[TableBucket, int | None]:
+        try:
+            return await list_offsets(cluster, path, by_path[path], spec)
+        except FlussError as error:
+            if error.error_code == FUTURE_TIME_CODE:
+                return dict.fromkeys(by_path[path])
+            raise
+
+    answers = await asyncio.gather(*(ask(path) for path in by_path))
+    return {bucket: offset for answer in answers for bucket, offset in answer.items()}
+
+
+async def _high_watermarks(
+    cluster: Cluster, places: Places, *, offset: int
+) -> dict[TableBucket, int | None]:
+    """The high watermark of each bucket; None where the offset is not there any more."""
+    found: dict[TableBucket, int | None] = {}
+
+    async def attempt() -> None:
+        missing = [each for each in places if each not in found]
+        by_leader = await _by_leader(cluster, {each: places[each] for each in missing})
+        answers = await asyncio.gather(
+            *(_ask(cluster, server, asked, offset) for server, asked in by_leader.items())
+        )
+        failed: FlussError | None = None
+        for answer in answers:
+            for bucket, each in answer.items():
+                if isinstance(each, FlussError):
+                    cluster.view.forget_leader(bucket)
+                    failed = each
+                else:
+                    found[bucket] = each
+        if failed is not None:
+            raise failed
+
+    if places:
+        await cluster.retrying(attempt)
+    return found
+
+
+async def _by_leader(cluster: Cluster, places: Places) -> dict[int, list[TableBucket]]:
+    unknown = [path for bucket, path in places.items() if cluster.view.leader_of(bucket) is None]
+    if unknown:
+        await cluster.refresh(dict.fromkeys(unknown))
+    grouped: dict[int, list[TableBucket]] = defaultdict(list)
+    for bucket, path in places.items():
+        grouped[(await cluster.leader(path, bucket)).server_id].append(bucket)
+    return grouped
+
+
+async def _ask(
+    cluster: Cluster, server_id: int, buckets: Iterable[TableBucket], offset: int
+) -> dict[TableBucket, int | FlussError | None]:
     request = messages.FetchLogRequest(
         follower_server_id=CLIENT_IS_NO_FOLLOWER, max_bytes=BYTES_MIN
     )
-    table = request.tables_req.add(table_id=bucket.table_id, projection_pushdown_enabled=False)
-    table.buckets_req.add(
-        partition_id=bucket.partition_id,
-        bucket_id=bucket.bucket_id,
-        fetch_offset=offset,
-        max_fetch_bytes=BYTES_MIN,
+    tables: dict[int, messages.PbFetchLogReqForTable] = {}
+    asked = list(buckets)
+    for bucket in asked:
+        table = tables.get(bucket.table_id)
+        if table is None:
+            table = tables[bucket.table_id] = request.tables_req.add(
+                table_id=bucket.table_id, projection_pushdown_enabled=False
+            )
+        table.buckets_req.add(
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket_id,
+            fetch_offset=offset,
+            max_fetch_bytes=BYTES_MIN,
+        )
+    body = await cluster.send(server_id, ApiKey.FETCH_LOG, [write_message(request)])
+    found: dict[TableBucket, int | FlussError | None] = {}
+    for answer in FETCH_LOG_RESPONSE.read(body).tables_resp:
+        for each in answer.buckets_resp:
+            bucket = TableBucket.with_partition(answer.table_id, each.partition_id, each.bucket_id)
+            found[bucket] = _end_of(bucket, each)
+    return {bucket: found.get(bucket, _unusable(bucket)) for bucket in asked}
+
+
+def _end_of(bucket: TableBucket, answer: FetchedBucket) -> int | FlussError | None:
+    if answer.error_code == OUT_OF_RANGE_CODE:
+        return None
+    if answer.error_code is not None:
+        return error_from_code(answer.error_code, answer.error_message, bucket=bucket.bucket_id)
+    return _unusable(bucket) if answer.high_watermark is None else answer.high_watermark
+
+
+def _unusable(bucket: TableBucket) -> ProtocolError:
+    why = f"it names no high watermark of bucket {bucket.bucket_id}"
+    return ProtocolError(
+        f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
     )
-    body = [write_message(request)]
-
-    async def attempt() -> int:
-        leader = await cluster.leader(path, bucket)
-        answer = FETCH_LOG_RESPONSE.read(
-            await cluster.send(leader.server_id, ApiKey.FETCH_LOG, body)
-        )
-        for each in (each for table in answer.tables_resp for each in table.buckets_resp):
-            if each.error_code is not None:
-                cluster.view.forget_leader(bucket)
-                raise error_from_code(
-                    each.error_code, each.error_message or "", bucket=bucket.bucket_id
-                )
-            if each.high_watermark is not None:
-                return each.high_watermark
-        why = "it names no high watermark"
-        raise ProtocolError(
-            f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
-        )
-
-    return await cluster.retrying(attempt)

@@ -1,0 +1,99 @@
+"""What the headers of log batches tell: how many rows there are, and when they were committed.
+
+The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fluss.client.connection import TableCore
+from fluss.connector.log_reader import FetchSource, cheapest_column, rows_within
+from fluss.connector.split import ScanSplit
+from fluss.connector.statistics import ScanStats
+from fluss.model.paths import TableBucket
+from fluss.plan.scan import Span, tail_starts
+from fluss.records.log_batch import iter_log_headers
+
+UNREAD_BYTES_MAX = 16 * 1024 * 1024
+# Offsets without rows are rare; where they are not, as many offsets more are looked at each time.
+WIDER_BY = 8
+
+
+def spans_of(
+    table: TableCore, splits: Sequence[ScanSplit], stats: ScanStats | None = None
+) -> dict[TableBucket, list[Span]]:
+    """The batches of some splits: where they begin, how many rows they have there, and when."""
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    spans: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
+    skips_missing = any(each.skips_missing for each in splits)
+    fetches = FetchSource(
+        table,
+        splits,
+        decoder.fetch_target,
+        unread_bytes_max=UNREAD_BYTES_MAX,
+        skips_missing=skips_missing,
+    )
+    for fetched in fetches:
+        batches = 0
+        found = spans[fetched.bucket]
+        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+            batches += 1
+            rows = rows_within(header.base_offset, header.record_count, fetched)
+            if rows:
+                found.append(
+                    Span(
+                        base_offset=max(header.base_offset, fetched.start),
+                        rows=rows,
+                        timestamp_ms=header.commit_timestamp,
+                    )
+                )
+        if stats is not None:
+            stats.add(bytes_read=len(fetched.data), batches_read=batches)
+    return spans
+
+
+def count_rows(table: TableCore, splits: Sequence[ScanSplit], stats: ScanStats) -> int:
+    """How many rows splits without a filter have."""
+    window = splits[0].window if splits else None
+    return sum(
+        span.rows
+        for spans in spans_of(table, splits, stats).values()
+        for span in spans
+        if window is None or window.holds(span.timestamp_ms)
+    )
+
+
+def cut_to_tail(table: TableCore, splits: Sequence[ScanSplit], rows: int) -> list[ScanSplit]:
+    """The splits, cut to the last rows of all of them together."""
+    if rows == 0:
+        return [replace(each, start=each.stop) for each in splits]
+    width = rows
+    while True:
+        looked_at = [replace(each, start=max(each.start, each.stop - width)) for each in splits]
+        spans = spans_of(table, looked_at)
+        window = splits[0].window if splits else None
+        wanted = {
+            bucket: [each for each in found if window is None or window.holds(each.timestamp_ms)]
+            for bucket, found in spans.items()
+        }
+        if _is_enough(wanted, looked_at, splits, rows):
+            break
+        width *= WIDER_BY
+    starts = tail_starts(wanted, rows)
+    return [replace(each, start=starts.get(each.bucket, each.stop)) for each in splits]
+
+
+def _is_enough(
+    spans: Mapping[TableBucket, Sequence[Span]],
+    looked_at: Sequence[ScanSplit],
+    splits: Sequence[ScanSplit],
+    rows: int,
+) -> bool:
+    """Whether each bucket has shown as many rows as are wanted, or all it has."""
+    return all(
+        seen.start <= whole.start or sum(each.rows for each in spans[whole.bucket]) >= rows
+        for seen, whole in zip(looked_at, splits, strict=True)
+    )

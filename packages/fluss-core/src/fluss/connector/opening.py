@@ -1,0 +1,203 @@
+"""Opening splits: readers for each kind of them, fanned in, ordered, cut, and counted.
+
+What several splits give is read in parallel and ahead of the reader, within `UNREAD_BYTES_MAX` of
+undecoded and as much of decoded rows together, however many splits there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from fluss.client.connection import TableCore
+from fluss.connector.fan_in import Cancellation, FanIn, Source, merged
+from fluss.connector.log_reader import LogReader, Piece
+from fluss.connector.metadata import output_schema
+from fluss.connector.split import ScanSplit
+from fluss.connector.statistics import ScanStats
+from fluss.errors import TableNotFoundError, UnsupportedOperationError
+from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
+
+PARALLEL = 4
+UNREAD_BYTES_MAX = 64 * 1024 * 1024
+UNREAD_BYTES_MIN = 4 * 1024 * 1024
+# Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
+ROWS_USEFUL = 16 * 1024
+ROWS_MAX = 128 * 1024
+
+
+class OpenSplits:
+    """Splits being read: iterate it once for pieces, or take `reader()`.
+
+    Args:
+        table: The table that all of them are of.
+        splits: What to read.
+        order: In which order.
+        max_parallel: How many are read at once.
+        stats: What to count in.
+        cancellation: Ends the reading from another thread.
+    """
+
+    def __init__(
+        self,
+        table: TableCore,
+        splits: Sequence[ScanSplit],
+        *,
+        order: Order = Order.NONE,
+        max_parallel: int | None = None,
+        stats: ScanStats | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        for each in splits:
+            check_same_table(table, each)
+        self._table = table
+        self._splits = splits
+        self._order = order
+        self._parallel = max_parallel or PARALLEL
+        self._stats = stats if stats is not None else ScanStats(splits=len(splits))
+        self._cancellation = cancellation or Cancellation()
+        self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
+        arrow = table.info.schema.to_arrow()
+        self.schema: pa.Schema = output_schema(splits[0].output, arrow) if splits else pa.schema([])
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of batches of a useful size."""
+        batches = (each.batch for each in self)
+        return pa.RecordBatchReader.from_batches(self.schema, coalesced(batches, self.schema))
+
+    def __iter__(self) -> Iterator[Piece]:
+        self._cancellation.check()
+        left = self._limit
+        pieces = self._pieces()
+        try:
+            for piece in pieces:
+                self._cancellation.check()
+                taken = piece
+                if left is not None:
+                    if left == 0:
+                        break
+                    if piece.batch.num_rows > left:
+                        taken = Piece(index=piece.index, batch=piece.batch.slice(0, left))
+                    left -= taken.batch.num_rows
+                self._stats.add(rows_returned=taken.batch.num_rows, batches_returned=1)
+                yield taken
+        except Exception:
+            self._cancellation.check()  # what a cancelled reader stumbles over is its cancelling
+            raise
+        finally:
+            pieces.close()
+
+    # --- sources ------------------------------------------------------------------------------
+
+    def _pieces(self) -> Generator[Piece, None, None]:
+        if not self._splits or self._limit == 0:
+            return
+        groups = self._groups()
+        each_bytes_max = max(UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups)))
+        sources = [partial(self._source, group, each_bytes_max) for group in groups]
+        if len(sources) == 1:
+            yield from self._alone(sources[0])
+            return
+        fan_in = FanIn(
+            sources,
+            parallel_max=len(sources) if self._order is Order.TIMESTAMP else self._parallel,
+            bytes_max=UNREAD_BYTES_MAX,
+            size_of=lambda piece: piece.size_bytes,
+            in_order=self._order is not Order.NONE,
+        )
+        forget = self._cancellation.listen(fan_in.close)
+        try:
+            if self._order is Order.TIMESTAMP:
+                yield from merged(fan_in, len(sources), self._place_in_time)
+            else:
+                yield from fan_in
+        finally:
+            forget()
+
+    def _alone(self, make: Callable[[], Source[Piece]]) -> Iterator[Piece]:
+        source = make()
+        forget = self._cancellation.listen(source.close)
+        try:
+            yield from source
+        finally:
+            forget()
+            source.close()
+
+    def _place_in_time(self, piece: Piece) -> tuple[int, ...]:
+        return (piece.timestamp_ms, piece.index, piece.offset)
+
+    def _groups(self) -> list[list[int]]:
+        """Which splits are read together: in lanes where the order is free, one by one else."""
+        count = len(self._splits)
+        if self._order is Order.TIMESTAMP and count > PARALLEL_MAX:
+            raise UnsupportedOperationError(
+                f"{count} buckets cannot be merged by time: all would be open at once, and "
+                f"{PARALLEL_MAX} may be.",
+                hint="choose partitions, or sort by _commit_timestamp afterwards",
+            )
+        is_log = self._splits[0].mode in {Mode.LOG, Mode.CHANGELOG}
+        if self._order is Order.NONE and is_log:
+            lanes = min(self._parallel, count)
+            return [list(range(lane, count, lanes)) for lane in range(lanes)]
+        return [[index] for index in range(count)]
+
+    def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> Source[Piece]:
+        splits = [self._splits[each] for each in indexes]
+        return LogReader(
+            self._table,
+            splits,
+            indexes,
+            stats=self._stats,
+            unread_bytes_max=unread_bytes_max,
+        )
+
+
+def check_same_table(table: TableCore, split: ScanSplit) -> None:
+    """Refuse a split of a table that was dropped and created again.
+
+    Raises:
+        TableNotFoundError: It was.
+    """
+    if table.info.table_id != split.bucket.table_id:
+        raise TableNotFoundError(
+            f"Table '{split.table_path}' was dropped and created again since the scan was planned.",
+            hint="Plan the scan again.",
+            table=str(split.table_path),
+        )
+
+
+def coalesced(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of a useful size: small ones joined, huge ones cut."""
+    small: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if not small and batch.num_rows >= ROWS_USEFUL:
+            yield from _cut(batch)
+            continue
+        small.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_USEFUL:
+            yield from _cut(_joined(small, schema))
+            small, rows = [], 0
+    if rows:
+        yield _joined(small, schema)
+
+
+def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    if not schema.names:
+        return _without_columns(batches)
+    return pa.concat_batches(batches)
+
+
+def _without_columns(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    rows = sum(each.num_rows for each in batches)
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["rows"]).select([])
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, ROWS_MAX):
+        yield batch.slice(start, ROWS_MAX)

@@ -1,0 +1,48 @@
+"""What a scan has done, counted while it is read."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(slots=True, kw_only=True)
+class ScanStats:
+    """The numbers of one scan. Any thread may read them, also while the scan goes on.
+
+    Attributes:
+        splits: How many pieces it was planned into.
+        partitions_pruned: Partitions that need not be read.
+        buckets_pruned: Buckets that need not be read.
+        rows_max: No fewer than there are rows: the offsets between starts and ends.
+        bytes_read: Bytes of record batches that came from servers and files.
+        batches_read: Record batches in them.
+        rows_read: Rows in them.
+        rows_returned: Rows given to whoever reads.
+        batches_returned: Arrow batches given.
+    """
+
+    splits: int = 0
+    partitions_pruned: int = 0
+    buckets_pruned: int = 0
+    rows_max: int = 0
+    bytes_read: int = 0
+    batches_read: int = 0
+    rows_read: int = 0
+    rows_returned: int = 0
+    batches_returned: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **numbers: int) -> None:
+        """Count something."""
+        with self._lock:
+            for name, number in numbers.items():
+                setattr(self, name, getattr(self, name) + number)
+
+    def to_dict(self) -> dict[str, int]:
+        """The numbers by name."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if not each.name.startswith("_")
+        }
