@@ -103,6 +103,17 @@ def choose_strategy(facts: StateFacts) -> tuple[Strategy, str]:
     return "limit_scan", f"the log begins at offset {facts.earliest}, and {_no_snapshot(facts)}"
 
 
+def needs_snapshots(strategy: str | None, facts: StateFacts) -> bool:
+    """Whether it matters which KV snapshots there are, which takes a request to find out."""
+    if strategy is not None:
+        return strategy == "snapshot"
+    if facts.pin == 0 or (facts.is_past and facts.is_whole):
+        return False
+    if facts.is_past or not facts.is_full_image:
+        return True
+    return not facts.offers_scan_kv and facts.pin > SMALL_CHANGES_MAX
+
+
 def check_strategy(strategy: str, facts: StateFacts) -> tuple[Strategy, str]:
     """A way that the user chose.
 

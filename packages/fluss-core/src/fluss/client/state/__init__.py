@@ -12,11 +12,17 @@ from fluss.client.state.changelog import (
     changelog_batches,
     changelog_schema,
 )
+from fluss.client.state.planning import StatePlan, plan_state, plan_states
+from fluss.client.state.reading import read_state
 
 __all__ = [
     "ChangeColumns",
+    "StatePlan",
     "binlog_batches",
     "binlog_schema",
     "changelog_batches",
     "changelog_schema",
+    "plan_state",
+    "plan_states",
+    "read_state",
 ]
