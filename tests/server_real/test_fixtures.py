@@ -62,12 +62,12 @@ def run_pytest(directory, source, *arguments, **environment):
 
 
 @pytest.mark.usefixtures("java")
-def test_workers_share_one_cluster(tmp_path):
+def test_each_worker_has_a_cluster_of_its_own(tmp_path):
     done = run_pytest(tmp_path, SHARED, "-p", "xdist", "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     seen = {path.read_text() for path in tmp_path.glob("seen-*")}
     assert len(list(tmp_path.glob("seen-*"))) == 4
-    assert len(seen) == 1
+    assert len(seen) == 2
 
 
 @pytest.mark.usefixtures("java")
