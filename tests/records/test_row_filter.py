@@ -3,15 +3,21 @@
 import math
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from random import Random
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
 from fluss.errors import InvalidSchemaError, InvalidValueError, UnsupportedOperationError
+from fluss.model.column import Column
+from fluss.model.metadata_columns import METADATA_TYPES
 from fluss.model.predicate import Compound, CompoundFunction, Leaf, LeafFunction, col
 from fluss.model.schema import Schema
 from fluss.records.row_filter import RowFilter
+from tests.support.arrow_rows import batch_of
+from tests.support.random_filters import Filters
+from tests.support.random_values import ALL_TYPES, random_value
 
 NAN = math.nan
 COLUMNS = {
@@ -239,3 +245,44 @@ def test_what_a_type_cannot_be_asked_is_refused(predicate):
 def test_a_filter_is_a_predicate():
     with pytest.raises(InvalidValueError, match=r"col\("):
         RowFilter("id > 5", Schema(pa.schema([("id", pa.int32())])))
+
+
+def random_table(rng, row_count):
+    types = {f"c{place}": rng.choice(ALL_TYPES) for place in range(rng.randint(1, 5))}
+    few = {
+        name: [random_value(rng, each) for _ in range(rng.randint(2, 6))]
+        for name, each in types.items()
+    }
+    rows = [{name: rng.choice(few[name]) for name in types} for _ in range(row_count)]
+    return types, few, rows
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_filters_over_random_tables_of_all_types_answer_as_sql_does(seed):
+    rng = Random(seed)
+    found_some = 0
+    for _ in range(20):
+        types, pools, rows = random_table(rng, row_count=rng.choice((0, 1, 20, 20, 20)))
+        schema = Schema([Column(name, each) for name, each in types.items()])
+        values = [tuple(row.values()) for row in rows]
+        batch = batch_of(schema.to_arrow(), list(types.values()), values)
+        filters = Filters(rng, types, pools)
+        for _ in range(10):
+            predicate = filters.make()
+            wanted = [
+                place for place, row in enumerate(rows) if filters.truth(predicate, row) is True
+            ]
+            assert RowFilter(predicate, schema).matching(batch).tolist() == wanted, predicate
+            found_some += 0 < len(wanted) < len(rows)
+    assert found_some > 20, "filters that find all or nothing prove little"
+
+
+def test_columns_that_describe_rows_are_looked_at_where_batches_have_them():
+    schema = Schema(pa.schema([("a", pa.int32())]))
+    predicate = (col("_log_offset") >= 5) & (col("a") == 1)
+    row_filter = RowFilter(predicate, schema, METADATA_TYPES)
+    assert (row_filter.columns, row_filter.metadata) == ((0,), ("_log_offset",))
+    batch = pa.RecordBatch.from_pydict({"a": [1, 1, 2], "_log_offset": [4, 5, 6]})
+    assert row_filter.matching(batch).tolist() == [1]
+    with pytest.raises(InvalidSchemaError):
+        RowFilter(predicate, schema)

@@ -9,7 +9,7 @@ becomes this one; pyarrow's does in `records.arrow_expressions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NoReturn
@@ -260,6 +260,33 @@ class ColumnRef:
 def col(name: str) -> ColumnRef:
     """Refer to a column by name, to compare it: `scan.filter(col("id") > 5)`."""
     return ColumnRef(name)
+
+
+def columns_in(predicate: Predicate) -> frozenset[str]:
+    """The names of the columns that a predicate speaks of."""
+    match predicate:
+        case Leaf(column=name):
+            return frozenset((name,))
+        case Compound(children=children):
+            return frozenset[str]().union(*map(columns_in, children))
+        case Not(child=child):
+            return columns_in(child)
+        case _:
+            return frozenset()
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """The conditions that must all be true for the whole to be."""
+    if isinstance(predicate, Compound) and predicate.function is CompoundFunction.AND:
+        return tuple(each for child in predicate.children for each in conjuncts(child))
+    return (predicate,)
+
+
+def conjoined(predicates: Sequence[Predicate]) -> Predicate | None:
+    """True where all of them are; None for none."""
+    if len(predicates) > 1:
+        return Compound(function=CompoundFunction.AND, children=tuple(predicates))
+    return predicates[0] if predicates else None
 
 
 _SIGNS: Final = {

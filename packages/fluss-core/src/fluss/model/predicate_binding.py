@@ -363,3 +363,13 @@ def columns_of(bound: BoundPredicate) -> frozenset[str]:
             return frozenset[str]().union(*map(columns_of, bound.children))
         case Truth():
             return frozenset()
+
+
+def every_zero(values: Collection[Any], data_type: DataType) -> tuple[Any, ...]:
+    """The values, with both zeros where one is among them.
+
+    0.0 and -0.0 are equal, and other bytes: whoever hashes values looks for each.
+    """
+    if isinstance(data_type, FloatType | DoubleType) and 0.0 in values:
+        return (*(each for each in values if each), 0.0, -0.0)
+    return tuple(values)

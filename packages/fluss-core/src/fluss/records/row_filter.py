@@ -26,10 +26,11 @@ from fluss.model.predicate_binding import (
     bind,
     column_types,
     columns_of,
+    every_zero,
     simplified,
 )
 from fluss.model.schema import Schema
-from fluss.model.types import DataType, DoubleType, FloatType
+from fluss.model.types import DataType
 from fluss.records.from_values import array_from_values
 from fluss.rows.columns import Int64Array
 
@@ -135,19 +136,13 @@ def _value_answer(test: ColumnTest) -> Answer:
         (literal,) = physical_array(test.values, test.data_type)
         compare = _COMPARISONS[test.function]
         return lambda column: compare(column, literal)
-    values = physical_array(_spelled(test), test.data_type)
+    # Arrow's sets take 0.0 for another number than -0.0.
+    values = physical_array(every_zero(test.values, test.data_type), test.data_type)
     if test.function is LeafFunction.IN:
         return lambda column: pc.is_in(column, value_set=values)
     return lambda column: pc.and_(
         pc.invert(pc.is_in(column, value_set=values)), pc.is_valid(column)
     )
-
-
-def _spelled(test: ColumnTest) -> Sequence[Any]:
-    """The values of a list; Arrow's sets take 0.0 for another number than -0.0."""
-    if isinstance(test.data_type, FloatType | DoubleType) and 0.0 in test.values:
-        return [each for each in test.values if each] + [0.0, -0.0]
-    return test.values
 
 
 def physical_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
