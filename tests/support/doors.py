@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 from collections.abc import AsyncIterator
@@ -15,6 +16,9 @@ from fluss.model.paths import TableBucket, TablePath
 from fluss.model.schema import Schema
 from fluss.model.table import TableDescriptor
 from tests.support.fix_cluster import ClusterUnderTest
+
+LEADER_WAIT_S = 5
+TRIES_MAX = 3
 
 
 def dialect(name: str) -> ModuleType:
@@ -64,12 +68,25 @@ class Door:
     async def table(
         self, columns: dict[str, pa.DataType], *, primary_keys: Any = None, **facts: Any
     ) -> Any:
-        """A new table."""
-        path = self.path()
+        """A new table, with a leader for every bucket."""
         schema = Schema(pa.schema(list(columns.items())), primary_keys)
         descriptor = TableDescriptor(schema, **({"bucket_count": 1} | facts))
-        await self.admin.create_table(path, descriptor)
-        return await self.connection.get_table(path)
+        for _ in range(TRIES_MAX):
+            path = self.path()
+            await self.admin.create_table(path, descriptor)
+            if descriptor.partition_keys or await self._has_leaders(path, descriptor):
+                return await self.connection.get_table(path)
+        raise AssertionError("the servers elect no leaders for new tables")
+
+    async def _has_leaders(self, path: TablePath, descriptor: TableDescriptor) -> bool:
+        # The coordinator of 0.9.1 overlooks about one new table in 500 (measured: 5 of 2673, most
+        # of them the first of a new database) and never elects leaders for it.
+        buckets = range(descriptor.bucket_count or 1)
+        try:
+            await asyncio.wait_for(self.admin.list_offsets(path, buckets, "latest"), LEADER_WAIT_S)
+        except TimeoutError:
+            return False
+        return True
 
     async def filled(self, columns: dict[str, pa.DataType], rows: Any, **facts: Any) -> Any:
         """A new table with rows in it."""
