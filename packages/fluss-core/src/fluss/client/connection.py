@@ -104,9 +104,10 @@ class ConnectionCore:
         self.lookups.close()
         try:
             await self.writers.close()
-            await self.cluster.close()
         except FlussError as error:
             log.warning("closing the connection: %s", error.message)
+        finally:
+            await self.cluster.close()
 
 
 class TableCore:
