@@ -74,6 +74,16 @@ class StateFacts:
             and self.earliest <= self.snapshot_offset <= self.pin
         )
 
+    @property
+    def snapshot_leads_back_to_pin(self) -> bool:
+        """Whether a snapshot that can be opened is of a later moment, and can be undone."""
+        return (
+            self.has_rocksdb
+            and self.is_full_image
+            and self.snapshot_offset is not None
+            and self.earliest <= self.pin < self.snapshot_offset
+        )
+
 
 def choose_strategy(facts: StateFacts) -> tuple[Strategy, str]:
     """The best way there is, and why.
@@ -96,7 +106,7 @@ def choose_strategy(facts: StateFacts) -> tuple[Strategy, str]:
         return "scan_kv", "the servers offer scans of their state"
     if facts.pin <= SMALL_CHANGES_MAX and not facts.is_past:
         return "limit_scan", f"{facts.pin} changes leave few enough rows for one message"
-    if facts.has_rocksdb and facts.snapshot_offset is not None:
+    if facts.snapshot_leads_to_pin or facts.snapshot_leads_back_to_pin:
         return "snapshot", f"a KV snapshot stands at offset {facts.snapshot_offset}"
     if facts.is_whole:
         return "changelog", f"the log has every change, and {_no_snapshot(facts)}"
