@@ -21,8 +21,7 @@ def test_lookups_that_come_while_the_way_is_full_leave_together():
 
 def test_a_request_carries_no_more_keys_than_allowed():
     plan = LookupPlan(keys_per_request_max=2, in_flight_max=2)
-    for each in "abcde":
-        plan.add("way", each)
+    plan.add("way", "abcde")
     assert plan.next_batch("way") == ["a", "b"]
     assert plan.next_batch("way") == ["c", "d"]
     assert plan.next_batch("way") == []

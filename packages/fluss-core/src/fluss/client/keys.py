@@ -71,9 +71,13 @@ class KeyPlacer:
         Raises:
             InvalidValueError: A key column is missing, unknown, NULL or of another type.
         """
+        # Lists of the right length are what hot loops give; everything else is looked at closer.
+        is_plain = type(key) is list and len(key) == len(self._columns)
         values = [
             convert(value)
-            for convert, value in zip(self._converters, self._values(key), strict=True)
+            for convert, value in zip(
+                self._converters, key if is_plain else self._values(key), strict=True
+            )
         ]
         key_bytes = self._key_encoder.encode_row([values[place] for place in self._key_places])
         bucket_bytes = key_bytes

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fluss.client.keys import KeyPlacer, prefix_placer, primary_key_placer
 from fluss.client.stored_rows import StoredRowReader, schema_id_of
 from fluss.engine.crossing import Caller
-from fluss.engine.lookups import LookupQueue, Question
+from fluss.engine.lookups import LookupQueue, Place, Question
 from fluss.engine.schemas import SchemaBook
 from fluss.engine.thread import Engine
 from fluss.errors import FlussError
+from fluss.model.paths import PhysicalTablePath
 from fluss.model.table_info import TableInfo
 from fluss.wire.api import ApiKey
 
@@ -109,20 +111,27 @@ class _Asker:
         self._placer = placer
         self._api = api
         self._insert_if_not_exists = insert_if_not_exists
+        self._places: dict[tuple[str | None, int], Place] = {}
         self.reader = StoredRowReader(book, table.schema, table.options.kv_format)
 
     def ask(self, key: Key, caller: Caller[Any]) -> None:
         path, bucket_id, key_bytes = self._placer.place(key)
-        question = Question(
+        place = self._places.get((path.partition_name, bucket_id))
+        if place is None:
+            place = self._place(path, bucket_id)
+        question = Question(place, key_bytes, _LearningCaller(caller, self.reader, self._book))
+        self._engine.post(partial(self._queue.put, question))
+
+    def _place(self, path: PhysicalTablePath, bucket_id: int) -> Place:
+        place = Place(
             api=self._api,
             path=path,
             table_id=self._table_id,
             bucket_id=bucket_id,
-            key=key_bytes,
-            caller=_LearningCaller(caller, self.reader, self._book),
             insert_if_not_exists=self._insert_if_not_exists,
         )
-        self._engine.post(lambda: self._queue.put(question))
+        # Two threads may make one at the same time; either will do.
+        return self._places.setdefault((path.partition_name, bucket_id), place)
 
 
 class _LearningCaller:
@@ -136,14 +145,17 @@ class _LearningCaller:
         self._book = book
 
     def succeed(self, result: Any) -> None:
-        values = () if result is None else result if isinstance(result, tuple) else (result,)
+        knows = self._reader.knows
+        if result is None or (
+            all(map(knows, result)) if isinstance(result, tuple) else knows(result)
+        ):
+            self._inner.succeed(result)
+            return
         try:
-            unknown = {schema_id_of(each) for each in values if not self._reader.knows(each)}
+            values = result if isinstance(result, tuple) else (result,)
+            unknown = {schema_id_of(each) for each in values if not knows(each)}
         except FlussError as error:
             self._inner.fail(error)
-            return
-        if not unknown:
-            self._inner.succeed(result)
             return
         task = asyncio.ensure_future(self._book.learn(unknown))
         task.add_done_callback(_passing_on(self._inner, result))

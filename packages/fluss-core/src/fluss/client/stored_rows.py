@@ -38,11 +38,18 @@ class StoredRowReader:
         self._book = book
         self._schema = schema
         self._kv_format = kv_format
+        self._known: set[bytes] = set()  # the schema ids that have been met, as they are stored
         self._plans: dict[int, _Plan] = {}
 
     def knows(self, value: bytes | memoryview) -> bool:
         """Whether the value's schema has been met, so that `read` can read it."""
-        return self._book.known(schema_id_of(value)) is not None
+        prefix = bytes(value[:SCHEMA_ID_BYTES])
+        if prefix in self._known:
+            return True
+        if len(prefix) < SCHEMA_ID_BYTES or self._book.known(schema_id_of(value)) is None:
+            return False
+        self._known.add(prefix)
+        return True
 
     def read(self, value: bytes | memoryview) -> dict[str, Any]:
         """The row, as people see its values.

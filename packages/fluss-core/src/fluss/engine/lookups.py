@@ -11,58 +11,66 @@ import asyncio
 import copy
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 
 from fluss.engine.cluster import Cluster
 from fluss.engine.crossing import Caller
-from fluss.engine.partitions import find_partition_id
-from fluss.errors import (
-    ClosedError,
-    FlussError,
-    PartitionNotFoundError,
-    ProtocolError,
-    error_from_code,
+from fluss.engine.lookup_messages import (
+    Way,
+    read_lookup,
+    read_prefix_lookup,
+    unanswered,
+    write_lookup,
+    write_prefix_lookup,
 )
+from fluss.engine.partitions import find_partition_id
+from fluss.errors import ClosedError, FlussError, PartitionNotFoundError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.plan.lookups import LookupPlan, LookupSettings
 from fluss.plan.retry import decide_retry
 from fluss.wire.api import ApiKey
-from fluss.wire.envelope.lookup import (
-    LOOKUP_REQUEST,
-    LOOKUP_RESPONSE,
-    PREFIX_LOOKUP_REQUEST,
-    PREFIX_LOOKUP_RESPONSE,
-    LookupBucket,
-    LookupRequest,
-    PrefixLookupBucket,
-    PrefixLookupRequest,
-)
-
-ACKS_ALL = -1
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Question:
-    """One key, or the beginning of keys, in one bucket; and who wants to know.
+class Place:
+    """Where keys are asked for, and how. One object for all keys of a bucket and lookuper.
 
-    The answer is the value's bytes or None, and for a prefix the tuple of all values.
+    Attributes:
+        api: LOOKUP or PREFIX_LOOKUP.
+        path: The table, with the partition where there is one.
+        table_id: The table's id.
+        bucket_id: The bucket.
+        insert_if_not_exists: Whether a key that is missing is inserted.
+        bucket: The same with the partition's id, as soon as that is known.
     """
 
     api: ApiKey
     path: PhysicalTablePath
     table_id: int
     bucket_id: int
-    key: bytes
-    caller: Caller[Any]
     insert_if_not_exists: bool = False
-    attempt: int = 0
-    deadline: float = 0.0
     bucket: TableBucket | None = None
-    is_answered: bool = False
+
+
+class Question:
+    """One key, or the beginning of keys, in one bucket; and who wants to know.
+
+    The answer is the value's bytes or None, and for a prefix the tuple of all values.
+    """
+
+    __slots__ = ("attempt", "caller", "deadline", "is_answered", "key", "place")
+
+    def __init__(self, place: Place, key: bytes, caller: Caller[Any]) -> None:
+        self.place = place
+        self.key = key
+        self.caller = caller
+        self.attempt = 0
+        self.deadline = 0.0
+        self.is_answered = False
 
     def answer(self, value: Any) -> None:
         """Hand the answer to whoever asked; only the first counts."""
@@ -75,13 +83,6 @@ class Question:
         if not self.is_answered:
             self.is_answered = True
             self.caller.fail(copy.copy(error))
-
-
-class _Way(NamedTuple):
-    server_id: int
-    table_id: int
-    api: ApiKey
-    insert_if_not_exists: bool
 
 
 class LookupQueue:
@@ -104,11 +105,9 @@ class LookupQueue:
         if self._closed:
             question.fail(ClosedError("The connection has been closed."))
             return
-        loop = asyncio.get_running_loop()
-        question.deadline = loop.time() + self._cluster.settings.retry_timeout_ms / 1_000
         if not self._fresh:
             # All questions of one wake-up are looked at together.
-            loop.call_soon(self._route_fresh)
+            asyncio.get_running_loop().call_soon(self._route_fresh)
         self._fresh.append(question)
 
     def close(self) -> None:
@@ -121,72 +120,79 @@ class LookupQueue:
 
     def _route_fresh(self) -> None:
         fresh, self._fresh = self._fresh, []
-        lost = self._route(fresh)
+        now = asyncio.get_running_loop().time()
+        deadline = now + self._cluster.settings.retry_timeout_ms / 1_000
+        for question in fresh:
+            question.deadline = deadline
+        self._route_all(fresh)
+
+    def _route_all(self, questions: Sequence[Question]) -> None:
+        lost = self._route(questions)
         if lost:
             self._start(self._find_leaders(lost), lost)
 
     def _route(self, questions: Sequence[Question]) -> list[Question]:
         """Put questions on their ways; those whose leader is unknown come back."""
-        lost = []
-        ways: dict[_Way, None] = {}
-        view = self._cluster.view
-        for question in questions:
-            bucket = question.bucket or self._bucket_of(question)
-            leader = None if bucket is None else view.leader_of(bucket)
-            if bucket is None or leader is None:
-                lost.append(question)
-                continue
-            question.bucket = bucket
-            way = _Way(
-                leader.server_id, question.table_id, question.api, question.insert_if_not_exists
-            )
-            self._plan.add(way, question)
-            ways[way] = None
+        lost: list[Question] = []
+        ways: dict[Way, None] = {}
+        for place, asked in _by_place(questions).items():
+            way = self._way(place)
+            if way is None:
+                lost += asked
+            else:
+                self._plan.add(way, asked)
+                ways[way] = None
         for way in ways:
             self._send_next(way)
         return lost
 
-    def _bucket_of(self, question: Question) -> TableBucket | None:
-        if question.path.partition_name is None:
-            return TableBucket(question.table_id, question.bucket_id)
-        partition_id = self._cluster.view.partition_id(question.path)
+    def _way(self, place: Place) -> Way | None:
+        if place.bucket is None or place.bucket.partition_id is not None:
+            # A partition that was dropped and made again has another id.
+            place.bucket = self._bucket_of(place)
+        leader = None if place.bucket is None else self._cluster.view.leader_of(place.bucket)
+        if leader is None:
+            return None
+        return Way(leader.server_id, place.table_id, place.api, place.insert_if_not_exists)
+
+    def _bucket_of(self, place: Place) -> TableBucket | None:
+        if place.path.partition_name is None:
+            return TableBucket(place.table_id, place.bucket_id)
+        partition_id = self._cluster.view.partition_id(place.path)
         if partition_id is None:
             return None
-        return TableBucket.with_partition(question.table_id, partition_id, question.bucket_id)
+        return TableBucket.with_partition(place.table_id, partition_id, place.bucket_id)
 
     async def _find_leaders(self, questions: Sequence[Question]) -> None:
         by_path: dict[PhysicalTablePath, list[Question]] = defaultdict(list)
         for question in questions:
-            by_path[question.path].append(question)
+            by_path[question.place.path].append(question)
         await asyncio.gather(*(self._find_leader(*each) for each in by_path.items()))
 
     async def _find_leader(self, path: PhysicalTablePath, questions: list[Question]) -> None:
         try:
             partition_id = await find_partition_id(self._cluster, path)
-            for bucket_id in {each.bucket_id for each in questions}:
-                bucket = TableBucket.with_partition(questions[0].table_id, partition_id, bucket_id)
+            table_id = questions[0].place.table_id
+            for bucket_id in {each.place.bucket_id for each in questions}:
+                bucket = TableBucket.with_partition(table_id, partition_id, bucket_id)
                 await self._cluster.leader(path, bucket)
         except PartitionNotFoundError:
             # A key of a partition that does not exist is a key that does not exist.
             for question in questions:
-                question.answer(() if question.api is ApiKey.PREFIX_LOOKUP else None)
+                is_prefix = question.place.api is ApiKey.PREFIX_LOOKUP
+                question.answer(() if is_prefix else None)
         except FlussError as error:
             _fail_all(questions, error)
         else:
-            self._start_again(questions)
-
-    def _start_again(self, questions: Sequence[Question]) -> None:
-        lost = self._route(questions)
-        if lost:
-            self._start(self._find_leaders(lost), lost)
+            self._route_all(questions)
 
     # --- asking -------------------------------------------------------------------------------
 
-    def _send_next(self, way: _Way) -> None:
+    def _send_next(self, way: Way) -> None:
         while batch := self._plan.next_batch(way):
             self._start(self._ask(way, batch), batch)
 
-    def _start(self, work: Any, questions: Sequence[Question]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], questions: Sequence[Question]) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
         self._tasks.add(task)
 
@@ -199,11 +205,8 @@ class LookupQueue:
 
         task.add_done_callback(ended)
 
-    async def _ask(self, way: _Way, batch: Sequence[Question]) -> None:
-        by_bucket: dict[TableBucket, list[Question]] = defaultdict(list)
-        for question in batch:
-            if question.bucket is not None:
-                by_bucket[question.bucket].append(question)
+    async def _ask(self, way: Way, batch: Sequence[Question]) -> None:
+        by_bucket = _by_bucket(batch)
         try:
             answers = await self._request(way, by_bucket)
         except FlussError as error:
@@ -214,62 +217,26 @@ class LookupQueue:
                 self._send_next(way)
         refused: list[tuple[list[Question], FlussError]] = []
         for bucket, questions in by_bucket.items():
-            answer = answers.get(bucket) or _unanswered(way, bucket, len(questions))
+            answer = answers.get(bucket)
             if isinstance(answer, FlussError):
                 refused.append((questions, answer))
-                continue
-            if len(answer) != len(questions):
-                refused.append((questions, _unanswered(way, bucket, len(questions))))
-                continue
-            for question, value in zip(questions, answer, strict=True):
-                question.answer(value)
-        for questions, reason in refused:
-            await self._ask_again(questions, reason)
+            elif answer is None or len(answer) != len(questions):
+                refused.append((questions, unanswered(way, bucket, len(questions))))
+            else:
+                for question, value in zip(questions, answer, strict=True):
+                    question.answer(value)
+        await asyncio.gather(*(self._ask_again(*each) for each in refused))
 
     async def _request(
-        self, way: _Way, by_bucket: dict[TableBucket, list[Question]]
+        self, way: Way, by_bucket: Mapping[TableBucket, Sequence[Question]]
     ) -> dict[TableBucket, Any]:
+        keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
         if way.api is ApiKey.PREFIX_LOOKUP:
-            body = PREFIX_LOOKUP_REQUEST.write(
-                PrefixLookupRequest(
-                    table_id=way.table_id,
-                    buckets_req=tuple(
-                        PrefixLookupBucket(
-                            partition_id=bucket.partition_id,
-                            bucket_id=bucket.bucket_id,
-                            keys=tuple(each.key for each in questions),
-                        )
-                        for bucket, questions in by_bucket.items()
-                    ),
-                )
-            )
-            answer = await self._cluster.send(way.server_id, way.api, body)
-            return {
-                _bucket(way, each): _error_of(way, each) or each.value_lists
-                for each in PREFIX_LOOKUP_RESPONSE.read(answer).buckets_resp
-            }
-        inserting = way.insert_if_not_exists
-        body = LOOKUP_REQUEST.write(
-            LookupRequest(
-                table_id=way.table_id,
-                buckets_req=tuple(
-                    LookupBucket(
-                        partition_id=bucket.partition_id,
-                        bucket_id=bucket.bucket_id,
-                        keys=tuple(each.key for each in questions),
-                    )
-                    for bucket, questions in by_bucket.items()
-                ),
-                insert_if_not_exists=True if inserting else None,
-                acks=ACKS_ALL if inserting else None,
-                timeout_ms=self._cluster.settings.request_timeout_ms if inserting else None,
-            )
-        )
-        answer = await self._cluster.send(way.server_id, way.api, body)
-        return {
-            _bucket(way, each): _error_of(way, each) or each.values
-            for each in LOOKUP_RESPONSE.read(answer).buckets_resp
-        }
+            body = await self._cluster.send(way.server_id, way.api, write_prefix_lookup(way, keys))
+            return read_prefix_lookup(way, body)
+        timeout_ms = self._cluster.settings.request_timeout_ms
+        request = write_lookup(way, keys, timeout_ms=timeout_ms)
+        return read_lookup(way, await self._cluster.send(way.server_id, way.api, request))
 
     async def _ask_again(self, questions: list[Question], error: FlussError) -> None:
         loop = asyncio.get_running_loop()
@@ -289,9 +256,15 @@ class LookupQueue:
         for question in questions:
             question.attempt = attempt
         if retry.refresh_metadata:
-            self._cluster.view.forget_leaders({each.bucket for each in questions if each.bucket})
+            self._forget_leaders(questions)
         await anyio.sleep(max(0.0, retry.at - loop.time()))
-        self._start_again(questions)
+        self._route_all(questions)
+
+    def _forget_leaders(self, questions: Sequence[Question]) -> None:
+        for place in _by_place(questions):
+            if place.bucket is not None:
+                self._cluster.view.forget_leader(place.bucket)
+                self._cluster.view.forget_partition(place.path)
 
 
 def _fail_all(questions: Sequence[Question], error: BaseException) -> None:
@@ -299,24 +272,21 @@ def _fail_all(questions: Sequence[Question], error: BaseException) -> None:
         question.fail(error)
 
 
-def _bucket(way: _Way, answer: Any) -> TableBucket:
-    return TableBucket.with_partition(way.table_id, answer.partition_id, answer.bucket_id)
+def _by_place(questions: Iterable[Question]) -> dict[Place, list[Question]]:
+    found: dict[Place, list[Question]] = {}
+    for question in questions:
+        asked = found.get(question.place)
+        if asked is None:
+            asked = found[question.place] = []
+        asked.append(question)
+    return found
 
 
-def _error_of(way: _Way, answer: Any) -> FlussError | None:
-    if answer.error_code is None:
-        return None
-    return error_from_code(
-        answer.error_code, answer.error_message, table_id=way.table_id, bucket=answer.bucket_id
-    )
-
-
-def _unanswered(way: _Way, bucket: TableBucket, keys: int) -> ProtocolError:
-    why = f"it does not answer the {keys} keys of bucket {bucket.bucket_id}"
-    return ProtocolError(
-        f"The answer to {way.api.name} cannot be used: {why}.",
-        what=way.api.name,
-        at=0,
-        why=why,
-        bucket=bucket.bucket_id,
-    )
+def _by_bucket(questions: Iterable[Question]) -> dict[TableBucket, list[Question]]:
+    """Lookupers have places of their own, and a request has each bucket once."""
+    found: dict[TableBucket, list[Question]] = {}
+    for place, asked in _by_place(questions).items():
+        if place.bucket is None:
+            raise AssertionError("a question that is on its way has a bucket")
+        found.setdefault(place.bucket, []).extend(asked)
+    return found

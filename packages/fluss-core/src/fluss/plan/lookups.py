@@ -10,7 +10,7 @@ What is not here: sending and answering (`engine.lookups`), keys and rows (`clie
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -54,12 +54,12 @@ class LookupPlan(Generic[QuestionT]):
         self._in_flight_max = in_flight_max
         self._ways: dict[Hashable, _Way[QuestionT]] = {}
 
-    def add(self, way: Hashable, question: QuestionT) -> None:
-        """A question that goes this way, some time soon."""
+    def add(self, way: Hashable, questions: Iterable[QuestionT]) -> None:
+        """Questions that go this way, some time soon."""
         found = self._ways.get(way)
         if found is None:
             found = self._ways[way] = _Way()
-        found.waiting.append(question)
+        found.waiting.extend(questions)
 
     def next_batch(self, way: Hashable) -> list[QuestionT]:
         """The questions that leave now, as one request; none while the way is full.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from enum import Enum, auto
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +55,22 @@ class Tail(Enum):
 
 def hash_bytes(key: bytes, *, seed: int, tail: Tail) -> int:
     """The hash of one key."""
-    aligned = len(key) & ~3
     state = seed
-    for word in struct.unpack_from(f"<{aligned // 4}I", key):
-        state = _mix_into(state, _mix(word))
-    return _hash_tail(key[aligned:], state, tail=tail, length=len(key))
+    # Written out, because every single write and lookup passes here.
+    for word in _words(len(key), tail).unpack_from(key):
+        word = word * _C1 & _WORD  # noqa: PLW2901 - it is the word that is mixed
+        state ^= (word << 15 | word >> 17) * _C2 & _WORD
+        state = ((state << 13 | state >> 19) * 5 + _ADD) & _WORD
+    if tail is Tail.ONE_WORD:
+        state ^= _mix(int.from_bytes(key[len(key) & ~3 :], "little"))
+    return finish(state ^ len(key))
+
+
+@lru_cache(maxsize=256)
+def _words(length: int, tail: Tail) -> struct.Struct:
+    """How a key of this length becomes words; what is signed is extended as Java does it."""
+    kinds = {Tail.SIGNED_BYTES: "b", Tail.UNSIGNED_BYTES: "B", Tail.ONE_WORD: "x"}
+    return struct.Struct(f"<{length // 4}i{length % 4}{kinds[tail]}")
 
 
 def hash_int(value: int) -> int:
@@ -71,16 +83,6 @@ def finish(state: int) -> int:
     state = (state ^ state >> 16) * _FINISH_1 & _WORD
     state = (state ^ state >> 13) * _FINISH_2 & _WORD
     return state ^ state >> 16
-
-
-def _hash_tail(rest: bytes, state: int, *, tail: Tail, length: int) -> int:
-    if tail is Tail.ONE_WORD:
-        state ^= _mix(int.from_bytes(rest, "little"))
-    else:
-        for byte in rest:
-            is_negative = tail is Tail.SIGNED_BYTES and byte >= 0x80
-            state = _mix_into(state, _mix(byte - 0x100 & _WORD if is_negative else byte))
-    return finish(state ^ length)
 
 
 def _mix(word: int) -> int:
