@@ -5,6 +5,7 @@ The same text for both clients, in pyfluss's dialect; what is measured is in `_p
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -68,7 +69,7 @@ class Bench:
     ) -> Any:
         """A fresh table with one bucket, and its path."""
         self._tables += 1
-        name = f"t_{self.fluss.__name__.replace('.', '_')}_{self._tables}"
+        name = f"t_{os.getpid()}_{self._tables}"
         path = self.fluss.TablePath(self.database, name)
         wanted = self.fluss.TableDescriptor(
             self.fluss.Schema(schema, primary_keys=keys), bucket_count=1, **descriptor

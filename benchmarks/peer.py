@@ -34,7 +34,8 @@ from fluss_server.java.cluster import JavaCluster
 from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
 ROOT = Path(__file__).resolve().parent.parent
-ANSWER_TIMEOUT_S = 180.0
+ANSWER_TIMEOUT_S = 90.0
+STALLS_MAX = 2  # per task; pyfluss stalls now and then
 HEADS = ("what", "ours", "peer", "ours / peer", "spread", "CPU", "target", "")
 
 
@@ -42,22 +43,43 @@ class AnswerError(Exception):
     """A side did not do what it was asked for."""
 
 
+class StalledError(AnswerError):
+    """A side gave no answer in time, or ended."""
+
+
 class Side:
-    """One client in its own process."""
+    """One client in its own process; one that stalls is ended and started anew."""
 
     def __init__(self, python: str, module: str, *, bootstrap: str, database: str) -> None:
         self.module = module
         self.cpu: list[float] = []
-        environment = {
+        self.stalls: list[str] = []
+        self._command = [python, "-m", "benchmarks._peer_worker"]
+        self._environment = {
             **peer_environment(),
             "FLUSS_UNDER_TEST": module,
             "FLUSS_BOOTSTRAP_SERVERS": bootstrap,
             "FLUSS_BENCH_DATABASE": database,
         }
+        self._start()
+
+    def ask(self, task: str, **arguments: Any) -> dict[str, Any]:
+        """Let it do a task, a second time where it stalled."""
+        for _ in range(STALLS_MAX):
+            try:
+                return self._ask(task, arguments)
+            except StalledError:
+                self.stalls.append(task)
+                self._worker.kill()
+                self.close()
+                self._start()
+        return self._ask(task, arguments)
+
+    def _start(self) -> None:
         self._worker = subprocess.Popen(
-            [python, "-m", "benchmarks._peer_worker"],
+            self._command,
             cwd=ROOT,
-            env=environment,
+            env=self._environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -65,13 +87,7 @@ class Side:
         self._asked = cast("IO[str]", self._worker.stdin)
         self._answers = cast("IO[str]", self._worker.stdout)
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether it can be asked."""
-        return self._worker.poll() is None
-
-    def ask(self, task: str, **arguments: Any) -> dict[str, Any]:
-        """Let it do a task; a side that does not answer is ended."""
+    def _ask(self, task: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         clock = threading.Timer(ANSWER_TIMEOUT_S, self._worker.kill)
         clock.start()
         try:
@@ -83,7 +99,7 @@ class Side:
         finally:
             clock.cancel()
         if not line:
-            raise AnswerError(f"{self.module} gave no answer to {task}")
+            raise StalledError(f"{self.module} gave no answer to {task}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise AnswerError(f"{self.module}, {task}: {answer['error']}")
@@ -123,7 +139,10 @@ def main(arguments: Sequence[str]) -> int:
             lines += import_lines(None if peer is None else peer_python(), pairs=options.pairs)
     title = f"Beside pyfluss 1.0.0: {options.rows:,} rows x 6 columns, {options.pairs} pairs"
     print_table(title, HEADS, lines)
-    print(f"* extrapolated from {PEER_LOOKUPS} lookups\n")
+    print(f"* extrapolated from {PEER_LOOKUPS} lookups")
+    for side in (ours, peer):
+        if side is not None and side.stalls:
+            print(f"{side.module} was started anew, without an answer to {', '.join(side.stalls)}")
     return int(any(line[-1].startswith("FAILED") for line in lines))
 
 
@@ -219,7 +238,7 @@ def _measured(case: Case, ours: Side, peer: Side | None, *, pairs: int) -> Pairs
 
 def _drop_database(sides: Sequence[Side | None]) -> None:
     for side in sides:
-        if side is not None and side.is_alive:
+        if side is not None:
             side.ask("drop_database")
             return
 
