@@ -314,6 +314,8 @@ class ScriptedCluster:
         answer = pb.LookupResponse()
         for wanted in asked.buckets_req:
             bucket = answer.buckets_resp.add(bucket_id=wanted.bucket_id)
+            if wanted.HasField("partition_id"):
+                bucket.partition_id = wanted.partition_id
             if fault is not None:
                 bucket.error_code = fault
                 continue
