@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from functools import reduce
 
@@ -29,6 +29,7 @@ SCHEMA = (
     .column("second", T.timestamp(0))
     .column("milli", T.timestamp_ltz(3))
     .column("micro", T.timestamp(6))
+    .column("at", T.time(0))
     .build()
 )
 NAN = float("nan")
@@ -108,6 +109,8 @@ def test_null_and_nan_are_no_values_to_compare_with(predicate, wanted):
         (col("milli") >= HALF.replace(microsecond=7, tzinfo=UTC),
          leaf("milli", Is.GREATER_THAN, 1000)),
         (col("micro") < np.datetime64(-1, "ns"), leaf("micro", Is.LESS_OR_EQUAL, -1)),
+        (col("at") > time(0, 0, 1, 1), leaf("at", Is.GREATER_THAN, 1)),
+        (col("at") != time(0, 0, 1, 1), leaf("at", Is.IS_NOT_NULL)),
         (col("price") < Decimal("1.005"), leaf("price", Is.LESS_OR_EQUAL, 100)),
         (col("price") >= Decimal("-1.005"), leaf("price", Is.GREATER_THAN, -101)),
         (col("price") == Decimal("1.005"), NONE),

@@ -9,7 +9,7 @@ what does not fit. What is left is easy to reason about, and the same for those 
   the same effect, and comparisons with NULL are simply false.
 - Tests have no NULL and no NaN among their values: NULL compares to nothing; a NaN equals nothing,
   itself included, and is neither less nor greater than anything (IEEE 754).
-- A moment or a decimal that is finer than its column is compared exactly, though it could never
+- A time or a decimal that is finer than its column is compared exactly, though it could never
   be stored: `ts < 12:00:00.5` in whole seconds is `ts <= 12:00:00`.
 """
 
@@ -46,6 +46,7 @@ from fluss.model.types import (
     StringType,
     TimestampLtzType,
     TimestampType,
+    TimeType,
 )
 from fluss.model.values import to_physical
 
@@ -311,7 +312,7 @@ def _place(value: Any, data_type: DataType, column: str) -> _Place:
 def _finer_types(value: Any, data_type: DataType) -> Iterator[tuple[DataType, int]]:
     """Types that may hold a value whose column does not, and their steps in one of the column's."""
     match data_type:
-        case TimestampType() | TimestampLtzType():
+        case TimeType() | TimestampType() | TimestampLtzType():
             per_second = UNITS_PER_SECOND[data_type.unit]
             for precision, steps in ((6, 1_000_000), (9, 1_000_000_000)):
                 if steps > per_second:
