@@ -20,7 +20,7 @@ from fluss.errors import (
 from fluss.model.predicate import col
 from fluss.records.row_filter import RowFilter
 from fluss_server.java.profiles import FAST_SNAPSHOTS
-from tests.support.state_model import StateTable
+from tests.support.state_model import SCHEMA, StateTable
 
 STRATEGIES = ["changelog", "limit_scan", None]
 SNAPSHOT_WAIT_S = 30
@@ -203,6 +203,55 @@ def test_a_changelog_without_images_leads_forwards_only(new_table):
     assert table.read_at(table.moments[-1], "limit_scan") == table.expected(table.moments[-1])
     with pytest.raises(UnsupportedOperationError, match="image 'wal'"):
         table.read_at(table.moments[0], "limit_scan")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"table.kv.format": "INDEXED"},
+        {"table.log.format": "COMPACTED"},
+        {"table.log.arrow.compression.type": "NONE"},
+    ],
+    ids=lambda each: "-".join(each.values()),
+)
+def test_keys_of_several_columns_and_all_formats_are_read(new_table, properties):
+    table = new_table(composite=True, bucket_count=2, properties=properties)
+    for _ in range(3):
+        table.write(40)
+    for strategy in STRATEGIES:
+        for moment in table.moments:
+            found = table.read_at(moment, strategy, memory_bytes_max=LITTLE_MEMORY)
+            assert found == table.expected(moment)
+
+
+@pytest.mark.parametrize("engine", ["first_row", "versioned", "aggregation"])
+def test_merge_engines_change_what_is_stored_and_not_how_it_is_read(new_table, engine):
+    properties = {"table.merge-engine": engine}
+    if engine == "versioned":
+        properties["table.merge-engine.versioned.ver-column"] = "version"
+    columns = [("version", pa.int64()), ("text", pa.string())]
+    table = new_table(
+        bucket_count=1, properties=properties, schema=pa.schema([SCHEMA.field("id"), *columns])
+    )
+    model = {}
+    for number in range(120):
+        row = {"id": number % 7, "version": table.dice.randrange(50), "text": f"{number}"}
+        key, old = (row["id"],), model.get((row["id"],))
+        table.writer.upsert(row)
+        wins = {
+            "first_row": old is None,
+            "versioned": old is None or row["version"] >= old["version"],
+            "aggregation": True,  # by its default function: the last value
+        }
+        if wins[engine]:
+            model[key] = row
+        if number % 20 == 19:
+            table.state = model
+            table.run(table.writer.flush())
+            table.remember()
+    for strategy in STRATEGIES:
+        for moment in table.moments:
+            assert table.read_at(moment, strategy) == table.expected(moment)
 
 
 def test_an_empty_table_has_no_rows(new_table):

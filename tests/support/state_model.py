@@ -54,8 +54,10 @@ class StateTable:
         database: str,
         *,  # the table is alone in its database, which ends with it
         partitioned: bool = False,
+        composite: bool = False,
         seed: int = 0,
         key_space: int = 400,
+        schema: pa.Schema = SCHEMA,
         **facts: Any,
     ) -> None:
         self.dice = random.Random(seed)
@@ -69,11 +71,12 @@ class StateTable:
         self.path = TablePath(database, f"s{self.dice.getrandbits(40)}")
         self.partitioned = partitioned
         self.key_space = key_space
-        keys = ["id", "place"] if partitioned else ["id"]
+        self.has_long_keys = partitioned or composite
+        keys = ["place", "id"] if self.has_long_keys else ["id"]
         facts = {"bucket_count": 4} | facts
-        schema = SCHEMA
         if partitioned:
             facts["partition_keys"] = ["place"]
+        if self.has_long_keys:
             schema = SCHEMA.set(3, pa.field("place", pa.string(), nullable=False))
         descriptor = TableDescriptor(Schema(schema, keys), **facts)
         admin = self.connection.admin
@@ -93,7 +96,8 @@ class StateTable:
         names = self.table.info.schema.column_names
         keys = set(self.table.info.primary_keys)
         chosen = [place for place, name in enumerate(names) if name in keys | {"amount"}]
-        self.partial = self.table.upsert(chosen)
+        engine = self.table.info.options.merge_engine
+        self.partial = self.writer if engine else self.table.upsert(chosen)
 
     def add_column(self, name: str, type_json: bytes = b'{"type":"INTEGER"}') -> None:
         """ADD COLUMN; the table that was opened before goes on with the schema it knows."""
@@ -129,8 +133,8 @@ class StateTable:
     def _operate(self) -> None:
         number = self.dice.randrange(-self.key_space // 2, self.key_space // 2)
         place = self.dice.choice(PARTS)
-        key = (number, place) if self.partitioned else (number,)
-        key_row = {"id": number} | ({"place": place} if self.partitioned else {})
+        key = (place, number) if self.has_long_keys else (number,)
+        key_row = {"id": number} | ({"place": place} if self.has_long_keys else {})
         kind = self.dice.random()
         if kind < 0.5:
             row = self._row(number, place)

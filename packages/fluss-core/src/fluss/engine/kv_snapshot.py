@@ -29,6 +29,8 @@ LEASE_MS: Final = 600_000
 LEASE_RENEWED_S: Final = LEASE_MS / 3_000
 PIECE_BYTES: Final = 8 * 1024 * 1024
 _WHAT: Final = "KV snapshot"
+# What separates directories, or ends a name, on some system.
+_SEPARATORS: Final = frozenset("/\\:\0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ def _targets(
     targets = []
     for each in answer.snapshot_files:
         name = each.local_file_name
-        if Path(name).name != name or "\\" in name or "\0" in name:
+        if name in {"", ".", ".."} or not _SEPARATORS.isdisjoint(name):
             why = f"a file is to be called {name!r}"
             raise CorruptDataError(f"A {_WHAT} cannot be copied: {why}.", what=_WHAT, at=0, why=why)
         targets.append((each, directory / name))

@@ -38,7 +38,7 @@ from fluss.plan.state import backwards_without_images
 from fluss.records.row_filter import RowFilter
 from fluss.rows.columns import BoolArray, ByteArray
 
-MEMORY_BYTES_MAX: Final = 256 * 1024 * 1024
+MEMORY_BYTES_MAX: Final = 48 * 1024 * 1024
 
 
 def read_state(

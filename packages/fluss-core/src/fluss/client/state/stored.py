@@ -31,7 +31,7 @@ from fluss.records.value_batch import (
     schema_ids_of,
 )
 
-VALUES_PER_CHUNK: Final = 65_536
+VALUES_PER_CHUNK: Final = 32_768
 SNAPSHOT_ATTEMPTS_MAX: Final = 3
 
 
