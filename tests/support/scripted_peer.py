@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 
 SUCCESS, ERROR, FAILURE = 0, 1, 2
@@ -100,6 +101,8 @@ class Proxy:
         self._flowing.set()
         self.bytes_at_once_max = 1 << 16
         self.pause_s = 0.0
+        # One number per connection to come: it is cut when so many bytes of answers have passed.
+        self.cut_after = deque()
         self._sockets = []
 
     def __enter__(self):
@@ -143,16 +146,23 @@ class Proxy:
                     continue
                 far.settimeout(None)
                 self._sockets += [near, far]
-                for source, target in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
+                budget = self.cut_after.popleft() if self.cut_after else None
+                for arguments in ((near, far, None), (far, near, budget)):
+                    threading.Thread(target=self._pass, args=arguments, daemon=True).start()
 
-    def _pass(self, source, target):
+    def _pass(self, source, target, budget):
         with contextlib.suppress(OSError):
             while data := source.recv(self.bytes_at_once_max):
                 self._flowing.wait()
                 if self.pause_s:
                     time.sleep(self.pause_s)
-                target.sendall(data)
+                if budget is None:
+                    target.sendall(data)
+                    continue
+                target.sendall(data[:budget])
+                budget -= len(data)
+                if budget <= 0:
+                    break
         close(source)
         close(target)
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import cast
 
+import anyio
+
 from fluss.engine.counters import Counters
 from fluss.errors import ConnectError, FlussError, ProtocolError, RequestTimeoutError
 from fluss.model.cluster import Address
@@ -53,9 +55,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._pending: dict[int, _Pending] = {}
         self._last_id = 0
         self._receipts = 0  # how often bytes have come in
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._room = asyncio.Semaphore(REQUESTS_IN_FLIGHT_MAX)
+        self._is_writable = True
+        self._room = asyncio.Event()  # set when there may be room again
         self._end: FlussError | None = None
 
     @property
@@ -73,9 +74,10 @@ class ServerConnection(asyncio.BufferedProtocol):
                 it does not know or cannot read at all.
             FlussError: The server's error, by its code.
         """
-        async with self._room:
-            await self._writable.wait()
-            return await self._send(api, self.apis.version(api), body, timeout_ms)
+        version = self.apis.version(api)
+        if not self._has_room():
+            await self._wait_for_room(api, timeout_ms)
+        return await self._send(api, version, body, timeout_ms)
 
     def close(self, error: FlussError | None = None) -> None:
         """End the connection; requests under way fail."""
@@ -84,6 +86,27 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     # --- sending ------------------------------------------------------------------------------
+
+    def _has_room(self) -> bool:
+        return self._end is not None or (
+            self._is_writable and len(self._pending) < REQUESTS_IN_FLIGHT_MAX
+        )
+
+    async def _wait_for_room(self, api: ApiKey, timeout_ms: int) -> None:
+        with anyio.move_on_after(timeout_ms / 1_000) as limit:
+            while not self._has_room():
+                self._room.clear()
+                await self._room.wait()
+        if limit.cancelled_caught:
+            self._counters.of(api.name).timed_out += 1
+            raise self._timed_out(api, timeout_ms)
+
+    def _timed_out(self, api: ApiKey, timeout_ms: int) -> RequestTimeoutError:
+        return RequestTimeoutError(
+            f"{self.address} did not answer {api.name} within {timeout_ms} ms.",
+            hint="Is the server overloaded or hung? The limit is 'request-timeout'.",
+            address=str(self.address),
+        )
 
     def _send(
         self, api: ApiKey, version: int, body: Sequence[Buffer], timeout_ms: int
@@ -118,6 +141,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         pending = self._pending.pop(request_id, None)
         if pending is not None:
             pending.timer.cancel()
+            self._room.set()
         return pending
 
     def _expire(self, request_id: int, timeout_ms: int) -> None:
@@ -126,13 +150,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._counters.of(pending.api.name).timed_out += 1
         log.warning("%s #%d to %s timed out", pending.api.name, request_id, self.address)
-        pending.answer.set_exception(
-            RequestTimeoutError(
-                f"{self.address} did not answer {pending.api.name} within {timeout_ms} ms.",
-                hint="Is the server overloaded or hung? The limit is 'request-timeout'.",
-                address=str(self.address),
-            )
-        )
+        pending.answer.set_exception(self._timed_out(pending.api, timeout_ms))
         if self._receipts == pending.receipts_before:
             # Not a byte since the request left: the server hangs, or the network swallows all.
             # Whoever comes next shall not wait for it as long.
@@ -171,15 +189,16 @@ class ServerConnection(asyncio.BufferedProtocol):
         )
 
     def pause_writing(self) -> None:
-        self._writable.clear()
+        self._is_writable = False
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        self._is_writable = True
+        self._room.set()
 
     def _take(self, frame: memoryview) -> None:
         header, body = read_response(frame)
         if header.type is ResponseType.FAILURE or header.request_id is None:
-            self.close(read_error(body))
+            self.close(_error_in(body))
             return
         pending = self._forget(header.request_id)
         if pending is None or pending.answer.done():
@@ -188,7 +207,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         counters = self._counters.of(pending.api.name)
         if header.type is ResponseType.ERROR:
             counters.failed += 1
-            pending.answer.set_exception(read_error(body))
+            pending.answer.set_exception(_error_in(body))
         else:
             counters.answer(perf_counter() - pending.sent_at)
             pending.answer.set_result(body)
@@ -197,9 +216,17 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._end is not None:
             return
         self._end = error
-        self._writable.set()
+        self._room.set()
         log.debug("connection to %s ended: %s", self.address, error.message)
         for request_id in list(self._pending):
             pending = self._forget(request_id)
             if pending is not None and not pending.answer.done():
                 pending.answer.set_exception(copy.copy(error))
+
+
+def _error_in(body: memoryview) -> FlussError:
+    """What an error answer says; one that cannot be read is an error as well."""
+    try:
+        return read_error(body)
+    except ProtocolError as error:
+        return error
