@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from fluss.wire.buffers import Buffer, count_bytes, size_of
@@ -202,6 +203,13 @@ class ByteStrings(Repeated):
             at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+        if set(map(type, value)) == {bytes}:
+            lengths = list(map(len, value))
+            if max(lengths) <= _SHORT_BYTES_MAX:  # keys, of which there may be thousands
+                heads = {size: tag + bytes([size]) for size in set(lengths)}
+                parts = zip(map(heads.__getitem__, lengths), value, strict=True)
+                out.small += b"".join(chain.from_iterable(parts))
+                return
         for each in value:
             size = size_of(each)
             if size <= _SHORT_BYTES_MAX:
@@ -244,6 +252,34 @@ class MaybeByteStrings(Repeated):
                 _write_bytes_1(out, tag, (each,))
 
 
+class MaybeByteRanges(Repeated):
+    """repeated PbValue: a tuple of where each value starts and stops, -1 and -1 for an absent one.
+
+    For answers with so many values that an object for each would cost more than all the rest.
+    """
+
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        append = items.append
+        while True:
+            size = view[at] if at + 2 < end else 0
+            # Almost all are short, and nothing but `bytes values = 1`.
+            if 2 <= size < 0x80 and view[at + 1] == _BYTES_1 and view[at + 2] == size - 2:
+                stop = at + 1 + size
+                if stop > end:
+                    raise refuse(at, f"{size} bytes are announced, {end - at - 1} are there")
+                append(at + 3)
+                append(stop)
+            else:
+                start, stop = read_length(view, at, end)
+                items += _range_of_bytes_1(view, start, stop)
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
+
+    def write(self, out: Output, tag: bytes, value: Any) -> None:  # noqa: ARG002 - the shape of kinds
+        raise AssertionError("ranges of bytes that are elsewhere cannot be written")
+
+
 class ByteStringLists(Repeated):
     """repeated PbValueList: a tuple of tuples of slices."""
 
@@ -274,6 +310,21 @@ def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:
     return found
 
 
+def _range_of_bytes_1(view: memoryview, at: int, end: int) -> tuple[int, int]:
+    """Where the bytes of such a message stand; of several the last ones, as in protobuf."""
+    found = (-1, -1)
+    while at < end:
+        tag, value_at = read_tag(view, at, end)
+        if tag == _BYTES_1:
+            found = read_length(view, value_at, end)
+            at = found[1]
+        elif tag >> 3 == 1:
+            raise refuse(at, f"values is stored in a wrong way ({tag & 7})")
+        else:
+            at = skip_value(view, tag, value_at, end)
+    return found
+
+
 def _write_bytes_1(out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
     message = Output()
     BYTES_LIST.write(message, _BYTES_1_TAG, value)
@@ -289,4 +340,5 @@ LARGE_BYTES = LargeBytes()
 INT32_LIST = Numbers(INT32)
 BYTES_LIST = ByteStrings()
 VALUES = MaybeByteStrings()
+VALUE_RANGES = MaybeByteRanges()
 VALUE_LISTS = ByteStringLists()

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fluss.wire.buffers import Buffer
-from fluss.wire.kinds import BOOL, BYTES_LIST, INT32, INT64, STRING, VALUE_LISTS, VALUES
+from fluss.wire.kinds import (
+    BOOL,
+    BYTES_LIST,
+    INT32,
+    INT64,
+    STRING,
+    VALUE_LISTS,
+    VALUE_RANGES,
+    VALUES,
+)
 from fluss.wire.layout import Layout, NestedList
 
 
@@ -48,6 +57,29 @@ class LookupResponse:
     """The answer to LOOKUP."""
 
     buckets_resp: tuple[LookedUpBucket, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedUpRanges:
+    """The same as `LookedUpBucket`, for many keys: only where in the answer the values stand.
+
+    Attributes:
+        ranges: Start and stop of each value, one after the other; -1 and -1 for a missing key.
+    """
+
+    partition_id: int | None = None
+    bucket_id: int
+    error_code: int | None = None
+    error_message: str | None = None
+    ranges: tuple[int, ...] = ()
+    original_partition_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupRangesResponse:
+    """The answer to LOOKUP, for many keys."""
+
+    buckets_resp: tuple[LookedUpRanges, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +150,20 @@ _LOOKED_UP_BUCKET = Layout(
     },
 )
 LOOKUP_RESPONSE = Layout(LookupResponse, {1: ("buckets_resp", NestedList(_LOOKED_UP_BUCKET))})
+_LOOKED_UP_RANGES = Layout(
+    LookedUpRanges,
+    {
+        1: ("partition_id", INT64),
+        2: ("bucket_id", INT32),
+        3: ("error_code", INT32),
+        4: ("error_message", STRING),
+        5: ("ranges", VALUE_RANGES),
+        6: ("original_partition_name", STRING),
+    },
+)
+LOOKUP_RANGES_RESPONSE = Layout(
+    LookupRangesResponse, {1: ("buckets_resp", NestedList(_LOOKED_UP_RANGES))}
+)
 _PREFIX_LOOKUP_BUCKET = Layout(
     PrefixLookupBucket,
     {
