@@ -73,9 +73,9 @@ class Placement:
         self._layout = layout
         self._has_leader = has_leader
         self._is_round_robin = is_round_robin
-        schema = table.schema
-        self._partition_places = schema.column_indexes(table.partition_keys)
-        self._bucket_places = schema.column_indexes(table.bucket_keys)
+        # By the layout, not by the schema: frames of keys have the columns of keys only.
+        self._partition_places = [layout.names.index(each) for each in table.partition_keys]
+        self._bucket_places = [layout.names.index(each) for each in table.bucket_keys]
         lake = table.options.datalake_format
         self._function = bucket_function(lake)
         types = [layout.types[each] for each in self._bucket_places]

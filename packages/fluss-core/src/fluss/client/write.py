@@ -35,6 +35,7 @@ from fluss.model.table_options import DeleteBehavior
 from fluss.plan.writing import WriterSettings
 from fluss.records.cast import to_wire_batch
 from fluss.records.layout import BatchLayout
+from fluss.rows.columns import BoolArray
 from fluss.wire.api import ApiKey
 
 __all__ = [
@@ -313,6 +314,24 @@ class UpsertCore(_Core):
         ]
         widened = [self._widened(each, self._key_layout) for each in batches]
         return self._take_frames(widened, deletes=True)
+
+    def apply_arrow(self, batch: pa.RecordBatch, deletes: BoolArray) -> WriteResult:
+        """Take the rows of a batch in their order, some of which delete their keys.
+
+        They are queued at once; whoever has few at a time gathers them first.
+
+        Args:
+            batch: Whole rows, of deletes too; see `upsert_arrow`.
+            deletes: Which of them delete.
+        """
+        if deletes.any():
+            self._check_deletes()
+        cast = to_wire_batch(batch, self._row_layout)
+        if not cast.num_rows:
+            return NoRows(self._buffer)
+        results = self._buffer.add_changes(self._widened(cast, self._row_layout), deletes)
+        self.rows_taken += batch.num_rows
+        return results[0] if len(results) == 1 else JoinedResult(results)
 
     def _widened(self, batch: pa.RecordBatch, layout: BatchLayout) -> pa.RecordBatch:
         if len(layout) == len(self._whole):

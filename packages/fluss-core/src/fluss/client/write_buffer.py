@@ -101,13 +101,19 @@ class WriteBuffer:
     def add_alone(self, values: tuple[object, ...], size: int, deletes: bool) -> WriteResult:  # noqa: ARG002, FBT001 - called like `add_row`
         """Take one row that may be too large, and find out at once."""
         batch = batch_from_values([values], self._target.layout)
-        return self._add_now([batch], deletes=deletes, is_frame=False)[0]
+        marks = np.ones(1, dtype=np.bool_) if deletes else None
+        return self._add_now([batch], marks, is_frame=False)[0]
 
     def add_frame(self, batch: pa.RecordBatch, *, deletes: bool = False) -> list[WriteResult]:
         """Take rows in wire form, at least one; a small frame waits for company."""
         if batch.nbytes < self._sizes.target_bytes * _FULL_FRAME:
             return [self._collect(batch, deletes=deletes)]
-        return self._add_now(self._cut(batch), deletes=deletes, is_frame=True)
+        marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
+        return self._add_now(self._cut(batch), marks, is_frame=True)
+
+    def add_changes(self, batch: pa.RecordBatch, deletes: BoolArray) -> list[WriteResult]:
+        """Take rows in wire form, of which some delete their keys; they are queued at once."""
+        return self._add_now(self._cut(batch), deletes, is_frame=True)
 
     def _collect(self, batch: pa.RecordBatch, *, deletes: bool) -> WriteResult:
         if self._bytes >= self._sizes.target_bytes:
@@ -140,10 +146,11 @@ class WriteBuffer:
             self._rows = []
 
     def _add_now(
-        self, batches: Sequence[pa.RecordBatch], *, deletes: bool, is_frame: bool
+        self, batches: Sequence[pa.RecordBatch], deletes: BoolArray | None, *, is_frame: bool
     ) -> list[WriteResult]:
         """Encode and queue batches at once, behind what was collected before."""
         results = []
+        first = 0
         with self._sealing:
             if self._closed is not None:
                 raise copy_of(self._closed)
@@ -151,7 +158,8 @@ class WriteBuffer:
             for batch in batches:
                 self._sender.check_open()
                 self._sender.room.wait()
-                marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
+                marks = None if deletes is None else deletes[first : first + batch.num_rows]
+                first += batch.num_rows
                 encoded = self._target.encode(batch, marks, is_frame=is_frame)
                 self._learn(batch, encoded)
                 chunk = Chunk(self)

@@ -225,8 +225,8 @@ class KvTarget:
 
 
 # The server makes one log batch of a KV batch, and puts its change types, of which a replaced row
-# has two, into one page behind the header (Java: `ChangeTypeVectorWriter`; `server.buffer.page-size`
-# is 128 KiB). One more, and the whole batch is refused.
+# has two, into one page behind the header (Java: `ChangeTypeVectorWriter`; a page is 128 KiB, see
+# `server.buffer.page-size`). One more, and the whole batch is refused.
 _KV_ROWS_MAX = 65_000
 
 # The length of a record, and of its key as far as that is usual.
