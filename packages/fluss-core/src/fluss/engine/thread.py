@@ -91,6 +91,15 @@ class Engine:
             raise
         return awaitable_of(caller, self._start(work, caller))
 
+    def start(self, work: Coroutine[Any, Any, T], caller: Caller[T]) -> Callable[[], None]:
+        """Start `work` for a caller who waits by himself, so that several can be under way.
+
+        Returns:
+            What cancels it.
+        """
+        self._refuse_own_thread(work)
+        return self._start(work, caller)
+
     def post(self, job: Callable[[], None]) -> None:
         """Call `job` on the engine thread soon; it must not wait. Any thread may call this."""
         if self._stopped is not None:

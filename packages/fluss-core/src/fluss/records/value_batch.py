@@ -86,6 +86,25 @@ def frames_of_values(values: Sequence[ByteSource]) -> Frames:
     return Frames(data=data, starts=ends - lengths, ends=ends)
 
 
+def frames_of_ranges(data: ByteSource, starts: Int64Array, ends: Int64Array) -> Frames:
+    """Values that stand here and there in the bytes of one answer.
+
+    Args:
+        data: The bytes.
+        starts: Where each value starts; all of them lie within the bytes.
+        ends: Where it ends.
+
+    Raises:
+        CorruptBatchError: One is too short for a schema id.
+    """
+    short = ends - starts < SCHEMA_ID_BYTES
+    if short.any():
+        index = int(short.argmax())
+        why = f"value {index} has only {ends[index] - starts[index]} bytes"
+        raise corrupt_batch("value", at=int(starts[index]), why=why)
+    return Frames(data=np.frombuffer(to_view(data), dtype=np.uint8), starts=starts, ends=ends)
+
+
 def schema_ids_of(values: Frames) -> Int64Array:
     """The schema id of each value."""
     if not len(values):

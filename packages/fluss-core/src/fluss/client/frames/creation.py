@@ -1,0 +1,94 @@
+"""Tables made of frames: what a table for these rows would be.
+
+Only the columns' names and types are looked at; not a row of a stream is read for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fluss.client.frames.tabular import frame_of
+from fluss.errors import InvalidSchemaError
+from fluss.model.arrow_import import from_arrow_schema
+from fluss.model.field_ids import without_field_ids
+from fluss.model.scan_options import METADATA_COLUMNS
+from fluss.model.schema import Schema
+from fluss.model.table import TableDescriptor
+
+
+def schema_of_frame(
+    data: Any,
+    *,
+    primary_key: Sequence[str] | str | None = None,
+    partition_by: Sequence[str] | str | None = None,
+    buckets: int | None = None,
+    bucket_key: Sequence[str] | str | None = None,
+    auto_increment: str | None = None,
+    comment: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+    custom_properties: Mapping[str, Any] | None = None,
+) -> TableDescriptor:
+    """What a table for the rows of a frame is asked to be.
+
+    Types that Fluss does not have become the next larger one. Columns that scans add
+    (`_log_offset` and the like) are left out, so a table can be made of any scan.
+
+    Args:
+        data: Anything tabular, a `pyarrow.Schema`, a `Schema`, or a `TableDescriptor`, which is
+            complete by itself.
+        primary_key: The columns that identify a row; they become NOT NULL.
+        partition_by: The columns whose values divide the table into partitions.
+        buckets: How many buckets the table, or each partition, has; the server's default where
+            not given.
+        bucket_key: The columns that choose the bucket.
+        auto_increment: A column of the frame that the server is to count up by itself.
+        comment: What the table holds, for people.
+        properties: Fluss's own properties, `table.…`.
+        custom_properties: Anything else.
+
+    Raises:
+        UnsupportedTypeError: Fluss has no type for a column.
+        InvalidSchemaError: Keys are no columns, or contradict each other.
+    """
+    facts = (primary_key, partition_by, buckets, bucket_key, auto_increment, comment)
+    if isinstance(data, TableDescriptor):
+        if any(each is not None for each in (*facts, properties, custom_properties)):
+            raise InvalidSchemaError(
+                "A TableDescriptor says everything about a table by itself.",
+                hint="Leave out the other arguments, or give a Schema instead.",
+            )
+        return data
+    return TableDescriptor(
+        _schema(data, _listed(primary_key), auto_increment),
+        partition_keys=_listed(partition_by),
+        bucket_count=buckets,
+        bucket_keys=_listed(bucket_key),
+        comment=comment,
+        properties=properties,
+        custom_properties=custom_properties,
+    )
+
+
+def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | None) -> Schema:
+    if isinstance(data, Schema):
+        if primary_key is None and auto_increment is None:
+            return data
+        columns = data.columns
+        primary_key = data.primary_keys if primary_key is None else primary_key
+        return Schema(columns, primary_key, auto_increment)
+    arrow = data if isinstance(data, pa.Schema) else frame_of(data).schema
+    kept = pa.schema([each for each in arrow if each.name not in METADATA_COLUMNS])
+    if not len(kept):
+        raise InvalidSchemaError(
+            "A table cannot be made of a frame without columns.",
+            hint="Give rows, or a pyarrow.Schema.",
+        )
+    # The ids in a scanned frame are those of another table's columns.
+    return Schema(without_field_ids(from_arrow_schema(kept)), primary_key, auto_increment)
+
+
+def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:
+    return [names] if isinstance(names, str) else names

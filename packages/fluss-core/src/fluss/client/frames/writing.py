@@ -1,0 +1,323 @@
+"""Writes whole frames: appends, upserts, deletes, partial updates, and changelogs.
+
+Columns are matched by name and cast where no value changes. What is in memory is checked before
+any of it is written; of a stream each batch is, and an error says how much had been written before.
+Rows of one bucket keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.client.arguments import positions_by_name
+from fluss.client.connection import TableCore
+from fluss.client.frames.changes import (
+    added_columns,
+    change_batch,
+    change_types,
+    gathered,
+    without_columns,
+)
+from fluss.client.frames.outcomes import Outcomes, WriteReport
+from fluss.client.frames.tabular import Frame, frame_of
+from fluss.client.write import AGG_OVERWRITE, AppendCore, UpsertCore, WriteResult, check_upserts
+from fluss.errors import FlussError, InvalidValueError, SchemaMismatchError
+from fluss.model.change_type import ChangeType
+from fluss.model.partitions import SEPARATOR
+from fluss.model.paths import PhysicalTablePath
+from fluss.model.scan_options import CHANGE_TYPE
+from fluss.model.table_info import TableInfo
+from fluss.model.table_options import MergeEngine
+from fluss.model.types import DataType
+from fluss.records.cast import to_wire_batch
+from fluss.records.columns import to_column
+from fluss.records.layout import BatchLayout
+from fluss.rows.partition_codes import partition_codes
+
+Mode = Literal["append", "upsert", "delete", "update"]
+MergeMode = Literal["default", "overwrite"]
+
+
+def write_frame(
+    table: TableCore,
+    data: Any,
+    *,
+    mode: Mode,
+    columns: Sequence[str] | None = None,
+    merge_mode: MergeMode | None = None,
+) -> WriteReport:
+    """Write all rows of a frame, and wait until the servers have them.
+
+    Blocks the calling thread, which must not be the engine's.
+
+    Args:
+        table: The table.
+        data: Anything tabular (`frames.tabular`). An upserted frame with `_change_type` is applied
+            as a changelog; other columns that scans add are left out.
+        mode: `append` to a log; `upsert` whole rows by key; `delete` by key, where further columns
+            of the table are not looked at; `update` some columns of rows by key.
+        columns: Of an update, the columns to write; None for those that the frame has. The key
+            need not be named.
+        merge_mode: `overwrite` to put values in the place of aggregated ones; in a changelog that
+            is the default, because its rows are results and not contributions.
+
+    Raises:
+        UnsupportedOperationError: The table is not written in this mode.
+        SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
+        InvalidValueError: A value does not fit its column, or a key or partition is NULL.
+        FlussError: Rows could not be written; a note says how many were.
+    """
+    frame = frame_of(data)
+    way = _way_of(table, frame, mode, columns, merge_mode)
+    batches = frame.batches(way.types)
+    pieces: Iterable[_Piece] = map(way.prepare, gathered(batches) if way.is_changelog else batches)
+    if frame.is_whole:
+        pieces = list(pieces)  # nothing is written before everything has been looked at
+    return _write(table, way, pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Piece:
+    """Rows in wire form, ready to be taken."""
+
+    rows: pa.RecordBatch
+    counts: Mapping[str, int]
+    deletes: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Way:
+    """How the rows of one frame are written.
+
+    Attributes:
+        table: The table.
+        core: The writer; nobody else has it.
+        mode: What happens to rows, and what they are counted as.
+        types: The columns that are written.
+        left_out: Columns of the frame that are not written.
+        is_changelog: Whether rows say themselves what happens to them.
+        take: Hands rows to the writer.
+    """
+
+    table: TableInfo
+    core: AppendCore | UpsertCore
+    mode: Mode
+    types: Mapping[str, DataType]
+    left_out: Sequence[str]
+    is_changelog: bool
+    take: Callable[[_Piece], WriteResult]
+    layout: BatchLayout
+
+    def prepare(self, batch: pa.RecordBatch) -> _Piece:
+        """Check a batch of the frame and bring it into wire form."""
+        if self.mode == "append" and CHANGE_TYPE in self.left_out:
+            _refuse_changes(self.table, batch)
+        rows = without_columns(batch, self.left_out)
+        if not self.is_changelog:
+            rows = self._cast(rows)
+            return _Piece(rows=rows, counts={self.mode: rows.num_rows})
+        changes = change_batch(rows)
+        rows = self._cast(changes.rows)
+        return _Piece(rows=rows, deletes=changes.deletes, counts=changes.counts)
+
+    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = to_wire_batch(batch, self.layout)
+        _check_places(self.table, rows, self.layout)
+        return rows
+
+
+def _way_of(
+    table: TableCore,
+    frame: Frame,
+    mode: Mode,
+    columns: Sequence[str] | None,
+    merge_mode: MergeMode | None,
+) -> _Way:
+    info = table.info
+    added = added_columns(info, frame.names)
+    is_changelog = mode == "upsert" and CHANGE_TYPE in added
+    if CHANGE_TYPE in added and mode in {"delete", "update"}:
+        raise InvalidValueError(
+            f"The frame says in {CHANGE_TYPE!r} what happens to each row, and is to be applied as "
+            f"{mode} throughout.",
+            hint="Upsert it, which applies the changes, or leave the column out.",
+            column=CHANGE_TYPE,
+        )
+    core = _core(table, frame, mode, columns, merge_mode, is_changelog=is_changelog)
+    names = _written(info, frame, mode, columns, added)
+    types = {name: info.schema.column(name).data_type for name in names}
+    left_out = [each for each in added if not (is_changelog and each == CHANGE_TYPE)]
+    if columns is not None or mode == "delete":
+        known = info.schema.column_names
+        left_out += [each for each in frame.names if each in known and each not in types]
+    return _Way(
+        table=info,
+        core=core,
+        mode=mode,
+        types=types,
+        left_out=left_out,
+        is_changelog=is_changelog,
+        take=_taker(core, mode, is_changelog=is_changelog),
+        layout=BatchLayout.of(tuple(types), tuple(types.values())),
+    )
+
+
+def _core(
+    table: TableCore,
+    frame: Frame,
+    mode: Mode,
+    columns: Sequence[str] | None,
+    merge_mode: MergeMode | None,
+    *,
+    is_changelog: bool,
+) -> AppendCore | UpsertCore:
+    info = table.info
+    if columns is not None and mode != "update":
+        raise InvalidValueError(
+            f"Columns are chosen for an update, not for {mode}.",
+            hint="Give a frame of the columns that are to be written.",
+        )
+    if mode == "append":
+        return table.append()
+    targets = None
+    if mode == "update":
+        check_upserts(info)
+        names = _written(info, frame, mode, columns, added_columns(info, frame.names))
+        targets = positions_by_name(info, names)
+    if merge_mode is None:
+        aggregates = info.options.merge_engine is MergeEngine.AGGREGATION
+        merge_mode = "overwrite" if is_changelog and aggregates else "default"
+    return table.connection.writers.upsert_core(
+        info,
+        target_columns=targets,
+        agg_mode=AGG_OVERWRITE if merge_mode == "overwrite" else None,
+    )
+
+
+def _taker(
+    core: AppendCore | UpsertCore, mode: Mode, *, is_changelog: bool
+) -> Callable[[_Piece], WriteResult]:
+    if isinstance(core, AppendCore):
+        return lambda piece: core.append_arrow(piece.rows)
+    if is_changelog:
+        return lambda piece: core.apply_arrow(piece.rows, piece.deletes)
+    if mode == "delete":
+        return lambda piece: core.delete_arrow(piece.rows)
+    return lambda piece: core.upsert_arrow(piece.rows)
+
+
+def _written(
+    table: TableInfo,
+    frame: Frame,
+    mode: Mode,
+    columns: Sequence[str] | None,
+    added: Sequence[str],
+) -> list[str]:
+    """The columns that are written, in the order in which rows without names have them."""
+    schema = table.schema
+    counted = schema.auto_increment_columns
+    if mode == "delete":
+        return list(schema.primary_keys)
+    for name in frame.names:
+        if name in counted and (columns is None or name in columns):
+            raise SchemaMismatchError(
+                f"The column {name!r} is counted up by the server and cannot be written.",
+                hint="Leave it out of the frame.",
+                column=name,
+            )
+    if mode != "update":
+        return [each for each in schema.column_names if each not in counted]
+    named = [each for each in frame.names if each not in added] if columns is None else columns
+    names = [*(each for each in schema.primary_keys if each not in named), *named]
+    if set(names) == set(schema.primary_keys):
+        raise InvalidValueError(
+            f"An update of {table.table_path} writes no column beside its key.",
+            hint="Name the columns to update, or give a frame that has some.",
+        )
+    return names
+
+
+# --- doing it -------------------------------------------------------------------------------------
+
+
+def _write(table: TableCore, way: _Way, pieces: Iterable[_Piece]) -> WriteReport:
+    outcomes = Outcomes()
+    counts: dict[str, int] = dict.fromkeys([] if way.is_changelog else [way.mode], 0)
+    taken = 0
+    failed: FlussError | None = None
+    try:
+        for piece in pieces:
+            outcomes.add(way.take(piece), piece.rows.num_rows)
+            taken += piece.rows.num_rows
+            for kind, count in piece.counts.items():
+                counts[kind] = counts.get(kind, 0) + count
+    except FlussError as error:
+        failed = error  # what was taken before is under way
+    try:
+        table.connection.engine.run(way.core.flush())
+        outcomes.finish()
+    except FlussError as error:
+        failed = failed or error
+        _finish_quietly(outcomes)
+    if failed is not None:
+        if taken:
+            failed.add_note(f"{outcomes.rows_written} rows of the frame were written.")
+        raise failed
+    return WriteReport(rows=taken, counts=counts, last_offsets=outcomes.last_offsets)
+
+
+def _finish_quietly(outcomes: Outcomes) -> None:
+    try:
+        outcomes.finish()
+    except FlussError:
+        return  # it has been said already; this only counts
+
+
+# --- looking before -------------------------------------------------------------------------------
+
+
+def _refuse_changes(table: TableInfo, batch: pa.RecordBatch) -> None:
+    changed = change_types(batch.column(CHANGE_TYPE)) != ChangeType.Insert
+    if changed.any():
+        row = int(np.argmax(changed))
+        kind = batch.column(CHANGE_TYPE)[row].as_py()
+        raise InvalidValueError(
+            f"Row {row} is an {kind}, and {table.table_path} is a log, in which nothing changes.",
+            hint=f"Rename {CHANGE_TYPE!r} to a column of the table to keep changes as rows, or "
+            "write to a table with a primary key.",
+            column=CHANGE_TYPE,
+            row=row,
+        )
+
+
+def _check_places(table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout) -> None:
+    """Refuse rows that belong nowhere: encoding would find them, but later than the caller."""
+    if not rows.num_rows:
+        return
+    for name in table.bucket_keys:
+        column = rows.column(layout.names.index(name))
+        if column.null_count:
+            row = int(np.argmax(np.asarray(column.is_null())))
+            raise InvalidValueError(
+                f"The column {name!r} chooses the bucket, and is NULL in row {row}.",
+                hint="Fill the column, or leave out the row.",
+                column=name,
+                row=row,
+            )
+    if table.partition_keys:
+        for values in _partitions(table, rows, layout):
+            PhysicalTablePath(table.table_path, SEPARATOR.join(values))  # refuses other names
+
+
+def _partitions(
+    table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout
+) -> Iterator[tuple[str, ...]]:
+    places = [layout.names.index(each) for each in table.partition_keys]
+    columns = [to_column(rows.column(each), layout.types[each]) for each in places]
+    found, _ = partition_codes(columns, names=table.partition_keys)
+    yield from found
