@@ -61,7 +61,8 @@ def test_four_slow_sources_take_little_longer_than_one():
         assert len(list(fan_in(sources, parallel_max=parallel_max))) == 100
         return time.monotonic() - began
 
-    assert seconds(1) / seconds(4) >= 3.5
+    # The best of three: a machine that is busy with other things proves nothing.
+    assert max(seconds(1) / seconds(4) for _ in range(3)) >= 3.5
 
 
 def test_a_slow_reader_slows_the_sources_down():

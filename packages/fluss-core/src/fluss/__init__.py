@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from fluss.model.table_info import TableInfo as TableInfo
     from fluss.model.table_options import KvFormat as KvFormat, LogFormat as LogFormat
     from fluss.model.types import DataField as DataField, DataType as DataType
+    from fluss.session import Session as Session, config as config, connect as connect
 
 __version__ = "0.1.0"
 
@@ -106,6 +107,7 @@ _HOMES = {
     "model.table_info": ("TableInfo",),
     "model.table_options": ("KvFormat", "LogFormat"),
     "model.types": ("DataField", "DataType"),
+    "session": ("Session", "config", "connect"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _HOME_OF |= {"aio": "aio", "errors": "errors"}

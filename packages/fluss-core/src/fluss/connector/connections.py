@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 from fluss.client.connection import ConnectionCore
+from fluss.connector.config import Settings, resolve
 from fluss.engine.thread import engine
 from fluss.model.config import Config
-
-BOOTSTRAP_VARIABLE = "FLUSS_BOOTSTRAP_SERVERS"
-
-Settings = Config | Mapping[str, Any] | None
 
 _Key = tuple[int, str, str]
 _open: dict[_Key, ConnectionCore] = {}
 _lock = threading.Lock()
 
 
-def config_of(config: Settings) -> Config:
-    """The settings given, or those of the environment, or the defaults."""
-    if isinstance(config, Config):
-        return config
-    settings = dict(config or {})
-    if "bootstrap.servers" not in settings and BOOTSTRAP_VARIABLE in os.environ:
-        settings["bootstrap.servers"] = os.environ[BOOTSTRAP_VARIABLE]
-    return Config(settings)
+def config_of(settings: Settings) -> Config:
+    """The settings given, completed by the active session, the environment and the profile."""
+    return settings if isinstance(settings, Config) else resolve(settings).config
 
 
 def connection_for(config: Config) -> ConnectionCore:
@@ -45,6 +35,14 @@ def connection_for(config: Config) -> ConnectionCore:
             running = engine()
             found = _open[key] = running.run(ConnectionCore.open(running, config))
         return found
+
+
+def release(connection: ConnectionCore) -> None:
+    """Close a connection that nobody shares any more; who asks for it again gets a new one."""
+    with _lock:
+        for key in [key for key, each in _open.items() if each is connection]:
+            del _open[key]
+    connection.engine.run(connection.close())
 
 
 def _forget_in_child() -> None:

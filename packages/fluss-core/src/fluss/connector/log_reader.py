@@ -15,7 +15,12 @@ import pyarrow as pa
 from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch, Decoder
 from fluss.client.pruning import pruning_predicate
-from fluss.connector.metadata import Dresser, output_schema
+from fluss.connector.metadata import (
+    Dresser,
+    MetadataFilter,
+    columns_to_read,
+    output_schema,
+)
 from fluss.connector.split import ScanSplit
 from fluss.connector.statistics import ScanStats
 from fluss.engine.fetched import Fetched, FetchTarget
@@ -191,7 +196,8 @@ class LogReader:
     ) -> None:
         first = splits[0]
         schema = table.info.schema
-        names = first.output.table_columns
+        names = columns_to_read(first, schema)
+        self._conditions = MetadataFilter.of(first, schema)
         self._decoder = log_decoder(table, names, first)
         self._target = fetch_target(table, self._decoder, first)
         arrow = output_schema(first.output, schema.to_arrow())
@@ -218,7 +224,11 @@ class LogReader:
             for decoded in self._decoder.decode(fetched):
                 if self._window is not None and not self._window.holds(decoded.timestamp):
                     continue
-                yield _piece(index, dresser.dress(decoded), decoded)
+                kept: DecodedBatch | None = decoded
+                if self._conditions is not None:
+                    kept = self._conditions.kept(decoded, dresser.partition_name)
+                if kept is not None:
+                    yield _piece(index, dresser.dress(kept), kept)
 
     def close(self) -> None:
         """Read no more. Any thread may call it."""

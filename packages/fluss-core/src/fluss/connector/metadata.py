@@ -12,33 +12,27 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from fluss.client.decode import DecodedBatch
+from fluss.connector.split import ScanSplit
+from fluss.model.arrow_types import to_arrow_type
 from fluss.model.change_type import ChangeType
-from fluss.model.scan_options import (
-    BUCKET,
-    CHANGE_TYPE,
-    COMMIT_TIMESTAMP,
-    LOG_OFFSET,
-    PARTITION,
-)
+from fluss.model.metadata_columns import METADATA_TYPES, metadata_types
+from fluss.model.predicate import Predicate
+from fluss.model.scan_options import PARTITION
+from fluss.model.schema import Schema
 from fluss.plan.scan import Output
+from fluss.records.row_filter import RowFilter
 
 
 @cache
 def metadata_type(name: str) -> pa.DataType:
     """The Arrow type of a metadata column."""
-    return {
-        LOG_OFFSET: pa.int64(),
-        COMMIT_TIMESTAMP: pa.timestamp("ms", tz="UTC"),
-        BUCKET: pa.int32(),
-        PARTITION: pa.string(),
-        CHANGE_TYPE: pa.string(),
-    }[name]
+    return to_arrow_type(METADATA_TYPES[name])
 
 
 def output_schema(output: Output, table_schema: pa.Schema) -> pa.Schema:
@@ -64,24 +58,72 @@ class Dresser:
 
     def __init__(self, output: Output, schema: pa.Schema, partition_name: str | None) -> None:
         self.schema = schema
-        self._partition_name = partition_name
+        self.partition_name = partition_name
         self._metadata = output.metadata
         self._is_plain = all(each is None for each in output.metadata)
+        self._count = sum(each is None for each in output.metadata)
 
     def dress(self, decoded: DecodedBatch) -> pa.RecordBatch:
         """The rows in the columns of the scan."""
         batch = decoded.batch
         if self._is_plain:
-            if batch.num_columns > len(self._metadata):
-                # A column read so that rows can be counted, where none is wanted.
-                return batch.select(range(len(self._metadata)))
+            if batch.num_columns > self._count:
+                # Columns that were read for a condition, or so that rows can be counted.
+                return batch.select(range(self._count))
             return batch
         read = iter(batch.columns)
         columns = [
-            next(read) if each is None else metadata_column(each, decoded, self._partition_name)
+            next(read) if each is None else metadata_column(each, decoded, self.partition_name)
             for each in self._metadata
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+class MetadataFilter:
+    """The conditions of a scan that need metadata columns, for rows that have been read.
+
+    Args:
+        split: What is read; it has such conditions.
+        schema: The table's columns.
+    """
+
+    def __init__(self, split: ScanSplit, predicate: Predicate, schema: Schema) -> None:
+        prefix = split.metadata_prefix
+        known = schema.column_names
+        self._names = {
+            prefix + each[1:]: each for each in METADATA_TYPES if prefix + each[1:] not in known
+        }
+        self._filter = RowFilter(predicate, schema, metadata_types(self._names))
+        self.columns = tuple(known[each] for each in self._filter.columns)
+
+    @classmethod
+    def of(cls, split: ScanSplit, schema: Schema) -> Self | None:
+        """That of a split; None where it has no such conditions."""
+        predicate = split.metadata_filter
+        return None if predicate is None else cls(split, predicate, schema)
+
+    def kept(self, decoded: DecodedBatch, partition_name: str | None) -> DecodedBatch | None:
+        """The rows that fulfil the conditions; None for none."""
+        batch = decoded.batch
+        arrays, names = list(batch.columns), list(batch.schema.names)
+        for name in self._filter.metadata:
+            arrays.append(metadata_column(self._names[name], decoded, partition_name))
+            names.append(name)
+        rows = self._filter.matching(pa.RecordBatch.from_arrays(arrays, names=names))
+        if not len(rows):
+            return None
+        if len(rows) == decoded.num_rows:
+            return decoded
+        return decoded.take(rows, batch.take(pa.array(rows)))
+
+
+def columns_to_read(split: ScanSplit, schema: Schema) -> list[str]:
+    """The table's columns a split needs: those wanted, and behind them those conditions look at."""
+    names = list(split.output.table_columns)
+    conditions = MetadataFilter.of(split, schema)
+    if conditions is not None:
+        names += [each for each in conditions.columns if each not in names]
+    return names
 
 
 def metadata_column(name: str, decoded: DecodedBatch, partition_name: str | None) -> pa.Array:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from fluss.client.connection import TableCore
 from fluss.connector.fan_in import Cancellation, FanIn, Source, merged
 from fluss.connector.log_reader import LogReader, Piece
-from fluss.connector.metadata import output_schema
 from fluss.connector.split import ScanSplit
+from fluss.connector.state_reader import BinlogReader, LookupReader, StateReader
 from fluss.connector.statistics import ScanStats
 from fluss.errors import TableNotFoundError, UnsupportedOperationError
 from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
@@ -23,6 +23,7 @@ from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
 PARALLEL = 4
 UNREAD_BYTES_MAX = 64 * 1024 * 1024
 UNREAD_BYTES_MIN = 4 * 1024 * 1024
+STATE_BYTES_MIN = 32 * 1024 * 1024
 # Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
 ROWS_USEFUL = 16 * 1024
 ROWS_MAX = 128 * 1024
@@ -34,6 +35,7 @@ class OpenSplits:
     Args:
         table: The table that all of them are of.
         splits: What to read.
+        schema: The columns of the rows.
         order: In which order.
         max_parallel: How many are read at once.
         stats: What to count in.
@@ -45,6 +47,7 @@ class OpenSplits:
         table: TableCore,
         splits: Sequence[ScanSplit],
         *,
+        schema: pa.Schema,
         order: Order = Order.NONE,
         max_parallel: int | None = None,
         stats: ScanStats | None = None,
@@ -59,8 +62,7 @@ class OpenSplits:
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
-        arrow = table.info.schema.to_arrow()
-        self.schema: pa.Schema = output_schema(splits[0].output, arrow) if splits else pa.schema([])
+        self.schema = schema
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches of a useful size."""
@@ -145,6 +147,21 @@ class OpenSplits:
 
     def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> Source[Piece]:
         splits = [self._splits[each] for each in indexes]
+        first, index = splits[0], indexes[0]
+        if first.keys is not None:
+            return LookupReader(self._table, first, index, stats=self._stats)
+        if first.mode is Mode.STATE:
+            return StateReader(
+                self._table,
+                first,
+                index,
+                stats=self._stats,
+                memory_bytes_max=max(unread_bytes_max, STATE_BYTES_MIN),
+            )
+        if first.mode is Mode.BINLOG:
+            return BinlogReader(
+                self._table, first, index, stats=self._stats, unread_bytes_max=unread_bytes_max
+            )
         return LogReader(
             self._table,
             splits,

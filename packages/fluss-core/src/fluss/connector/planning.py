@@ -1,35 +1,42 @@
 """Planning a scan: which buckets are read, and from where to where, fixed once.
 
-The decisions are `plan.scan`'s; here the leaders are asked what those need. All buckets are pinned
-in one round of requests, one to each server, whatever the number of partitions.
+The decisions are `plan.scan`'s, `plan.filters`' and `plan.state`'s; here the leaders are asked what
+those need. All buckets are pinned in one round of requests, one to each server, whatever the number
+of partitions; what a filter rules out is not asked about.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
+from fluss.client.state.changelog import binlog_schema
+from fluss.client.state.planning import plan_states
 from fluss.connector.headers import cut_to_tail
 from fluss.connector.metadata import output_schema
-from fluss.connector.split import ScanSplit
+from fluss.connector.split import ScanSplit, change_columns
 from fluss.connector.statistics import ScanStats
 from fluss.engine.pins import offsets_at, pin_buckets
-from fluss.errors import PartitionNotFoundError
+from fluss.errors import InvalidValueError, PartitionNotFoundError, UnsupportedOperationError
 from fluss.model.bounds import Bound, BoundKind, Cursor
 from fluss.model.partitions import PartitionInfo
 from fluss.model.paths import PhysicalTablePath, TableBucket
-from fluss.model.scan_options import Mode, Order, ScanOptions
+from fluss.model.scan_options import BUCKET, PARTITION, Mode, Order, ScanOptions
+from fluss.plan.filters import FilterPlan, plan_filter
 from fluss.plan.scan import (
     BucketFacts,
     Output,
     Range,
+    Window,
     check_places,
     decide_mode,
     decide_output,
     decide_range,
+    meet,
     select_partitions,
     window_of,
 )
@@ -61,6 +68,7 @@ class ScanPlan:
     """A scan, pinned.
 
     Attributes:
+        table_id: The table.
         shape: What it gives.
         splits: What it reads, by partition and bucket.
         reasons: What was decided, and why, for people.
@@ -68,6 +76,7 @@ class ScanPlan:
         stats: What has been done so far.
     """
 
+    table_id: int
     shape: ScanShape
     splits: tuple[ScanSplit, ...]
     reasons: tuple[str, ...]
@@ -76,8 +85,7 @@ class ScanPlan:
 
     def cursor(self) -> Cursor:
         """Where the scan ends, for the next one to begin."""
-        table_id = self.splits[0].bucket.table_id if self.splits else 0
-        return Cursor.of(table_id, {each.bucket: each.stop for each in self.splits})
+        return Cursor.of(self.table_id, {each.bucket: each.stop for each in self.splits})
 
 
 def shape_of(table: TableCore, options: ScanOptions) -> ScanShape:
@@ -87,11 +95,22 @@ def shape_of(table: TableCore, options: ScanOptions) -> ScanShape:
         FlussError: The table has no such columns, or no such rows.
     """
     mode = decide_mode(options, table.info)
+    plan_filter(options.filter, table.info, metadata_names=options.metadata_names)  # refuses
+    if mode is Mode.BINLOG:
+        return _binlog_shape(table, options)
     output = decide_output(options, table.info, mode)
+    if mode is Mode.STATE:
+        _check_state_metadata(output)
     schema = output_schema(output, table.info.schema.to_arrow())
-    if options.filter is not None:
-        table.scan_source().decoder([0], options.filter)  # refuses what does not fit the columns
     return ScanShape(options=options, mode=mode, output=output, schema=schema)
+
+
+def split_schema(table: TableCore, split: ScanSplit) -> pa.Schema:
+    """The Arrow schema of a split's rows."""
+    arrow = table.info.schema.to_arrow()
+    if split.mode is Mode.BINLOG:
+        return binlog_schema(arrow, split.change_columns)
+    return output_schema(split.output, arrow)
 
 
 def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
@@ -105,37 +124,19 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
     start = None if options.start is None else options.start.at(now_ms)
     asked_end = options.end if options.as_of is None else options.as_of
     end = None if asked_end is None else asked_end.at(now_ms)
-    pinned = table.connection.engine.run(_pin(table, options, start, end))
-    partial = ScanSplit(
-        table_path=table.info.table_path,
-        bucket=TableBucket(table.info.table_id, 0),
-        schema_id=table.info.schema_id,
-        start=0,
-        stop=0,
-        output=shape.output,
-        mode=shape.mode,
-        filter=options.filter,
-        window=window_of(start, end),
-        limit=options.limit,
-        strategy=options.strategy,
-        skips_missing=options.missing_partitions == "skip",
-    )
-    splits = [
-        replace(
-            partial,
-            bucket=each.bucket,
-            partition_name=each.partition_name,
-            start=0 if shape.mode is Mode.STATE else span.start,
-            stop=span.stop,
-        )
-        for each, span in pinned.ranges
-    ]
-    reasons = _reasons(options, shape, pinned, start, end)
+    pinned = table.connection.engine.run(_pin(table, shape, start, end))
+    splits = pinned.splits
+    reasons = _reasons(shape, pinned, start, end)
     if options.tail is not None:
         splits = cut_to_tail(table, splits, options.tail)
-    stats = ScanStats(splits=len(splits), rows_max=sum(each.rows_max for each in splits))
-    stats.partitions_pruned = (pinned.partitions or 0) - pinned.partitions_kept
+    stats = ScanStats(
+        splits=len(splits),
+        rows_max=sum(each.rows_max for each in splits),
+        partitions_pruned=(pinned.partitions or 0) - pinned.partitions_kept,
+        buckets_pruned=pinned.buckets_pruned,
+    )
     return ScanPlan(
+        table_id=table.info.table_id,
         shape=shape,
         splits=tuple(splits),
         reasons=reasons,
@@ -144,98 +145,295 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
     )
 
 
+# --- shapes that differ ---------------------------------------------------------------------------
+
+
+def _binlog_shape(table: TableCore, options: ScanOptions) -> ScanShape:
+    for name in ("columns", "filter"):
+        if getattr(options, name) is not None:
+            raise UnsupportedOperationError(
+                f"A binlog is whole rows before and after each change; {name}= cannot narrow it.",
+                hint=f"leave {name} out, or take mode='changelog'",
+            )
+    if options.with_metadata:
+        raise UnsupportedOperationError(
+            "A binlog has its metadata columns already: the kind of change, its offset and time.",
+            hint="leave with_metadata out",
+        )
+    schema = binlog_schema(table.info.schema.to_arrow(), change_columns(options.metadata_prefix))
+    names = table.info.schema.column_names
+    output = Output(names=names, metadata=(None,) * len(names))
+    return ScanShape(options=options, mode=Mode.BINLOG, output=output, schema=schema)
+
+
+def _check_state_metadata(output: Output) -> None:
+    for name, metadata in zip(output.names, output.metadata, strict=True):
+        if metadata not in {None, BUCKET, PARTITION}:
+            raise InvalidValueError(
+                f"The rows of a state have no {name!r}: they are what many changes have left.",
+                hint="mode='changelog' gives the changes; _bucket and _partition a state has, too",
+            )
+
+
+# --- pinning --------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pinned:
-    ranges: list[tuple[BucketFacts, Range]]
+    splits: list[ScanSplit]
     partitions: int | None
     partitions_kept: int
+    buckets_pruned: int
+    filtered: FilterPlan
 
 
 async def _pin(
-    table: TableCore, options: ScanOptions, start: Bound | None, end: Bound | None
+    table: TableCore, shape: ScanShape, start: Bound | None, end: Bound | None
 ) -> _Pinned:
+    options = shape.options
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        partitions, kept = await _partitions(table, options)
+        partitions = await _partitions(table, options)
+        chosen = _chosen(table, options, partitions)
+        filtered = plan_filter(
+            options.filter, table.info, chosen, metadata_names=options.metadata_names
+        )
+        kept = _kept(chosen, filtered)
+        pruning = _Pinned(
+            splits=[],
+            partitions=None if partitions is None else len(partitions),
+            partitions_kept=0 if kept is None else len(kept),
+            buckets_pruned=_buckets_pruned(table, chosen, kept, filtered),
+            filtered=filtered,
+        )
         try:
-            facts = await _facts(table, kept, start, end)
+            if _may_look_up(shape, filtered):
+                return replace(pruning, splits=_lookup_splits(table, shape, filtered))
+            facts = await _facts(table, kept, filtered, start, end)
+            check_places(start, facts, "start")
+            check_places(end, facts, "as_of" if options.as_of is not None else "end")
+            splits = await _splits(table, shape, filtered, facts, start, end)
         except PartitionNotFoundError:
             # One was dropped between the list and the question.
             if options.missing_partitions != "skip" or attempt == ATTEMPTS_MAX:
                 raise
             continue
-        check_places(start, facts, "start")
-        check_places(end, facts, "as_of" if options.as_of is not None else "end")
-        return _Pinned(
-            ranges=[(each, _range(each, options, start, end)) for each in facts],
-            partitions=None if partitions is None else len(partitions),
-            partitions_kept=0 if kept is None else len(kept),
-        )
+        return replace(pruning, splits=splits)
     raise AssertionError("the last attempt raises or returns")
 
 
-async def _partitions(
-    table: TableCore, options: ScanOptions
-) -> tuple[list[PartitionInfo] | None, list[PartitionInfo] | None]:
+async def _partitions(table: TableCore, options: ScanOptions) -> list[PartitionInfo] | None:
     info = table.info
-    skips = options.missing_partitions == "skip"
     if not info.is_partitioned():
-        select_partitions(options.partitions, [], info, skips_missing=skips)
-        return None, None
+        select_partitions(options.partitions, [], info, skips_missing=False)  # refuses
+        return None
     listed = await table.connection.admin.list_partition_infos(info.table_path)
-    listed.sort(key=lambda each: each.partition_id)
-    return listed, select_partitions(options.partitions, listed, info, skips_missing=skips)
+    return sorted(listed, key=lambda each: each.partition_id)
+
+
+def _chosen(
+    table: TableCore, options: ScanOptions, partitions: list[PartitionInfo] | None
+) -> list[PartitionInfo] | None:
+    if partitions is None:
+        return None
+    skips = options.missing_partitions == "skip"
+    return select_partitions(options.partitions, partitions, table.info, skips_missing=skips)
+
+
+def _kept(chosen: list[PartitionInfo] | None, filtered: FilterPlan) -> list[PartitionInfo] | None:
+    if chosen is None or filtered.partition_names is None:
+        return chosen
+    names = frozenset(filtered.partition_names)
+    return [each for each in chosen if each.partition_name in names]
+
+
+def _buckets_pruned(
+    table: TableCore,
+    chosen: list[PartitionInfo] | None,
+    kept: list[PartitionInfo] | None,
+    filtered: FilterPlan,
+) -> int:
+    each = table.info.num_buckets if filtered.bucket_ids is None else len(filtered.bucket_ids)
+    before = table.info.num_buckets * (1 if chosen is None else len(chosen))
+    return before - each * (1 if kept is None else len(kept))
 
 
 async def _facts(
-    table: TableCore, kept: list[PartitionInfo] | None, start: Bound | None, end: Bound | None
+    table: TableCore,
+    kept: list[PartitionInfo] | None,
+    filtered: FilterPlan,
+    start: Bound | None,
+    end: Bound | None,
 ) -> list[BucketFacts]:
-    info = table.info
+    info, cluster = table.info, table.connection.cluster
+    buckets = range(info.num_buckets) if filtered.bucket_ids is None else filtered.bucket_ids
     places: dict[TableBucket, PhysicalTablePath] = {}
     for each in [None] if kept is None else kept:
         name = None if each is None else each.partition_name
         partition_id = None if each is None else each.partition_id
         path = PhysicalTablePath(info.table_path, name)
-        for bucket_id in range(info.num_buckets):
+        for bucket_id in buckets:
             places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
-    cluster = table.connection.cluster
     extents = await pin_buckets(cluster, places)
-    times: dict[str, dict[TableBucket, int | None]] = {}
-    for name, bound in (("start", start), ("end", end)):
-        is_time = bound is not None and bound.kind is BoundKind.TIME
-        times[name] = await offsets_at(cluster, places, bound.number) if is_time and bound else {}
+    low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
+    times = {
+        each: await offsets_at(cluster, places, each)
+        for each in {_time_of(start), _time_of(end), low_ms, stop_ms}
+        if each is not None and each >= 0
+    }
+
+    def at(bucket: TableBucket, timestamp_ms: int | None) -> int | None:
+        return None if timestamp_ms is None else times.get(timestamp_ms, {}).get(bucket)
+
     return [
         BucketFacts(
             bucket=bucket,
             partition_name=path.partition_name,
             extent=extents[bucket],
-            at_start=times["start"].get(bucket),
-            at_end=times["end"].get(bucket),
+            at_start=at(bucket, _time_of(start)),
+            at_end=at(bucket, _time_of(end)),
+            at_filter_start=None if low_ms is None else at(bucket, max(0, low_ms)),
+            at_filter_end=at(bucket, stop_ms),
         )
         for bucket, path in places.items()
     ]
 
 
+def _time_of(bound: Bound | None) -> int | None:
+    return bound.number if bound is not None and bound.kind is BoundKind.TIME else None
+
+
+async def _splits(
+    table: TableCore,
+    shape: ScanShape,
+    filtered: FilterPlan,
+    facts: Sequence[BucketFacts],
+    start: Bound | None,
+    end: Bound | None,
+) -> list[ScanSplit]:
+    options = shape.options
+    ranges = {each.bucket: _range(each, shape, filtered, start, end) for each in facts}
+    template = _template(table, shape, filtered, window_of(start, end))
+    splits = [
+        replace(
+            template,
+            bucket=each.bucket,
+            partition_name=each.partition_name,
+            start=ranges[each.bucket].start,
+            stop=ranges[each.bucket].stop,
+        )
+        for each in facts
+    ]
+    if shape.mode is not Mode.STATE:
+        return splits
+    path = table.info.table_path
+    states = await plan_states(
+        table,
+        {each.bucket: PhysicalTablePath(path, each.partition_name) for each in splits},
+        {each.bucket: each.stop for each in splits},
+        earliest={each.bucket: each.extent.earliest for each in facts},
+        strategy=options.strategy,
+        is_past=options.as_of is not None,
+    )
+    return [replace(each, start=0, state=states[each.bucket]) for each in splits]
+
+
+def _template(
+    table: TableCore, shape: ScanShape, filtered: FilterPlan, window: Window | None
+) -> ScanSplit:
+    low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
+    if low_ms is not None or stop_ms is not None:
+        window = Window(start_ms=low_ms, end_ms=stop_ms).meet(window)
+    options = shape.options
+    return ScanSplit(
+        table_path=table.info.table_path,
+        bucket=TableBucket(table.info.table_id, 0),
+        schema_id=table.info.schema_id,
+        start=0,
+        stop=0,
+        output=shape.output,
+        mode=shape.mode,
+        filter=filtered.pushed,
+        metadata_filter=filtered.metadata_residual,
+        metadata_prefix=options.metadata_prefix,
+        window=None if shape.mode is Mode.STATE else window,
+        limit=options.limit,
+        skips_missing=options.missing_partitions == "skip",
+    )
+
+
 def _range(
-    facts: BucketFacts, options: ScanOptions, start: Bound | None, end: Bound | None
+    facts: BucketFacts,
+    shape: ScanShape,
+    filtered: FilterPlan,
+    start: Bound | None,
+    end: Bound | None,
 ) -> Range:
-    return decide_range(
+    options = shape.options
+    decided = decide_range(
         facts,
         start=start,
         end=end,
         on_trimmed=options.on_trimmed,
         is_as_of=options.as_of is not None,
     )
+    if shape.mode is Mode.STATE:
+        return decided
+    return meet(decided, filtered, facts)
+
+
+# --- lookups --------------------------------------------------------------------------------------
+
+
+def _may_look_up(shape: ScanShape, filtered: FilterPlan) -> bool:
+    """Whether lookups may answer: they know the state at the moment of reading, and no other."""
+    options = shape.options
+    return (
+        shape.mode is Mode.STATE
+        and (filtered.lookups is not None or filtered.prefixes is not None)
+        and not filtered.is_empty
+        and options.as_of is None
+        and options.strategy is None
+        and options.partitions is None
+        and filtered.metadata_residual is None
+        and not any(shape.output.metadata)
+    )
+
+
+def _lookup_splits(table: TableCore, shape: ScanShape, filtered: FilterPlan) -> list[ScanSplit]:
+    template = _template(table, shape, filtered, None)
+    if filtered.lookups is not None:
+        return [replace(template, keys=filtered.lookups)]
+    return [replace(template, keys=filtered.prefixes, prefix_columns=filtered.prefix_columns)]
+
+
+# --- words ----------------------------------------------------------------------------------------
 
 
 def _reasons(
-    options: ScanOptions, shape: ScanShape, pinned: _Pinned, start: Bound | None, end: Bound | None
+    shape: ScanShape, pinned: _Pinned, start: Bound | None, end: Bound | None
 ) -> tuple[str, ...]:
+    options, filtered = shape.options, pinned.filtered
     said: list[str] = []
+    said += [f"spared by the filter: {each}" for each in filtered.reasons]
+    if filtered.pushed is not None:
+        said.append(f"applied while reading: {filtered.pushed}")
+    if filtered.metadata_residual is not None:
+        said.append(f"applied behind it: {filtered.metadata_residual}")
     if pinned.partitions is not None:
         said.append(f"partitions: {pinned.partitions_kept} of {pinned.partitions}")
-    said.append(f"buckets: {len(pinned.ranges)}")
-    said.append(f"start: {start if start is not None else 'earliest'}")
-    said.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
+    if pinned.splits and pinned.splits[0].keys is not None:
+        what = "prefixes" if pinned.splits[0].prefix_columns else "keys"
+        said.append(
+            f"lookup of {len(pinned.splits[0].keys)} {what}: the state at the moment of reading, "
+            "not pinned (say as_of='latest' for a pinned one)"
+        )
+        return tuple(said)
+    said.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more need not be read")
+    if shape.mode is Mode.STATE:
+        said.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
+    else:
+        said.append(f"start: {start if start is not None else 'earliest'}")
+        said.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
     if options.tail is not None:
         said.append(f"tail: the last {options.tail} rows by time, bucket and offset")
     if shape.order is not options.order:

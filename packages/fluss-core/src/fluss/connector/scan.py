@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from fluss.client.arguments import table_path_of
 from fluss.client.connection import TableCore
-from fluss.connector.connections import Settings, config_of, connection_for
+from fluss.connector.config import Settings
+from fluss.connector.connections import config_of, connection_for
 from fluss.connector.fan_in import Cancellation
 from fluss.connector.opening import OpenSplits
-from fluss.connector.planning import plan_scan, shape_of
+from fluss.connector.planning import plan_scan, shape_of, split_schema
 from fluss.connector.split import ScanSplit
 from fluss.connector.statistics import ScanStats
 from fluss.errors import InvalidValueError
@@ -82,6 +83,7 @@ def open_split(
     return OpenSplits(
         table,
         opened,
+        schema=split_schema(table, opened[0]),
         order=Order(order),
         max_parallel=max_parallel,
         cancellation=cancellation,

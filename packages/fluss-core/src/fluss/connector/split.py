@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from fluss.client.state.changelog import ChangeColumns
+from fluss.client.state.planning import StatePlan
 from fluss.model.paths import TableBucket, TablePath
 from fluss.model.predicate import Predicate
-from fluss.model.scan_options import Mode, Strategy
+from fluss.model.scan_options import METADATA_PREFIX, Mode
 from fluss.plan.scan import Output, Window
 
 
@@ -23,10 +26,14 @@ class ScanSplit:
         stop: The offset behind the last.
         output: The columns wanted, in the order wanted.
         mode: What the rows are.
-        filter: Which rows are wanted; None for all.
+        filter: Which rows are wanted, by the table's own columns; None for all.
+        metadata_filter: Which of those, by metadata columns as well; None for all.
+        metadata_prefix: What the metadata columns' names begin with.
         window: Which commit timestamps are wanted; None for all.
         limit: How many rows the whole scan is to give at most.
-        strategy: How the state of a primary-key table is found, where somebody has said so.
+        state: How the state of the bucket is found; None where a log is read.
+        keys: The keys to look up, in place of reading a bucket; None where one is read.
+        prefix_columns: The columns of those keys, where they are beginnings of keys.
         skips_missing: Whether a partition that is gone has no rows instead of being an error.
     """
 
@@ -41,7 +48,11 @@ class ScanSplit:
     filter: Predicate | None = None
     window: Window | None = None
     limit: int | None = None
-    strategy: Strategy | None = None
+    metadata_filter: Predicate | None = None
+    metadata_prefix: str = METADATA_PREFIX
+    state: StatePlan | None = None
+    keys: tuple[tuple[Any, ...], ...] | None = None
+    prefix_columns: tuple[str, ...] = ()
     skips_missing: bool = False
 
     @property
@@ -50,6 +61,20 @@ class ScanSplit:
         return self.output.names
 
     @property
+    def change_columns(self) -> ChangeColumns:
+        """The names of the columns that say what a change is."""
+        return change_columns(self.metadata_prefix)
+
+    @property
     def rows_max(self) -> int:
         """No fewer than there are rows: offsets without rows count as well."""
         return max(0, self.stop - self.start)
+
+
+def change_columns(prefix: str) -> ChangeColumns:
+    """The names of the columns that say what a change is, with this beginning."""
+    return ChangeColumns(
+        change_type=f"{prefix}change_type",
+        log_offset=f"{prefix}log_offset",
+        commit_timestamp=f"{prefix}commit_timestamp",
+    )

@@ -166,6 +166,15 @@ class Config(ClientOptions):
         written = self.address_map.get(str(advertised))
         return advertised if written is None else parse_address(written)
 
+    def written(self) -> dict[str, Any]:
+        """What was set, by key, secrets included: for making another config, never for showing."""
+        found: dict[str, Any] = {}
+        for key in self._set_keys():
+            value = self._markers.get(key, self._values.get(key))
+            is_text_like_marker = key not in self._markers and is_marker(value)
+            found[key] = f"${value}" if is_text_like_marker else value
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """What was set, by key; secrets are hidden, markers stay."""
         shown = {key: self._open(key) for key in self._set_keys()}

@@ -7,7 +7,8 @@ however long it is read and however often.
 The rules of bounds. One offset for all buckets is clipped to what each of them has; an offset
 given for one bucket, or a cursor's, must be there. A time stands for the first batch that was
 committed at or after it, and rows are then held against it exactly: the start is inclusive, the
-end exclusive. What has been trimmed is an error, unless the scan says to begin where the log does.
+end exclusive. Behind the end of a time, the clock of a bucket is taken not to run backwards. What
+has been trimmed is an error, unless the scan says to begin where the log does.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from fluss.model.scan_options import (
 )
 from fluss.model.table_info import TableInfo
 from fluss.model.values import to_physical
+from fluss.plan.filters import FilterPlan
 from fluss.rows.partition_text import partition_text
 
 NAMES_SHOWN_MAX = 8
@@ -280,6 +282,8 @@ class BucketFacts:
         extent: What it has.
         at_start: The offset of the start's time, where that is a time.
         at_end: The same of the end's.
+        at_filter_start: The offset of the first time that a filter leaves.
+        at_filter_end: The same of the first time behind those.
     """
 
     bucket: TableBucket
@@ -287,6 +291,8 @@ class BucketFacts:
     extent: Extent
     at_start: int | None = None
     at_end: int | None = None
+    at_filter_start: int | None = None
+    at_filter_end: int | None = None
 
 
 def decide_range(
@@ -327,6 +333,22 @@ def decide_range(
         raise _before_retention(facts, end)
     stop = min(stop, extent.end)
     return Range(start=min(first, stop), stop=stop)
+
+
+def meet(decided: Range, filtered: FilterPlan, facts: BucketFacts) -> Range:
+    """What of a range a filter leaves."""
+    start, stop = decided.start, decided.stop
+    low, high = filtered.offset_range or (None, None)
+    low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
+    start = max(start, low or 0)
+    stop = stop if high is None else min(stop, high)
+    if low_ms is not None and low_ms >= 0:
+        # None: the first time that is left is still to come.
+        start = max(start, stop if facts.at_filter_start is None else facts.at_filter_start)
+    if stop_ms is not None and facts.at_filter_end is not None:
+        stop = min(stop, facts.at_filter_end)
+    stop = max(stop, decided.start)
+    return Range(start=min(start, stop), stop=stop)
 
 
 def _offset_of(

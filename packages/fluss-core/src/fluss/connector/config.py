@@ -1,0 +1,204 @@
+"""Where settings come from, and which of them counts: `fluss.config`.
+
+The first that says something is heard: an argument, the URL, the active session, the environment,
+the profile file, the default. `explain()` tells which it was. A user and a password belong to the
+servers they were written for: a layer that names other servers, or another user, lends neither.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from fluss.connector.profiles import find_profile
+from fluss.connector.url import parse_url
+from fluss.errors import ConfigError
+from fluss.model.config import HIDDEN, Config
+from fluss.model.secrets import is_marker
+
+Settings = Config | Mapping[str, Any] | str | None
+
+SERVERS = "bootstrap.servers"
+PROTOCOL = "security.protocol"
+USER = "security.sasl.username"
+PASSWORD = "security.sasl.password"  # noqa: S105 - the name of the option
+VARIABLES: Mapping[str, str] = {
+    "FLUSS_BOOTSTRAP_SERVERS": SERVERS,
+    "FLUSS_SASL_USERNAME": USER,
+    "FLUSS_SASL_PASSWORD": PASSWORD,
+}
+_LOGIN = (PROTOCOL, "security.sasl.mechanism", USER, PASSWORD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Settings that were found in one place."""
+
+    name: str
+    settings: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Settings, and where each of them is from.
+
+    Attributes:
+        config: The settings.
+        sources: For each key that is set, the layer.
+        ignored: For each key that a layer has and that does not count, why not.
+    """
+
+    config: Config
+    sources: Mapping[str, str]
+    ignored: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = self.config.to_dict()
+        lines = [
+            f"{key} = {shown.get(key, HIDDEN)}    # {self.sources[key]}" for key in self.sources
+        ]
+        if SERVERS not in self.sources:
+            lines.insert(0, f"{SERVERS} = {self.config.bootstrap_servers}    # default")
+        return "\n".join([*lines, *(f"# not used: {each}" for each in self.ignored)])
+
+
+def resolve(
+    given: Settings = None,
+    *,
+    profile: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> Resolved:
+    """The settings that count.
+
+    Args:
+        given: Settings, a URL, or nothing.
+        profile: The profile in the configuration file.
+        environ: The environment; the process's by default.
+        **arguments: Single settings, by the names of `Config`; they count most.
+
+    Raises:
+        ConfigError: A setting is unknown or not one it takes, a profile is missing, a file that
+            holds passwords can be read by others.
+    """
+    variables = os.environ if environ is None else environ
+    layers = [Layer(name="argument", settings=_keyed(arguments))]
+    if isinstance(given, str):
+        layers.append(Layer(name="URL", settings=parse_url(given).to_settings()))
+    elif isinstance(given, Config):
+        layers.append(Layer(name="argument", settings=given.written()))
+    elif given is not None:
+        layers.append(Layer(name="argument", settings=_keyed(given)))
+    active = active_config()
+    if active is not None:
+        layers.append(Layer(name="active session", settings=active.written()))
+    layers.append(Layer(name="environment", settings=_of_environment(variables)))
+    # A file that nobody needs is not opened: what is wrong with it would be in the way.
+    if profile is not None or not any(SERVERS in each.settings for each in layers):
+        found = find_profile(variables, profile)
+        if found is not None:
+            layers.append(Layer(name=str(found), settings=found.settings))
+    return _merged(layers)
+
+
+def explain(given: Settings = None, **arguments: Any) -> str:
+    """Which layer gave each setting, as text; passwords are hidden.
+
+    Takes what `fluss.connect` takes.
+
+    Example:
+        >>> print(explain("fluss://me@fluss-1:9123"))  # doctest: +SKIP
+        bootstrap.servers = fluss-1:9123    # URL
+        security.sasl.username = me    # URL
+    """
+    return str(resolve(given, **arguments))
+
+
+def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {Config.option(key).key: value for key, value in settings.items() if value is not None}
+
+
+def _of_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    return {key: environ[name] for name, key in VARIABLES.items() if environ.get(name)}
+
+
+def _merged(layers: Sequence[Layer]) -> Resolved:
+    settings: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    ignored: list[str] = []
+    for layer in layers:
+        # Decided before the layer's own settings count.
+        why_no_login = _why_no_login(layer, settings)
+        for key, value in layer.settings.items():
+            if key in settings:
+                continue
+            if key in _LOGIN and why_no_login is not None:
+                ignored.append(f"{key} of the {layer.name}, {why_no_login}")
+                continue
+            settings[key] = _unmarked(key, value)
+            sources[key] = layer.name
+    if settings.get(USER) and PROTOCOL not in settings:
+        settings[PROTOCOL] = "sasl"
+        sources[PROTOCOL] = "there is a user"
+    return Resolved(config=Config(settings), sources=sources, ignored=tuple(ignored))
+
+
+def _why_no_login(layer: Layer, settings: Mapping[str, Any]) -> str | None:
+    mine = layer.settings
+    if SERVERS in mine and settings.get(SERVERS, mine[SERVERS]) != mine[SERVERS]:
+        return "which is for other servers"
+    if USER in mine and settings.get(USER, mine[USER]) != mine[USER]:
+        return "which is for another user"
+    return None
+
+
+def _unmarked(key: str, value: Any) -> Any:
+    # A password that somebody's program hands over may be a function that asks a keyring.
+    if key == PASSWORD and callable(value):
+        answer = value()
+        if not isinstance(answer, str):
+            raise ConfigError("The function given as password returned no text.", key=key)
+        return f"${answer}" if is_marker(answer) else answer
+    return value
+
+
+# --- the active session ---------------------------------------------------------------------------
+
+# The innermost `with` of this thread or task; and all that were opened and not closed.
+_entered: ContextVar[tuple[Config, ...]] = ContextVar("fluss_sessions", default=())
+_opened: list[Config] = []
+
+
+def active_config() -> Config | None:
+    """The settings of the active session: the innermost `with`, else the last one opened."""
+    entered = _entered.get()
+    if entered:
+        return entered[-1]
+    return _opened[-1] if _opened else None
+
+
+def opened(config: Config) -> Callable[[], None]:
+    """Note that a session with these settings is open; returns what takes that back."""
+    _opened.append(config)
+
+    def forget() -> None:
+        for index in reversed(range(len(_opened))):
+            if _opened[index] is config:
+                del _opened[index]
+                return
+
+    return forget
+
+
+@contextmanager
+def entered(config: Config) -> Iterator[None]:
+    """Make these settings the active ones, here and in what is called from here."""
+    token = _entered.set((*_entered.get(), config))
+    try:
+        yield
+    finally:
+        _entered.reset(token)

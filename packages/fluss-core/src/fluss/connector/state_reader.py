@@ -1,0 +1,164 @@
+"""Reads what is more than a log: the state of a bucket, rows by keys, changes as before and after.
+
+How a state is found, and how a lookup travels, is the client's business; here its rows become
+pieces of a scan like those of a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from fluss.client.connection import TableCore
+from fluss.client.decode import DecodedBatch
+from fluss.client.frames.lookups import FOUND, lookup_frame, prefix_lookup_frame
+from fluss.client.state.changelog import binlog_batches
+from fluss.client.state.reading import read_state
+from fluss.connector.log_reader import FetchSource, Piece
+from fluss.connector.metadata import (
+    Dresser,
+    MetadataFilter,
+    columns_to_read,
+    output_schema,
+)
+from fluss.connector.split import ScanSplit
+from fluss.connector.statistics import ScanStats
+from fluss.errors import PartitionNotFoundError
+from fluss.records.row_filter import RowFilter
+
+
+class StateReader:
+    """The state of one bucket at the split's pin, within a budget of memory."""
+
+    def __init__(
+        self,
+        table: TableCore,
+        split: ScanSplit,
+        index: int,
+        *,
+        stats: ScanStats,
+        memory_bytes_max: int,
+    ) -> None:
+        self._table, self._split, self._index, self._stats = table, split, index, stats
+        self._memory_bytes_max = memory_bytes_max
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Piece]:
+        split, info = self._split, self._table.info
+        if split.state is None:
+            raise AssertionError("a state is read as it was planned")
+        schema = info.schema
+        arrow = output_schema(split.output, schema.to_arrow())
+        dresser = Dresser(split.output, arrow, split.partition_name)
+        batches = read_state(
+            self._table,
+            split.state,
+            list(schema.column_indexes(columns_to_read(split, schema))),
+            None if split.filter is None else RowFilter(split.filter, schema),
+            memory_bytes_max=self._memory_bytes_max,
+        )
+        wanted = MetadataFilter.of(split, schema)
+        try:
+            for batch in batches:
+                if self._closed:
+                    return
+                self._stats.add(rows_read=batch.num_rows, batches_read=1)
+                rows: DecodedBatch | None = _as_decoded(batch, split)
+                if wanted is not None and rows is not None:
+                    rows = wanted.kept(rows, split.partition_name)
+                if rows is not None:
+                    yield Piece(index=self._index, batch=dresser.dress(rows))
+        except PartitionNotFoundError:
+            if not split.skips_missing:
+                raise
+
+    def close(self) -> None:
+        """Read no more after the batch that is being read."""
+        self._closed = True
+
+
+class LookupReader:
+    """The rows of the split's keys, as they are now."""
+
+    def __init__(self, table: TableCore, split: ScanSplit, index: int, *, stats: ScanStats) -> None:
+        self._table, self._split, self._index, self._stats = table, split, index, stats
+
+    def __iter__(self) -> Iterator[Piece]:
+        split, schema = self._split, self._table.info.schema
+        names = split.prefix_columns or self._table.info.primary_keys
+        keys = [dict(zip(names, each, strict=True)) for each in split.keys or ()]
+        row_filter = None if split.filter is None else RowFilter(split.filter, schema)
+        columns = [*split.output.table_columns]
+        if row_filter is not None:
+            looked_at = (schema.column_names[each] for each in row_filter.columns)
+            columns += [each for each in looked_at if each not in columns]
+        look_up = prefix_lookup_frame if split.prefix_columns else lookup_frame
+        found = look_up(self._table, keys, columns=columns)
+        rows = found.filter(found.column(FOUND)).drop_columns([FOUND])
+        self._stats.add(rows_read=rows.num_rows)
+        wanted = output_schema(split.output, schema.to_arrow())
+        for batch in rows.combine_chunks().to_batches():
+            kept = batch
+            if row_filter is not None:
+                kept = batch.take(pa.array(row_filter.matching(batch)))
+            if kept.num_rows:
+                chosen = kept.select(list(split.output.names))
+                yield Piece(index=self._index, batch=chosen.cast(wanted))
+
+    def close(self) -> None:
+        """A lookup is one round; there is nothing to break off."""
+
+
+class BinlogReader:
+    """The changes of one bucket, each with the row before it and the row after it."""
+
+    def __init__(
+        self,
+        table: TableCore,
+        split: ScanSplit,
+        index: int,
+        *,
+        stats: ScanStats,
+        unread_bytes_max: int,
+    ) -> None:
+        self._split, self._index, self._stats = split, index, stats
+        self._schema = table.info.schema.to_arrow()
+        self._decoder = table.scan_source().decoder(None)
+        self._source = FetchSource(
+            table,
+            [split],
+            self._decoder.fetch_target,
+            unread_bytes_max=unread_bytes_max,
+            skips_missing=split.skips_missing,
+        )
+
+    def __iter__(self) -> Iterator[Piece]:
+        names = self._split.change_columns
+        for batch in binlog_batches(self._decoded(), self._schema, names):
+            times = batch.column(names.commit_timestamp)
+            yield Piece(
+                index=self._index,
+                batch=batch,
+                timestamp_ms=times[0].value,
+                offset=batch.column(names.log_offset)[0].as_py(),
+            )
+
+    def _decoded(self) -> Iterator[DecodedBatch]:
+        window = self._split.window
+        for fetched in self._source:
+            self._stats.add(bytes_read=len(fetched.data))
+            for decoded in self._decoder.decode(fetched):
+                self._stats.add(rows_read=decoded.num_rows, batches_read=1)
+                if window is None or window.holds(decoded.timestamp):
+                    yield decoded
+
+    def close(self) -> None:
+        """Read no more. Any thread may call it."""
+        self._source.close()
+
+
+def _as_decoded(batch: pa.RecordBatch, split: ScanSplit) -> DecodedBatch:
+    return DecodedBatch(
+        batch=batch, bucket=split.bucket, base_offset=0, timestamp=0, change_types=None
+    )

@@ -1,0 +1,157 @@
+"""A scan as people hold it: described, pinned when it is first needed, and then the same each time.
+
+A scan is one plan: `to_arrow()` twice gives the same rows twice, whatever is written in between.
+A new `table.scan(...)` sees what is new; `start=scan.cursor()` sees only that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fluss.client.connection import TableCore
+from fluss.connector.explaining import explained
+from fluss.connector.fan_in import Cancellation
+from fluss.connector.headers import count_rows
+from fluss.connector.opening import OpenSplits
+from fluss.connector.planning import ScanPlan, ScanShape, plan_scan, shape_of
+from fluss.connector.split import ScanSplit
+from fluss.connector.statistics import ScanStats
+from fluss.errors import InvalidValueError
+from fluss.model.bounds import Cursor
+from fluss.model.scan_options import Mode, Order, ScanOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fluss.session.dataset import FlussDataset
+
+
+class Scan:
+    """What is to be read of a table; `table.scan(...)` makes it. Any thread may use it."""
+
+    def __init__(self, core: TableCore, options: ScanOptions) -> None:
+        self._core = core
+        self._options = options
+        self._shape: ScanShape = shape_of(core, options)
+        self._plan: ScanPlan | None = None
+        self._lock = threading.Lock()
+        self._cancellation = Cancellation()
+
+    # --- what it will give --------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its rows. Asks nobody."""
+        return self._shape.schema
+
+    @property
+    def stats(self) -> ScanStats:
+        """What it has done so far; `rows_max` is no fewer than it has rows."""
+        return self._pinned().stats
+
+    def splits(self) -> list[ScanSplit]:
+        """The pieces it reads, pinned; `fluss.connector.open` opens them, here or elsewhere."""
+        return list(self._pinned().splits)
+
+    def explain(self) -> str:
+        """What is read and what is not, and why, as text."""
+        return explained(self._core.info, self._pinned())
+
+    def cursor(self) -> Cursor:
+        """Where this scan ends: `table.scan(start=cursor)` reads what came later.
+
+        Keep it together with the rows, so that a job that is run again reads every row once.
+
+        Raises:
+            InvalidValueError: The scan does not read to its end.
+        """
+        if self._options.limit is not None or self._shape.mode is Mode.STATE:
+            why = "its limit may leave rows out" if self._options.limit is not None else "a state"
+            raise InvalidValueError(
+                f"There is no cursor behind this scan: {why}.",
+                hint="scan a log, or mode='changelog', without a limit",
+            )
+        return self._pinned().cursor()
+
+    # --- rows ---------------------------------------------------------------------------------
+
+    def count(self) -> int:
+        """How many rows it gives; where nothing is filtered, from the headers of batches alone."""
+        plan = self._pinned()
+        if self._shape.mode in {Mode.LOG, Mode.CHANGELOG} and self._options.filter is None:
+            count = count_rows(self._core, plan.splits, plan.stats)
+            return count if self._options.limit is None else min(count, self._options.limit)
+        return sum(each.batch.num_rows for each in self._open(self._shape.order))
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Its rows as a stream, read ahead within bounds; batches have a useful size."""
+        return self._open(self._shape.order).reader()
+
+    def to_arrow(self) -> pa.Table:
+        """Its rows as a table, bucket by bucket where no other order was asked for."""
+        order = self._shape.order
+        pieces = list(self._open(order))
+        if order is Order.NONE:
+            pieces.sort(key=lambda each: each.index)  # stable: a bucket's rows keep their order
+        return pa.Table.from_batches([each.batch for each in pieces], schema=self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Its rows as a DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_dataset(self) -> FlussDataset:
+        """It as a `pyarrow.dataset.Dataset`, for libraries that read those."""
+        from fluss.session.dataset import FlussDataset
+
+        return FlussDataset(self._core, self._options)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        stream: object = self.to_reader().__arrow_c_stream__(requested_schema)
+        return stream
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.to_reader())
+
+    def cancel(self) -> None:
+        """End whatever is reading it, from any thread; it can then be read no more."""
+        self._cancellation.cancel()
+
+    def __repr__(self) -> str:
+        set_options = {
+            name: getattr(self._options, name)
+            for name in ScanOptions.__dataclass_fields__
+            if getattr(self._options, name) != ScanOptions.__dataclass_fields__[name].default
+        }
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in set_options.items())
+        return f"Scan({self._core.info.table_path}{', ' if shown else ''}{shown})"
+
+    # --- shared -------------------------------------------------------------------------------
+
+    def _pinned(self) -> ScanPlan:
+        with self._lock:
+            if self._plan is None:
+                self._plan = plan_scan(self._core, self._options)
+            return self._plan
+
+    def _open(self, order: Order) -> OpenSplits:
+        plan = self._pinned()
+        return OpenSplits(
+            self._core,
+            plan.splits,
+            schema=plan.shape.schema,
+            order=order,
+            max_parallel=self._options.max_parallel,
+            stats=plan.stats,
+            cancellation=self._cancellation,
+        )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)

@@ -1,0 +1,405 @@
+"""`fluss.connect`: one session, for people and for programs that do not wait in event loops.
+
+Everything here is plain and synchronous, and blocks the thread that calls it, also inside a running
+event loop. What a table can do is said in `session.table`, what a scan can in `session.scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from fluss.client.admin import AdminCore
+from fluss.client.alter import alter_table
+from fluss.client.arguments import table_path_of
+from fluss.client.connection import ConnectionCore
+from fluss.client.frames.creation import schema_of_frame
+from fluss.connector.config import Settings, entered, opened, resolve
+from fluss.connector.connections import connection_for, release
+from fluss.connector.launching import launch
+from fluss.connector.url import FlussUrl, parse_url
+from fluss.errors import ClosedError, InvalidNameError, InvalidValueError
+from fluss.model.arrow_import import from_arrow_schema
+from fluss.model.cluster import ServerNode
+from fluss.model.column import Column
+from fluss.model.config import Config
+from fluss.model.database import DatabaseDescriptor
+from fluss.model.paths import TablePath
+from fluss.session.table import Table
+
+T = TypeVar("T")
+
+_sharing: dict[int, int] = {}  # how many sessions use a connection, by its id
+
+
+def connect(
+    url: str | None = None,
+    *,
+    config: Config | Mapping[str, Any] | None = None,
+    profile: str | None = None,
+    user: str | None = None,
+    password: str | Callable[[], str] | None = None,
+    **settings: Any,
+) -> Session:
+    """Open a session.
+
+    What is not given here is taken from the URL, the active session, the environment, the profile
+    file, and the defaults, in this order; `fluss.config.explain()` says from where.
+
+    Args:
+        url: `fluss://user@host:9123,host2:9123/database.table?tail=100`, or `embedded:./folder`.
+        config: Settings, in place of a URL or beside it.
+        profile: A profile of the configuration file.
+        user: Who connects.
+        password: With which password; a function is asked for it, for example a keyring's.
+        **settings: Further settings, by the names of `Config`.
+
+    Raises:
+        ConfigError: A setting is unknown or not one it takes; the hint names the nearest.
+        ConnectError: No server can be reached.
+        AuthenticationError: The servers did not accept the user.
+
+    Example:
+        >>> with fluss.connect("fluss://127.0.0.1:9123") as session:  # doctest: +SKIP
+        ...     session.table("fluss.events").scan(tail=5).to_pandas()
+    """
+    parsed = None if url is None else parse_url(url)
+    stop: Callable[[], None] | None = None
+    if parsed is not None and parsed.embedded is not None:
+        servers, stop = launch(parsed.embedded)
+        settings["bootstrap_servers"] = servers
+    given: dict[str, Any] = {
+        **_written(config),
+        **{name: value for name, value in settings.items() if value is not None},
+    }
+    if user is not None:
+        given["security_sasl_username"] = user
+    if password is not None:
+        given["security_sasl_password"] = password
+    source: Settings = None if parsed is None or parsed.embedded is not None else url
+    try:
+        resolved = resolve(source, profile=profile, **given)
+        connection = connection_for(resolved.config)
+    except BaseException:
+        if stop is not None:
+            stop()
+        raise
+    return Session(connection, resolved.config, parsed, stop)
+
+
+class Session:
+    """A way to one cluster; `fluss.connect` makes it. Any thread may use it.
+
+    Sessions with the same settings share their connection. Inside `with`, a session is the active
+    one: adapters that are not told how to connect use it.
+    """
+
+    def __init__(
+        self,
+        connection: ConnectionCore,
+        config: Config,
+        url: FlussUrl | None = None,
+        stop: Callable[[], None] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._config = config
+        self._url = url
+        self._stop = stop
+        self._closed = False
+        self._forget = opened(config)
+        self._entered: list[AbstractContextManager[None]] = []
+        _sharing[id(connection)] = _sharing.get(id(connection), 0) + 1
+
+    @property
+    def config(self) -> Config:
+        """The settings; a copy."""
+        return self._config.copy()
+
+    # --- databases ----------------------------------------------------------------------------
+
+    def databases(self) -> list[str]:
+        """The names of all databases."""
+        return sorted(self._run(self._admin.list_databases()))
+
+    def create_database(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        """Create a database.
+
+        Raises:
+            DatabaseAlreadyExistsError: There is one of this name, and that is not ignored.
+        """
+        descriptor = None
+        if comment is not None or properties is not None:
+            descriptor = DatabaseDescriptor(comment=comment, custom_properties=properties)
+        self._run(self._admin.create_database(name, descriptor, ignore_if_exists=ignore_if_exists))
+
+    def drop_database(
+        self, name: str, *, ignore_if_not_exists: bool = False, cascade: bool = False
+    ) -> None:
+        """Drop a database; with `cascade` also the tables in it.
+
+        Raises:
+            DatabaseNotFoundError: There is none of this name, and that is not ignored.
+            DatabaseNotEmptyError: It has tables, and `cascade` is not set.
+        """
+        self._run(
+            self._admin.drop_database(
+                name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade
+            )
+        )
+
+    # --- tables -------------------------------------------------------------------------------
+
+    def tables(self, database: str | None = None) -> list[str]:
+        """The names of a database's tables; of the URL's database, where none is named.
+
+        Raises:
+            DatabaseNotFoundError: There is no such database; the hint names the nearest.
+        """
+        named = database or (None if self._url is None else self._url.database)
+        if named is None:
+            raise InvalidNameError(
+                "The tables of which database?", hint="session.databases() lists them"
+            )
+        return sorted(self._run(self._admin.list_tables(named)))
+
+    def table(self, name: TablePath | str | None = None) -> Table:
+        """A table, as it is now; the URL's table, where none is named.
+
+        Args:
+            name: `"database.table"`, or a table in the URL's database.
+
+        Raises:
+            TableNotFoundError: There is no such table; the hint names the nearest.
+        """
+        path = self._path(name)
+        is_of_url = self._url is not None and str(path) == _url_table(self._url)
+        options = self._url.options if self._url is not None and is_of_url else {}
+        return Table(self._run(self._connection.table(path)), options)
+
+    def create_table(
+        self,
+        name: TablePath | str,
+        schema: Any,
+        *,
+        primary_key: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        bucket_key: Sequence[str] | None = None,
+        buckets: int | None = None,
+        auto_increment: str | None = None,
+        properties: Mapping[str, Any] | None = None,
+        comment: str | None = None,
+        ignore_if_exists: bool = False,
+    ) -> Table:
+        """Create an empty table.
+
+        Args:
+            name: `"database.table"`.
+            schema: A frame or schema whose columns it shall have, or a `TableDescriptor`.
+            primary_key: The columns of the primary key; none for a log table.
+            partition_by: The columns that divide it into partitions.
+            bucket_key: The columns that choose the bucket; the primary key's by default.
+            buckets: How many buckets it has, in each partition; the cluster's default otherwise.
+            auto_increment: A column that the servers count up by themselves.
+            properties: Fluss's own properties, such as `table.log.ttl`.
+            comment: What it is for.
+            ignore_if_exists: Whether a table that exists is left as it is.
+
+        Raises:
+            TableAlreadyExistsError: There is one of this name, and that is not ignored.
+            InvalidSchemaError: The description contradicts itself or Fluss's rules.
+        """
+        path = self._path(name)
+        descriptor = schema_of_frame(
+            schema,
+            primary_key=primary_key,
+            partition_by=partition_by,
+            bucket_key=bucket_key,
+            buckets=buckets,
+            auto_increment=auto_increment,
+            properties=properties,
+            comment=comment,
+        )
+        self._run(self._admin.create_table(path, descriptor, ignore_if_exists=ignore_if_exists))
+        return self.table(path)
+
+    def append(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
+        """Append rows to a log table; see `Table.append`.
+
+        Args:
+            name: `"database.table"`.
+            data: Anything tabular.
+            create: Whether the table is made from the frame where it does not exist.
+            **how: What `create_table` takes.
+        """
+        return self._written_to(name, data, create=create, how=how).append(data)
+
+    def upsert(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
+        """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
+        return self._written_to(name, data, create=create, how=how).upsert(data)
+
+    def _written_to(
+        self, name: TablePath | str, data: Any, *, create: bool, how: Mapping[str, Any]
+    ) -> Table:
+        if not create:
+            if how:
+                raise InvalidValueError(
+                    f"{', '.join(how)}: these say how a table is created, and create=True is missing."
+                )
+            return self.table(name)
+        return self.create_table(name, data, ignore_if_exists=True, **how)
+
+    def drop_table(self, name: TablePath | str, *, ignore_if_not_exists: bool = False) -> None:
+        """Drop a table with all its rows.
+
+        Raises:
+            TableNotFoundError: There is none of this name, and that is not ignored.
+        """
+        path = self._path(name)
+        self._run(self._admin.drop_table(path, ignore_if_not_exists=ignore_if_not_exists))
+
+    def alter_table(
+        self,
+        name: TablePath | str,
+        *,
+        add_columns: Any = None,
+        set_properties: Mapping[str, Any] | None = None,
+        reset_properties: Sequence[str] = (),
+        ignore_if_not_exists: bool = False,
+    ) -> Table:
+        """Change a table: add columns that may be NULL at its end, set or reset properties.
+
+        Args:
+            name: `"database.table"`.
+            add_columns: An Arrow schema or a list of `Column`s.
+            set_properties: Properties to set.
+            reset_properties: Properties to take back to their defaults.
+            ignore_if_not_exists: Whether a table that is not there is no error.
+
+        Returns:
+            The table as it is then.
+        """
+        path = self._path(name)
+        self._run(
+            alter_table(
+                self._connection.cluster,
+                path,
+                set_properties={
+                    key: _property(value) for key, value in (set_properties or {}).items()
+                },
+                reset_properties=list(reset_properties),
+                add_columns=_columns(add_columns),
+                ignore_if_not_exists=ignore_if_not_exists,
+            )
+        )
+        return self.table(path)
+
+    # --- the cluster --------------------------------------------------------------------------
+
+    def servers(self) -> list[ServerNode]:
+        """The servers that are alive: coordinator first, then tablet servers by id."""
+        return self._run(self._admin.get_server_nodes())
+
+    def counters(self) -> dict[str, object]:
+        """What the connection has done so far: requests, bytes, batches, retries, latencies."""
+        return self._connection.counters()
+
+    # --- life ---------------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has been closed."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close it, and its connection when no other session uses that. Twice is once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._forget()
+        left = _sharing.get(id(self._connection), 1) - 1
+        if left:
+            _sharing[id(self._connection)] = left
+        else:
+            _sharing.pop(id(self._connection), None)
+            release(self._connection)
+        if self._stop is not None:
+            self._stop()
+
+    def __enter__(self) -> Self:
+        active = entered(self._config)
+        active.__enter__()
+        self._entered.append(active)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        self._entered.pop().__exit__(exc_type, exc_value, traceback)
+        self.close()
+        return False
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        user = self._config.security_sasl_username
+        as_user = f", user={user}" if self._config.security_protocol == "sasl" else ""
+        return f"Session({self._config.bootstrap_servers}{as_user}{closed})"
+
+    # --- shared -------------------------------------------------------------------------------
+
+    @property
+    def _admin(self) -> AdminCore:
+        return self._connection.admin
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._closed:
+            work.close()
+            raise ClosedError("The session has been closed.", hint="Open one: fluss.connect(...)")
+        return self._connection.engine.run(work)
+
+    def _path(self, name: TablePath | str | None) -> TablePath:
+        url = self._url
+        if name is None:
+            if url is None or url.database is None or url.table is None:
+                raise InvalidNameError(
+                    "Which table?", hint="name it: session.table('database.table')"
+                )
+            return TablePath(url.database, url.table)
+        if isinstance(name, str) and "." not in name and url is not None and url.database:
+            return TablePath(url.database, name)
+        return table_path_of(name)
+
+
+def _url_table(url: FlussUrl) -> str | None:
+    return None if url.table is None else f"{url.database}.{url.table}"
+
+
+def _written(config: Config | Mapping[str, Any] | None) -> dict[str, Any]:
+    if config is None:
+        return {}
+    return config.written() if isinstance(config, Config) else dict(config)
+
+
+def _columns(given: Any) -> list[Column]:
+    if given is None:
+        return []
+    if hasattr(given, "__arrow_c_schema__"):
+        import pyarrow as pa
+
+        return list(from_arrow_schema(pa.schema(given)))
+    return [given] if isinstance(given, Column) else list(given)
+
+
+def _property(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,279 @@
+"""A table as people hold it: what it is, scans of it, and rows written to it and looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import pyarrow as pa
+
+from fluss.client.admin import AdminCore, partition_spec_of
+from fluss.client.connection import TableCore
+from fluss.client.frames.lookups import lookup_frame, prefix_lookup_frame
+from fluss.client.frames.outcomes import WriteReport
+from fluss.client.frames.writing import write_frame
+from fluss.connector.planning import plan_scan
+from fluss.errors import ConfigError
+from fluss.model.bounds import bound_of
+from fluss.model.nearest import did_you_mean
+from fluss.model.partitions import PartitionInfo, PartitionSpec
+from fluss.model.scan_options import SCAN_OPTIONS, Mode, ScanOptions, scan_options
+from fluss.model.schema import Schema
+from fluss.model.table_info import TableInfo
+from fluss.session.follow import Follow
+from fluss.session.scan import Scan
+from fluss.session.show import table_html, table_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+HEAD_ROWS = 10
+
+
+class Table:
+    """A table, as it was when it was asked for. Any thread may use it.
+
+    Args:
+        core: The table on its connection.
+        defaults: Options of scans that are not given to `scan`, for example a URL's.
+    """
+
+    def __init__(self, core: TableCore, defaults: Mapping[str, Any] | None = None) -> None:
+        self._core = core
+        self._defaults = dict(defaults or {})
+
+    # --- what it is ---------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """`database.table`."""
+        return str(self._core.info.table_path)
+
+    @property
+    def info(self) -> TableInfo:
+        """Everything the cluster says about it."""
+        return self._core.info
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, as Arrow sees them."""
+        return self._core.info.schema.to_arrow()
+
+    @property
+    def fluss_schema(self) -> Schema:
+        """Its columns and keys, as Fluss sees them."""
+        return self._core.info.schema
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns of its primary key; empty for a log table."""
+        return self._core.info.primary_keys
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns that divide it into partitions."""
+        return self._core.info.partition_keys
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets it has, in each partition."""
+        return self._core.info.num_buckets
+
+    def refresh(self) -> None:
+        """Take in what has changed since: columns added, properties set."""
+        path = self._core.info.table_path
+        self._core = self._run(self._core.connection.table(path))
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def scan(self, **options: Any) -> Scan:
+        """Describe a scan; nothing is read, and no offset pinned, before it is asked for rows.
+
+        Args:
+            **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
+                with_metadata, order, max_parallel, missing_partitions, on_trimmed, strategy,
+                metadata_prefix: `fluss.model.scan_options.SCAN_OPTIONS` says what each does.
+
+        Raises:
+            ConfigError: There is no such option; the hint names the nearest.
+            InvalidValueError: A value is not one its option takes, or two contradict each other.
+
+        Example:
+            >>> table.scan(filter=col("id") > 5, tail=100).to_pandas()  # doctest: +SKIP
+        """
+        return Scan(self._core, self._options(options))
+
+    def follow(self, *, start: Any = "latest", **options: Any) -> Follow:
+        """Read on and on: what is in the log, and what comes.
+
+        The only scan without an end. Iterate it for Arrow batches, and break off or call `close`.
+
+        Args:
+            start: Where to begin; what comes from now on, by default.
+            **options: columns, filter, partitions, mode (`log` or `changelog`), with_metadata,
+                on_trimmed, metadata_prefix, as of `scan`.
+        """
+        for name in options:
+            if name not in SCAN_OPTIONS or name in {"end", "tail", "limit", "as_of", "order"}:
+                hint = did_you_mean(name, SCAN_OPTIONS) if name not in SCAN_OPTIONS else None
+                raise ConfigError(
+                    f"follow() has no option {name!r}.",
+                    hint=hint or "what ends is a scan: table.scan(...)",
+                    key=name,
+                )
+        if self._core.info.has_primary_key():
+            options.setdefault("mode", Mode.CHANGELOG)
+        return Follow(self._core, scan_options({**options, "start": bound_of(start, "start")}))
+
+    def head(self, rows: int = HEAD_ROWS) -> pa.Table:
+        """A few of its rows, whichever are found first."""
+        return self.scan(limit=rows).to_arrow()
+
+    def count(self) -> int:
+        """How many rows it has now."""
+        return self.scan().count()
+
+    def to_arrow(self) -> pa.Table:
+        """All its rows, as they are now."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All its rows, as a DataFrame."""
+        return self.scan().to_pandas()
+
+    def lookup(
+        self,
+        keys: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        insert_if_not_exists: bool = False,
+    ) -> pa.Table:
+        """Look rows up by primary key: one row per key, in the order given, and `_found`.
+
+        Args:
+            keys: Anything tabular with the key's columns, a list of tuples in key order, or of
+                values where the key is one column.
+            columns: The columns wanted; None for all.
+            insert_if_not_exists: Whether the servers insert a key that is missing.
+
+        Raises:
+            FlussError: The table has no primary key.
+            InvalidValueError: A key is NULL, or does not fit its column.
+        """
+        return lookup_frame(
+            self._core, keys, columns=columns, insert_if_not_exists=insert_if_not_exists
+        )
+
+    def prefix_lookup(self, prefixes: Any, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows whose keys begin with the bucket key; see `lookup`."""
+        return prefix_lookup_frame(self._core, prefixes, columns=columns)
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def append(self, data: Any) -> WriteReport:
+        """Append rows to a log table, and wait until the servers have them.
+
+        Args:
+            data: Anything tabular: Arrow, pandas, Polars, a list of dicts, a dict of columns,
+                anything with `__arrow_c_stream__`. Columns are matched by name and cast where no
+                value changes.
+
+        Returns:
+            How many rows there were, and the last offset of each bucket.
+        """
+        return write_frame(self._core, data, mode="append")
+
+    def upsert(
+        self, data: Any, *, merge_mode: Literal["default", "overwrite"] | None = None
+    ) -> WriteReport:
+        """Insert rows, or replace those with the same keys.
+
+        A frame with a column `_change_type` is applied as a changelog.
+
+        Args:
+            data: Anything tabular; see `append`.
+            merge_mode: `overwrite` to put values in the place of aggregated ones.
+        """
+        return write_frame(self._core, data, mode="upsert", merge_mode=merge_mode)
+
+    def delete(self, keys: Any) -> WriteReport:
+        """Delete the rows of these keys; keys that are not there are not missed."""
+        return write_frame(self._core, keys, mode="delete")
+
+    def update(self, data: Any, *, columns: Sequence[str] | None = None) -> WriteReport:
+        """Write some columns of rows by key; the others keep their values.
+
+        Args:
+            data: Anything tabular with the key's columns.
+            columns: Which columns are written; those of the frame by default.
+        """
+        return write_frame(self._core, data, mode="update", columns=columns)
+
+    # --- partitions and offsets ---------------------------------------------------------------
+
+    def partitions(self) -> list[PartitionInfo]:
+        """Its partitions, by name."""
+        listed = self._run(self._admin.list_partition_infos(self._core.info.table_path))
+        return sorted(listed, key=lambda each: each.partition_name)
+
+    def create_partition(
+        self, spec: PartitionSpec | Mapping[str, object], *, ignore_if_exists: bool = False
+    ) -> None:
+        """Create a partition: `{"day": "2026-01-01"}`."""
+        self._run(
+            self._admin.create_partition(
+                self._core.info.table_path,
+                partition_spec_of(spec),
+                ignore_if_exists=ignore_if_exists,
+            )
+        )
+
+    def drop_partition(
+        self, spec: PartitionSpec | Mapping[str, object], *, ignore_if_not_exists: bool = False
+    ) -> None:
+        """Drop a partition with all its rows."""
+        self._run(
+            self._admin.drop_partition(
+                self._core.info.table_path,
+                partition_spec_of(spec),
+                ignore_if_not_exists=ignore_if_not_exists,
+            )
+        )
+
+    def offsets(self) -> pa.Table:
+        """Where the log of each bucket begins and ends now, as its leader says."""
+        plan = plan_scan(self._core, _log_options(self._core.info))
+        return pa.table(
+            {
+                "partition": pa.array([each.partition_name for each in plan.splits], pa.string()),
+                "bucket": pa.array([each.bucket.bucket_id for each in plan.splits], pa.int32()),
+                "earliest": pa.array([each.start for each in plan.splits], pa.int64()),
+                "end": pa.array([each.stop for each in plan.splits], pa.int64()),
+            }
+        )
+
+    # --- showing ------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return table_text(self._core)
+
+    def _repr_html_(self) -> str:
+        return table_html(self._core)
+
+    # --- shared -------------------------------------------------------------------------------
+
+    @property
+    def _admin(self) -> AdminCore:
+        return self._core.connection.admin
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._core.connection.engine.run(work)
+
+    def _options(self, given: Mapping[str, Any]) -> ScanOptions:
+        return scan_options({**self._defaults, **given})
+
+
+def _log_options(info: TableInfo) -> ScanOptions:
+    return ScanOptions(mode=Mode.CHANGELOG if info.has_primary_key() else None, columns=())

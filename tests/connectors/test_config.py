@@ -1,0 +1,187 @@
+"""Which layer of settings counts, that logins stay with their servers, and the profile file."""
+
+import pickle
+
+import pytest
+
+import fluss
+from fluss.connector.config import active_config, entered, explain, opened, resolve
+from fluss.connector.profiles import find_profile
+from fluss.errors import ConfigError
+
+SERVERS = "bootstrap.servers"
+USER, PASSWORD = "security.sasl.username", "security.sasl.password"
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def profile_file(tmp_path):
+    def write(text, mode=0o600):
+        path = tmp_path / "config.toml"
+        path.write_text(text)
+        path.chmod(mode)
+        return {"FLUSS_CONFIG": str(path)}
+
+    return write
+
+
+PROFILES = f"""
+default = "dev"
+
+[profiles.dev]
+bootstrap.servers = "dev:1"
+
+[profiles.prod]
+"bootstrap.servers" = "prod:1"
+security.sasl.username = "me"
+security.sasl.password = "{SECRET}"
+writer.acks = "1"
+"""
+
+
+def servers(*given, **more):
+    more.setdefault("environ", {"HOME": "/nowhere"})
+    return resolve(*given, **more).config.bootstrap_servers
+
+
+def test_the_first_layer_that_says_something_is_heard(profile_file):
+    environ = profile_file(PROFILES) | {"FLUSS_BOOTSTRAP_SERVERS": "env:1"}
+    session = fluss.Config({SERVERS: "session:1"})
+    url = "fluss://url:1"
+    with entered(session):
+        assert servers(url, environ=environ, bootstrap_servers="arg:1") == "arg:1"
+        assert servers(url, environ=environ) == "url:1"
+        assert servers(environ=environ) == "session:1"
+    assert servers(environ=environ) == "env:1"
+    del environ["FLUSS_BOOTSTRAP_SERVERS"]
+    assert servers(environ=environ) == "dev:1"
+    assert servers(environ=environ, profile="prod") == "prod:1"
+    assert servers(environ=environ | {"FLUSS_PROFILE": "prod"}) == "prod:1"
+    assert servers() == "127.0.0.1:9123"
+
+
+def test_the_active_session_is_the_innermost_with_else_the_last_opened():
+    first, second, inner = (fluss.Config({SERVERS: f"{name}:1"}) for name in "abc")
+    before = active_config()
+    forget_first = opened(first)
+    forget_second = opened(second)
+    assert active_config() is second
+    with entered(first), entered(inner):
+        assert active_config() is inner
+    forget_second()
+    assert active_config() is first
+    forget_first()
+    assert active_config() is before
+
+
+def test_a_user_means_sasl():
+    config = resolve("fluss://me@h", environ={"FLUSS_SASL_PASSWORD": SECRET}).config
+    assert (config.security_protocol, config.security_sasl_username) == ("sasl", "me")
+    assert config.security_sasl_password == SECRET
+
+
+def test_a_login_stays_with_the_servers_it_was_written_for():
+    environ = {
+        "FLUSS_BOOTSTRAP_SERVERS": "mine:1",
+        "FLUSS_SASL_USERNAME": "me",
+        "FLUSS_SASL_PASSWORD": SECRET,
+    }
+    same = resolve("fluss://mine:1", environ=environ)
+    assert same.config.security_sasl_password == SECRET
+    other = resolve("fluss://other:1", environ=environ)
+    assert other.config.security_protocol == "PLAINTEXT"
+    assert other.config.security_sasl_password == ""
+    assert any("other servers" in each for each in other.ignored)
+
+
+def test_a_password_stays_with_its_user():
+    environ = {"FLUSS_SASL_USERNAME": "me", "FLUSS_SASL_PASSWORD": SECRET}
+    found = resolve("fluss://you@h", environ=environ).config
+    assert (found.security_sasl_username, found.security_sasl_password) == ("you", "")
+
+
+def test_a_session_lends_its_login_only_to_its_own_servers():
+    session = fluss.Config(
+        {SERVERS: "mine:1", "security.protocol": "sasl", USER: "me", PASSWORD: SECRET}
+    )
+    with entered(session):
+        assert resolve("fluss://mine:1", environ={}).config.security_sasl_password == SECRET
+        assert resolve("fluss://other:1", environ={}).config.security_sasl_password == ""
+
+
+def test_a_function_is_asked_for_the_password():
+    found = resolve("fluss://me@h", environ={}, security_sasl_password=lambda: SECRET)
+    assert found.config.security_sasl_password == SECRET
+    with pytest.raises(ConfigError, match="no text"):
+        resolve("fluss://me@h", environ={}, security_sasl_password=lambda: 5)
+
+
+def test_explain_says_where_each_setting_is_from_and_hides_passwords(profile_file):
+    environ = profile_file(PROFILES)
+    told = explain("fluss://me@h:1?writer.acks=all", environ=environ, request_timeout_ms=5_000)
+    assert f"{SERVERS} = h:1    # URL" in told
+    assert "request-timeout = 5000    # argument" in told
+    told = explain(environ=environ, profile="prod")
+    assert f"{USER} = me    # profile 'prod'" in told
+    assert "writer.acks = 1" in told
+    assert SECRET not in told
+    assert f"{PASSWORD} = ***" in told
+    assert SECRET not in repr(resolve(environ=environ, profile="prod"))
+    assert "# default" in explain(environ={"HOME": "/nowhere"})
+
+
+def test_written_settings_make_the_same_config_again():
+    config = fluss.Config({PASSWORD: "$${env:X}", USER: "${env:Y}", "writer.acks": "1"})
+    again = fluss.Config(config.written())
+    assert again.written() == config.written()
+    assert again.security_sasl_password == "${env:X}"
+    assert SECRET.encode() not in pickle.dumps(fluss.Config({PASSWORD: SECRET}))
+
+
+# --- the profile file -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o622])
+def test_a_file_with_a_password_that_others_can_read_is_refused(profile_file, mode):
+    with pytest.raises(ConfigError, match="chmod 600") as caught:
+        find_profile(profile_file(PROFILES, mode), "dev")
+    assert SECRET not in str(caught.value)
+
+
+def test_a_file_without_passwords_may_be_read_by_all(profile_file):
+    text = PROFILES.replace(SECRET, "${env:FLUSS_SECRET}")
+    found = find_profile(profile_file(text, 0o644), "prod")
+    assert found is not None
+    assert found.settings[PASSWORD] == "${env:FLUSS_SECRET}"
+
+
+def test_without_a_file_there_is_no_profile(tmp_path):
+    assert find_profile({"HOME": str(tmp_path)}) is None
+    assert find_profile({"XDG_CONFIG_HOME": str(tmp_path)}) is None
+    with pytest.raises(ConfigError, match="no configuration file"):
+        find_profile({"HOME": str(tmp_path)}, "dev")
+    with pytest.raises(ConfigError, match="no configuration file"):
+        find_profile({"FLUSS_CONFIG": str(tmp_path / "none.toml")})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PROFILES.replace("default", "defualt") + "x = [", "not TOML"),
+        ("profiles = 5", "no table"),
+        ('default = "dve"\n[profiles.dev]\n', "did you mean 'dev'"),
+        ('default = "a"\n[profiles.a]\nwriter.ackz = "1"', "did you mean 'writer.acks'"),
+        ('default = "a"\n[profiles]\na = 5', "no profile 'a'"),
+    ],
+)
+def test_a_slip_in_the_file_is_told(profile_file, text, said):
+    with pytest.raises(ConfigError) as caught:
+        find_profile(profile_file(text))
+    assert said in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_file_without_a_default_gives_nothing_unasked(profile_file):
+    environ = profile_file('[profiles.dev]\nbootstrap.servers = "dev:1"')
+    assert find_profile(environ) is None
+    assert servers(environ=environ, profile="dev") == "dev:1"

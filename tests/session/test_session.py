@@ -1,0 +1,173 @@
+"""`fluss.connect`: databases and tables by plain calls, and what a session leaves behind."""
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+
+import fluss
+from fluss.connector.config import active_config
+from fluss.connector.connections import connection_for
+from fluss.errors import (
+    ClosedError,
+    ConfigError,
+    ConnectError,
+    DatabaseNotEmptyError,
+    InvalidNameError,
+    InvalidValueError,
+    MissingExtraError,
+    TableNotFoundError,
+)
+
+
+def test_databases_and_tables_come_and_go(session, database, rows):
+    other = f"{database}_other"
+    session.create_database(other, comment="for a moment")
+    session.create_database(other, ignore_if_exists=True)
+    assert {database, other} <= set(session.databases())
+    session.create_table(f"{other}.t", rows.schema, buckets=1)
+    assert session.tables(other) == ["t"]
+    with pytest.raises(DatabaseNotEmptyError):
+        session.drop_database(other)
+    session.drop_table(f"{other}.t")
+    session.drop_table(f"{other}.t", ignore_if_not_exists=True)
+    session.drop_database(other)
+    assert other not in session.databases()
+
+
+def test_the_url_names_the_database(session, database, events):
+    assert session.tables() == ["events"]
+    assert session.table("events").name == f"{database}.events"
+
+
+def test_a_url_names_a_table_and_how_it_is_scanned(cluster, database, events):
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}.events?tail=5&columns=id") as s:
+        assert s.table().scan().to_arrow().shape == (5, 1)
+        assert s.table().scan(tail=7).count() == 7
+        with pytest.raises(TableNotFoundError):
+            s.table("other")
+
+
+def test_a_table_that_is_not_there_is_told_with_the_nearest(session, events):
+    with pytest.raises(TableNotFoundError, match="did you mean 'events'"):
+        session.table("event")
+
+
+def test_a_table_is_altered(session, events):
+    table = session.alter_table("events", add_columns=pa.schema([("y", pa.int32())]))
+    assert table.schema.names == ["id", "day", "x", "y"]
+    assert table.scan(columns=["y"]).to_arrow().column("y").null_count == 1_000
+    events.refresh()
+    assert events.schema == table.schema
+    session.alter_table("events", set_properties={"owner": "me"})
+    assert session.table("events").info.get_custom_properties() == {"owner": "me"}
+    session.alter_table("events", reset_properties=["owner"])
+    assert session.table("events").info.get_custom_properties() == {}
+
+
+def test_a_table_is_made_by_writing_to_it(session, rows):
+    assert session.append("made", rows, create=True, buckets=1).rows == 1_000
+    assert session.append("made", rows.slice(0, 5)).rows == 5
+    assert session.table("made").count() == 1_005
+    report = session.upsert("made_keyed", rows, create=True, primary_key=["id"], buckets=1)
+    assert report.rows == 1_000
+    assert session.table("made_keyed").primary_key == ("id",)
+    with pytest.raises(InvalidValueError, match="create=True"):
+        session.append("made", rows, buckets=3)
+
+
+def test_a_table_shows_itself(session, parted, keyed):
+    text = repr(parted)
+    assert "day  STRING  partition key" in text
+    assert "partitions: 3 by day" in text
+    assert "rows: at most 1,000" in text
+    assert "primary key: id" in repr(keyed)
+    html = session.create_table(
+        "marked", fluss.Schema.builder().column("a", fluss.DataTypes.int()).build(),
+        comment="<b>&", buckets=1,
+    )._repr_html_()  # fmt: skip
+    assert "&lt;b&gt;&amp;" in html
+    assert "<b>" not in html
+
+
+def test_a_table_that_is_gone_still_shows_what_is_known(session, events):
+    session.drop_table("events")
+    assert "rows: not known" in repr(events)
+
+
+def test_partitions_and_offsets(parted):
+    assert [each.partition_name for each in parted.partitions()] == [
+        "2026-01-01", "2026-01-02", "2026-01-03",
+    ]  # fmt: skip
+    parted.create_partition({"day": "2026-01-04"})
+    parted.create_partition({"day": "2026-01-04"}, ignore_if_exists=True)
+    assert len(parted.partitions()) == 4
+    parted.drop_partition({"day": "2026-01-04"})
+    offsets = parted.offsets()
+    assert offsets.column_names == ["partition", "bucket", "earliest", "end"]
+    assert sum(offsets.column("end").to_pylist()) == 1_000
+
+
+def test_sessions_share_a_connection_and_the_last_closes_it(cluster):
+    settings = {"bootstrap.servers": cluster.bootstrap, "request-timeout": "61s"}
+    first, second = fluss.connect(config=settings), fluss.connect(config=settings)
+    connection = connection_for(first.config)
+    first.close()
+    first.close()
+    assert not connection.is_closed
+    assert second.databases()
+    second.close()
+    assert connection.is_closed
+    with pytest.raises(ClosedError):
+        second.databases()
+    with fluss.connect(config=settings) as third:
+        assert third.databases()
+
+
+def test_inside_with_a_session_is_the_active_one(session, cluster):
+    active = active_config()
+    assert active is not None
+    assert active.bootstrap_servers == cluster.bootstrap
+    with fluss.connect(writer_acks="all") as inner:  # the servers are those of the active session
+        assert inner.config.bootstrap_servers == cluster.bootstrap
+
+
+def test_a_session_works_inside_a_running_loop(session, events):
+    async def main():
+        return events.scan(tail=5).to_arrow().num_rows
+
+    assert asyncio.run(main()) == 5
+
+
+def test_servers_and_counters(session):
+    assert {each.server_type for each in session.servers()} == {
+        "CoordinatorServer", "TabletServer",
+    }  # fmt: skip
+    assert session.counters()
+    assert "Session(" in repr(session)
+
+
+def test_what_cannot_be_reached_or_meant_is_told():
+    with pytest.raises(ConnectError):
+        fluss.connect("fluss://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="did you mean"):
+        fluss.connect("fluss://127.0.0.1:1?writer.ackz=1")
+    with pytest.raises(MissingExtraError, match="pip install"):
+        fluss.connect("embedded:./data")
+
+
+def test_without_a_name_and_without_a_url_there_is_no_table(cluster):
+    with fluss.connect(config={"bootstrap.servers": cluster.bootstrap}) as s:
+        with pytest.raises(InvalidNameError):
+            s.table()
+        with pytest.raises(InvalidNameError):
+            s.tables()
+
+
+def test_a_password_is_used_and_never_shown(cluster):
+    url = f"fluss://{cluster.user}@{cluster.sasl_bootstrap}"
+    with fluss.connect(url, password=lambda: cluster.password) as s:
+        assert s.databases()
+        assert cluster.user in repr(s)
+        assert cluster.password not in repr(s)
+        assert cluster.password not in fluss.config.explain()
