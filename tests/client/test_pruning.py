@@ -1,14 +1,28 @@
 # ruff: noqa: DTZ001 - TIMESTAMP has no zone
 
+import math
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from fractions import Fraction
+from random import Random
 
 import pytest
 
 from fluss.client.pruning import pruning_predicate
+from fluss.model.column import Column
 from fluss.model.data_types import DataTypes as T
-from fluss.model.predicate import col
+from fluss.model.predicate import LeafFunction as Is, col
 from fluss.model.schema import Schema
+from fluss.model.types import (
+    BinaryType,
+    BytesType,
+    DecimalType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
+from tests.support.random_filters import Filters, point_of
+from tests.support.random_values import LEAF_TYPES, random_value
 
 SCHEMA = (
     Schema.builder()
@@ -136,3 +150,107 @@ def test_conditions_that_are_joined_are_sent_joined():
     assert [each.int_value for each in first.leaf.literals] == [1, 2]
     assert (second.leaf.function, second.leaf.literals[0].string_value) == (8, "x")
     assert pruning_predicate(col("i").is_null(), SCHEMA).leaf.function == 6
+
+
+@pytest.mark.parametrize("prefix", ["\ue000", "a\uffff", "\U0001f600"])
+def test_prefixes_that_java_orders_otherwise_are_not_sent(prefix):
+    assert pruning_predicate(col("s").starts_with(prefix), SCHEMA) is None
+
+
+def java_order(point):
+    """What Java compares a value by: doubles by their total order, the rest as it is."""
+    if isinstance(point, float):
+        return (math.isnan(point), 0.0 if math.isnan(point) else point, math.copysign(1, point))
+    return point
+
+
+class Batch:
+    """What a server knows of a batch: rows, NULLs, and the least and greatest of each column."""
+
+    def __init__(self, schema, rows):
+        self.row_count = len(rows)
+        self.columns = {}
+        for column in schema.columns:
+            points = [stored_point(row[column.name], column.data_type) for row in rows]
+            known = sorted((each for each in points if each is not None), key=java_order)
+            null_count = len(points) - len(known)
+            self.columns[column.column_id] = (column.data_type, null_count, known[:1], known[-1:])
+
+    def may_fulfil(self, told):
+        """Java's `Predicate.test` over statistics."""
+        if told.type == 1:
+            found = [self.may_fulfil(each) for each in told.compound.children]
+            return all(found) if told.compound.function == 0 else any(found)
+        data_type, null_count, low, high = self.columns[told.leaf.field_id]
+        function = Is(told.leaf.function)
+        if function in {Is.IS_NULL, Is.IS_NOT_NULL}:
+            return null_count > 0 if function is Is.IS_NULL else null_count < self.row_count
+        if not low:
+            return False
+        if function is Is.STARTS_WITH:
+            (prefix,) = (each.string_value.encode("utf-16-be") for each in told.leaf.literals)
+            least, greatest = (each[0].decode().encode("utf-16-be") for each in (low, high))
+            return (least.startswith(prefix) or least <= prefix) and (
+                greatest.startswith(prefix) or greatest >= prefix
+            )
+        least, greatest = java_order(low[0]), java_order(high[0])
+        points = [java_order(told_point(each, data_type)) for each in told.leaf.literals]
+        return any(
+            {
+                Is.EQUAL: least <= point <= greatest,
+                Is.IN: least <= point <= greatest,
+                Is.LESS_THAN: least < point,
+                Is.LESS_OR_EQUAL: least <= point,
+                Is.GREATER_THAN: greatest > point,
+                Is.GREATER_OR_EQUAL: greatest >= point,
+            }[function]
+            for point in points
+        )
+
+
+def stored_point(physical, data_type):
+    point = point_of(physical, data_type)
+    if isinstance(data_type, TimeType) and point is not None:
+        return Fraction(point * 1000 // 1, 1000)  # rows hold milliseconds
+    return point
+
+
+def told_point(literal, data_type):
+    value = getattr(literal, literal.ListFields()[-1][0].name)
+    match data_type:
+        case DecimalType():
+            if isinstance(value, bytes):
+                value = int.from_bytes(value, "big", signed=True)
+            return Fraction(value, 10**data_type.scale)
+        case TimeType():
+            return Fraction(value, 1000)
+        case TimestampType() | TimestampLtzType():
+            millis, nanos = literal.timestamp_millis_value, literal.timestamp_nano_of_millis_value
+            return Fraction(millis, 1000) + Fraction(nanos, 1_000_000_000)
+        case _:
+            return value.encode() if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_server_leaves_out_a_batch_with_a_row_of_random_filters(seed):
+    rng = Random(seed)
+    kinds = [each for each in LEAF_TYPES if not isinstance(each, BinaryType | BytesType)]
+    left_out = 0
+    for _ in range(30):
+        types = {f"c{place}": rng.choice(kinds) for place in range(3)}
+        schema = Schema([Column(name, each) for name, each in types.items()])
+        pools = {name: [random_value(rng, each) for _ in range(6)] for name, each in types.items()}
+        filters = Filters(rng, types, pools)
+        batches = [
+            [{name: rng.choice(pools[name]) for name in types} for _ in range(rng.randint(1, 3))]
+            for _ in range(5)
+        ]
+        for _ in range(10):
+            predicate = filters.make()
+            told = pruning_predicate(predicate, schema)
+            for rows in batches if told is not None else ():
+                may_fulfil = Batch(schema, rows).may_fulfil(told)
+                left_out += not may_fulfil
+                fulfils = any(filters.truth(predicate, row) is True for row in rows)
+                assert may_fulfil or not fulfils, predicate
+    assert left_out > 50

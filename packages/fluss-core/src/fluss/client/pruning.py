@@ -77,6 +77,7 @@ _LITERAL_TYPES: Final[dict[type[DataType], int]] = {
     BinaryType: 14,
     BytesType: 15,
 }
+_BEHIND_SURROGATES: Final = "\ue000"
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -113,7 +114,7 @@ def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
         or test.is_negated
         or column_id is None
         or type(data_type) not in _LITERAL_TYPES
-        or any(map(_compares_otherwise, test.values))
+        or any(_compares_otherwise(each, test) for each in test.values)
     ):
         return None
     made = messages.PbPredicate(type=LEAF)
@@ -124,9 +125,17 @@ def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
     return made
 
 
-def _compares_otherwise(value: object) -> bool:
-    """Whether Java's order differs from IEEE's here: it has -0.0 before 0.0."""
-    return isinstance(value, float) and value == 0
+def _compares_otherwise(value: object, test: ColumnTest) -> bool:
+    """Whether servers might leave out a batch with a row that fulfils the test."""
+    if isinstance(value, float):
+        return value == 0  # Java has -0.0 before 0.0
+    if isinstance(test.data_type, TimeType):
+        return _PER_SECOND[test.data_type.unit] > _PER_SECOND["ms"]  # statistics end at those
+    if test.function is LeafFunction.STARTS_WITH:
+        # Texts are ordered by their bytes, but this test by Java's characters of 16 bits, of which
+        # two stand for what comes behind all others.
+        return isinstance(value, str) and any(each >= _BEHIND_SURROGATES for each in value)
+    return False
 
 
 def _literal(value: Any, data_type: DataType) -> messages.PbLiteralValue:
