@@ -1,107 +1,24 @@
-"""The awaited dialect, which is that of pyfluss 1.x: `import fluss.aio as fluss`.
-
-What waits is awaited, reads included; `get_admin` is plain; connections and writers work with
-`async with`, scanners with `async for`. A call that is awaited has started when it returns, needs a
-running event loop (asyncio or trio), and goes on if nobody awaits it. Only what differs from the
-documented dialect is here; the rest is the same.
-"""
+"""Scanners of the awaited dialect: what reads is awaited, and `async for` reads on and on."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 import pyarrow as pa
 
-from fluss import __version__
 from fluss.client.batch_scanner import BatchScannerBase
 from fluss.client.calls import awaited
-from fluss.client.fluss_admin import FlussAdmin
-from fluss.client.fluss_connection import FlussConnectionBase
-from fluss.client.fluss_table import FlussTableBase
 from fluss.client.log_scanner import LogScannerBase, checked_timeout
-from fluss.client.lookupers import Lookuper, PrefixLookuper, TableLookup, TablePrefixLookup
 from fluss.client.scan_records import RecordBatch, ScanRecord, ScanRecords
-from fluss.client.table_scan import TableScanBase
-from fluss.client.writers import (
-    AppendWriter,
-    TableAppend,
-    TableUpsert,
-    UpsertWriter,
-    WriteResultHandle,
-)
 from fluss.engine.fetcher import Fetched
-from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
-from fluss.model.change_type import ChangeType
-from fluss.model.cluster import LakeSnapshot, ServerNode
-from fluss.model.config import Config
-from fluss.model.data_types import DataTypes
-from fluss.model.database import DatabaseDescriptor, DatabaseInfo
-from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET, OffsetSpec, OffsetType
-from fluss.model.partitions import PartitionInfo, PartitionSpec
-from fluss.model.paths import TableBucket, TablePath
-from fluss.model.predicate import ColumnRef, Predicate, col
-from fluss.model.schema import Schema
-from fluss.model.table import TableDescriptor
-from fluss.model.table_info import TableInfo
-from fluss.model.table_options import KvFormat, LogFormat
-from fluss.model.types import DataField
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "EARLIEST_OFFSET",
-    "LATEST_OFFSET",
-    "AppendWriter",
-    "BatchScanner",
-    "ChangeType",
-    "ColumnRef",
-    "Config",
-    "DataField",
-    "DataTypes",
-    "DatabaseDescriptor",
-    "DatabaseInfo",
-    "ErrorCode",
-    "FlussAdmin",
-    "FlussConnection",
-    "FlussError",
-    "FlussTable",
-    "KvFormat",
-    "LakeSnapshot",
-    "LogFormat",
-    "LogScanner",
-    "Lookuper",
-    "OffsetSpec",
-    "OffsetType",
-    "PartitionInfo",
-    "PartitionSpec",
-    "Predicate",
-    "PrefixLookuper",
-    "RecordBatch",
-    "ScanRecord",
-    "ScanRecords",
-    "Schema",
-    "ServerNode",
-    "TableAppend",
-    "TableBucket",
-    "TableDescriptor",
-    "TableInfo",
-    "TableLookup",
-    "TablePath",
-    "TablePrefixLookup",
-    "TableScan",
-    "TableUpsert",
-    "UpsertWriter",
-    "WriteResultHandle",
-    "__version__",
-    "col",
-]
 
 # How long `async for` waits for rows at a time; it goes on waiting in any case.
 FOLLOW_WAIT_MS = 1_000
@@ -200,42 +117,3 @@ class BatchScanner(BatchScannerBase):
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """All rows that are left, as a DataFrame."""
         return awaited(self._engine, self._rest, self._as_frame)
-
-
-class TableScan(TableScanBase[LogScanner, BatchScanner]):
-    """What to read of a table."""
-
-    _log_scanner = LogScanner
-    _batch_scanner = BatchScanner
-
-
-class FlussTable(FlussTableBase[TableScan]):
-    """A table to read and write."""
-
-    _scan = TableScan
-
-
-class FlussConnection(FlussConnectionBase[FlussTable]):
-    """A connection to a cluster; `async with` and `with` close it."""
-
-    _table = FlussTable
-
-    def get_admin(self) -> FlussAdmin:
-        """What administers the cluster."""
-        return FlussAdmin(self._engine, self._core.admin)
-
-    def close(self) -> Awaitable[None]:
-        """Deliver what was written, and close it."""
-        return self._engine.submit(self._core.close())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> Literal[False]:
-        await self.close()
-        return False

@@ -1,0 +1,144 @@
+"""The awaited dialect, which is that of pyfluss 1.x: `import fluss.aio as fluss`.
+
+What waits is awaited, reads included; `get_admin` is plain; connections and writers work with
+`async with`, scanners with `async for`. A call that is awaited has started when it returns, needs a
+running event loop (asyncio or trio), and goes on if nobody awaits it. Only what differs from the
+documented dialect is here; the rest is the same. As there, names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import fluss
+from fluss import __version__
+
+if TYPE_CHECKING:
+    from fluss import (
+        EARLIEST_OFFSET as EARLIEST_OFFSET,
+        LATEST_OFFSET as LATEST_OFFSET,
+        AppendWriter as AppendWriter,
+        ChangeType as ChangeType,
+        ColumnRef as ColumnRef,
+        Config as Config,
+        DatabaseDescriptor as DatabaseDescriptor,
+        DatabaseInfo as DatabaseInfo,
+        DataField as DataField,
+        DataTypes as DataTypes,
+        ErrorCode as ErrorCode,
+        FlussAdmin as FlussAdmin,
+        FlussError as FlussError,
+        KvFormat as KvFormat,
+        LakeSnapshot as LakeSnapshot,
+        LogFormat as LogFormat,
+        Lookuper as Lookuper,
+        OffsetSpec as OffsetSpec,
+        OffsetType as OffsetType,
+        PartitionInfo as PartitionInfo,
+        PartitionSpec as PartitionSpec,
+        Predicate as Predicate,
+        PrefixLookuper as PrefixLookuper,
+        RecordBatch as RecordBatch,
+        ScanRecord as ScanRecord,
+        ScanRecords as ScanRecords,
+        Schema as Schema,
+        ServerNode as ServerNode,
+        TableAppend as TableAppend,
+        TableBucket as TableBucket,
+        TableDescriptor as TableDescriptor,
+        TableInfo as TableInfo,
+        TableLookup as TableLookup,
+        TablePath as TablePath,
+        TablePrefixLookup as TablePrefixLookup,
+        TableUpsert as TableUpsert,
+        UpsertWriter as UpsertWriter,
+        WriteResultHandle as WriteResultHandle,
+        col as col,
+    )
+    from fluss.aio.connections import (
+        FlussConnection as FlussConnection,
+        FlussTable as FlussTable,
+        TableScan as TableScan,
+    )
+    from fluss.aio.scanners import BatchScanner as BatchScanner, LogScanner as LogScanner
+
+__all__ = [
+    "EARLIEST_OFFSET",
+    "LATEST_OFFSET",
+    "AppendWriter",
+    "BatchScanner",
+    "ChangeType",
+    "ColumnRef",
+    "Config",
+    "DataField",
+    "DataTypes",
+    "DatabaseDescriptor",
+    "DatabaseInfo",
+    "ErrorCode",
+    "FlussAdmin",
+    "FlussConnection",
+    "FlussError",
+    "FlussTable",
+    "KvFormat",
+    "LakeSnapshot",
+    "LogFormat",
+    "LogScanner",
+    "Lookuper",
+    "OffsetSpec",
+    "OffsetType",
+    "PartitionInfo",
+    "PartitionSpec",
+    "Predicate",
+    "PrefixLookuper",
+    "RecordBatch",
+    "ScanRecord",
+    "ScanRecords",
+    "Schema",
+    "ServerNode",
+    "TableAppend",
+    "TableBucket",
+    "TableDescriptor",
+    "TableInfo",
+    "TableLookup",
+    "TablePath",
+    "TablePrefixLookup",
+    "TableScan",
+    "TableUpsert",
+    "UpsertWriter",
+    "WriteResultHandle",
+    "__version__",
+    "col",
+]
+
+_OWN = {
+    "BatchScanner": "scanners",
+    "FlussConnection": "connections",
+    "FlussTable": "connections",
+    "LogScanner": "scanners",
+    "TableScan": "connections",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OWN:
+        found = getattr(importlib.import_module(f"fluss.aio.{_OWN[name]}"), name)
+    elif name in __all__:
+        found = getattr(fluss, name)
+    else:
+        raise AttributeError(f"module 'fluss.aio' has no attribute {name!r}{_meant(name)}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def _meant(name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    from fluss.model.nearest import did_you_mean
+
+    hint = did_you_mean(name, __all__)
+    return "" if hint is None else f"; {hint}"
