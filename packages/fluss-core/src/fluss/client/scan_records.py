@@ -8,12 +8,14 @@ of its records is looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from typing import Any, overload
 
 import pyarrow as pa
 
 from fluss.client.decode import DecodedBatch
 from fluss.client.python_values import python_values
+from fluss.client.row_dicts import row_dicts
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
 from fluss.model.types import DataType
@@ -24,41 +26,41 @@ _CHANGE_TYPES = tuple(ChangeType)
 class ScanRecord:
     """One record: a row, its offset, when it was written, and what it did."""
 
-    __slots__ = ("_change", "_index", "_offset", "_rows", "_timestamp")
+    # A poll makes as many of these as it has rows, so they hold next to nothing.
+    __slots__ = ("_batch", "_index")
 
-    def __init__(
-        self, rows: _Rows, index: int, offset: int, timestamp: int, change: ChangeType
-    ) -> None:
-        self._rows = rows
+    def __init__(self, batch: _Batch, index: int) -> None:
+        self._batch = batch
         self._index = index
-        self._offset = offset
-        self._timestamp = timestamp
-        self._change = change
 
     @property
     def offset(self) -> int:
         """Its place in the log of its bucket."""
-        return self._offset
+        return self._batch.offsets[self._index]
 
     @property
     def timestamp(self) -> int:
         """When the server took it in, in milliseconds since 1970."""
-        return self._timestamp
+        return self._batch.timestamp
 
     @property
     def change_type(self) -> ChangeType:
         """What it did to the table."""
-        return self._change
+        changes = self._batch.changes
+        return ChangeType.AppendOnly if changes is None else _CHANGE_TYPES[changes[self._index]]
 
     @property
     def row(self) -> dict[str, Any]:
         """Its values by column name."""
-        return self._rows[self._index]
+        rows = self._batch.rows
+        if rows is None:
+            rows = self._batch.make_rows()
+        return rows[self._index]
 
     def __repr__(self) -> str:
         return (
-            f"ScanRecord(offset={self._offset}, timestamp={self._timestamp}, "
-            f"change_type={self._change.short_string()}, row={self.row})"
+            f"ScanRecord(offset={self.offset}, timestamp={self.timestamp}, "
+            f"change_type={self.change_type.short_string()}, row={self.row})"
         )
 
 
@@ -145,7 +147,8 @@ class ScanRecords:
             batches = self._batches.get(bucket)
             if batches is None:
                 return []
-            found = [record for batch in batches for record in _records(batch, self._types)]
+            shared = [_Batch(each, self._types) for each in batches]
+            found = list(chain.from_iterable(each.records() for each in shared))
             self._by_bucket[bucket] = found
         return list(found)
 
@@ -179,8 +182,7 @@ class ScanRecords:
         return self._count
 
     def __iter__(self) -> Iterator[ScanRecord]:
-        for bucket in self._batches:
-            yield from self.records(bucket)
+        return chain.from_iterable(map(self.records, self._batches))
 
     def __contains__(self, bucket: object) -> bool:
         return bucket in self._batches
@@ -209,38 +211,29 @@ class ScanRecords:
         return f"ScanRecords(records={self._count}, buckets={len(self._batches)})"
 
 
-class _Rows:
-    """The rows of one batch as dictionaries, made when the first is looked at."""
+class _Batch:
+    """What the records of one batch have in common; its rows are made when one is looked at."""
 
-    __slots__ = ("_batch", "_rows", "_types")
+    __slots__ = ("_decoded", "_types", "changes", "offsets", "rows", "timestamp")
 
-    def __init__(self, batch: pa.RecordBatch, types: Sequence[DataType]) -> None:
-        self._batch: pa.RecordBatch | None = batch
+    def __init__(self, decoded: DecodedBatch, types: Sequence[DataType]) -> None:
+        self._decoded = decoded
         self._types = types
-        self._rows: list[dict[str, Any]] = []
+        self.offsets = decoded.row_offsets()
+        self.timestamp = decoded.timestamp
+        changes = decoded.change_types
+        self.changes: list[int] | None = None if changes is None else changes.tolist()
+        self.rows: list[dict[str, Any]] | None = None
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        batch = self._batch
-        if batch is not None:
-            names = batch.schema.names
-            columns = [
-                python_values(batch.column(place), data_type)
-                for place, data_type in enumerate(self._types)
-            ]
-            rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
-            self._rows = [dict(zip(names, row, strict=True)) for row in rows]
-            self._batch = None
-        return self._rows[index]
+    def records(self) -> Iterator[ScanRecord]:
+        return map(ScanRecord, repeat(self), range(self._decoded.num_rows))
 
-
-def _records(decoded: DecodedBatch, types: Sequence[DataType]) -> Iterator[ScanRecord]:
-    rows = _Rows(decoded.batch, types)
-    offsets, timestamp = decoded.row_offsets(), decoded.timestamp
-    if decoded.change_types is None:
-        append = ChangeType.AppendOnly
-        for index, offset in enumerate(offsets):
-            yield ScanRecord(rows, index, offset, timestamp, append)
-        return
-    changes = decoded.change_types.tolist()
-    for index, (offset, change) in enumerate(zip(offsets, changes, strict=True)):
-        yield ScanRecord(rows, index, offset, timestamp, _CHANGE_TYPES[change])
+    def make_rows(self) -> list[dict[str, Any]]:
+        batch = self._decoded.batch
+        names = batch.schema.names
+        columns = [
+            python_values(batch.column(place), data_type)
+            for place, data_type in enumerate(self._types)
+        ]
+        self.rows = row_dicts(names, columns) if columns else [{} for _ in range(batch.num_rows)]
+        return self.rows
