@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fluss.client.arguments import table_path_of
 from fluss.client.connection import TableCore
+from fluss.connector.arrow_filters import with_predicate
 from fluss.connector.config import Settings
 from fluss.connector.connections import config_of, connection_for
 from fluss.connector.fan_in import Cancellation
@@ -32,7 +33,8 @@ def describe(table: TablePath | str, *, config: Settings = None, **options: Any)
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
     """
-    return shape_of(table_of(table, config), scan_options(options)).schema
+    found = table_of(table, config)
+    return shape_of(found, scan_options(with_predicate(options, found.info))).schema
 
 
 def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -> list[ScanSplit]:
@@ -46,7 +48,8 @@ def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -
     Raises:
         FlussError: What is asked for is not there; nothing has been read.
     """
-    return list(plan_scan(table_of(table, config), scan_options(options)).splits)
+    found = table_of(table, config)
+    return list(plan_scan(found, scan_options(with_predicate(options, found.info))).splits)
 
 
 def open_split(

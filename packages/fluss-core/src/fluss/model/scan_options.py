@@ -134,12 +134,19 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
     return names
 
 
-def _predicate(value: Any, name: str) -> Predicate:
-    if isinstance(value, Predicate):
+def is_arrow_expression(value: Any) -> bool:
+    """Whether this is a condition in pyarrow's words; pyarrow is not loaded to ask."""
+    kind = type(value)
+    return kind.__name__ == "Expression" and kind.__module__.partition(".")[0] == "pyarrow"
+
+
+def _predicate(value: Any, name: str) -> Any:
+    if isinstance(value, Predicate) or is_arrow_expression(value):
+        # Arrow's becomes ours when it meets the table's columns.
         return value
     raise InvalidValueError(
         f"{name} is a predicate, not {value!r}.",
-        hint='write one with col(), for example col("id") > 5',
+        hint='write one with col(), for example col("id") > 5, or with pyarrow.compute.field()',
         option=name,
     )
 
@@ -238,7 +245,9 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
         parse=_names,
         doc="The columns wanted, in the order wanted; metadata columns may be among them.",
     ),
-    "filter": ScanOption(parse=_predicate, doc="Which rows are wanted: a predicate over columns."),
+    "filter": ScanOption(
+        parse=_predicate, doc="Which rows are wanted: a predicate, or pyarrow's expression."
+    ),
     "start": ScanOption(
         parse=bound_of, doc="Where to begin: an offset, a time, or the cursor of another scan."
     ),
