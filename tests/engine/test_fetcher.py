@@ -9,6 +9,7 @@ import anyio
 import pyarrow as pa
 import pytest
 
+from fluss.aio.scanners import LogScanner as AwaitedScanner
 from fluss.client.connection import ConnectionCore
 from fluss.client.log_scanner import LogScanner
 from fluss.engine.thread import engine
@@ -676,6 +677,30 @@ def test_a_poll_cancelled_while_its_rows_are_on_the_way_leaves_them_to_the_next(
 
             anyio.run(give_up_at_the_worst_moment)
             assert poll_until(scanner, 20) == list(range(20))
+
+
+@pytest.mark.parametrize("gives_batches", [True, False])
+def test_an_awaited_poll_cancelled_when_its_answer_is_there_leaves_it_to_the_next(gives_batches):
+    async def give_up_and_go_on(core):
+        scanner = AwaitedScanner(
+            engine(), core, gives_batches=gives_batches, records_per_poll_max=500
+        )
+        scanner.subscribe(0, 0)
+        poll = scanner.poll_arrow if gives_batches else scanner.poll
+        given_up = poll(60_000)
+        time.sleep(0.1)  # noqa: ASYNC251 - the engine has answered, this loop has not seen it
+        given_up.cancel()
+        found = []
+        while len(found) < 20:
+            rows = await poll(1_000)
+            found += numbers(rows) if gives_batches else [each.row["a"] for each in rows]
+        return found
+
+    with ScriptedCluster(SCHEMA) as cluster:
+        for number in range(20):
+            cluster.append(rows(number))
+        with scanner_of(cluster) as scanner:
+            assert anyio.run(give_up_and_go_on, scanner._core) == list(range(20))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

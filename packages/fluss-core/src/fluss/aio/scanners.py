@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,18 +29,19 @@ class LogScanner(LogScannerBase):
 
     def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
-        taken = partial(self._polled, timeout_ms, batches=False, method="poll()")
-        return awaited(self._engine, taken, self._as_records)
+        polled = self._polled(timeout_ms, self._decode_records, batches=False, method="poll()")
+        return self._engine.submit_dressed(polled, self._give_records)
 
     def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
-        taken = partial(self._polled, timeout_ms, batches=True, method="poll_arrow()")
-        return awaited(self._engine, taken, self._as_table)
+        polled = self._polled(timeout_ms, self._decode_batches, batches=True, method="poll_arrow()")
+        return self._engine.submit_dressed(polled, self._give_table)
 
     def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
         """The batches that came in since the last poll, with buckets and offsets."""
-        taken = partial(self._polled, timeout_ms, batches=True, method="poll_record_batch()")
-        return awaited(self._engine, taken, self._as_batches)
+        method = "poll_record_batch()"
+        polled = self._polled(timeout_ms, self._decode_batches, batches=True, method=method)
+        return self._engine.submit_dressed(polled, self._give_batches)
 
     poll_batches = poll_record_batch
 
@@ -55,9 +56,13 @@ class LogScanner(LogScannerBase):
 
     # A scanner of the other kind is told when the answer is awaited, as pyfluss does it.
 
-    async def _polled(self, timeout_ms: int, *, batches: bool, method: str) -> list[Fetched]:
+    async def _polled(
+        self, timeout_ms: int, decode: Callable[[], None], *, batches: bool, method: str
+    ) -> None:
+        """Have decoded rows in the inbox; a poll given up meanwhile leaves them to the next."""
         self._check_kind(batches=batches, method=method)
-        return await self._take(checked_timeout(timeout_ms))
+        await self._take(checked_timeout(timeout_ms))
+        await anyio.to_thread.run_sync(decode)
 
     async def _table_to_end(self, *, method: str) -> pa.Table:
         self._check_kind(batches=True, method=method)

@@ -99,11 +99,10 @@ class LogScannerBase:
 
     # --- reading: what runs on the engine, what decodes, and what dresses it --------------------
 
-    async def _take(self, timeout_ms: int) -> list[Fetched]:
-        """Have something in the inbox; waits for it, at most so long. Gives nothing itself."""
+    async def _take(self, timeout_ms: int) -> None:
+        """Have something in the inbox; waits for it, at most so long."""
         # There and not in the caller's hands: whoever gives up meanwhile loses nothing.
         self._inbox.put(await self._core.take(0 if self._inbox else timeout_ms / 1_000))
-        return []
 
     def _decode_records(self) -> None:
         self._inbox.decode(self._records_per_poll_max)
@@ -111,26 +110,26 @@ class LogScannerBase:
     def _decode_batches(self) -> None:
         self._inbox.decode()
 
-    def _give_records(self) -> ScanRecords:
+    def _give_records(self, _: None = None) -> ScanRecords:
         return ScanRecords(self._inbox.give(self._records_per_poll_max), self._core.decoder.types)
 
-    def _give_batches(self) -> list[RecordBatch]:
+    def _give_batches(self, _: None = None) -> list[RecordBatch]:
         return [RecordBatch(each) for each in self._inbox.give()]
 
-    def _give_table(self) -> pa.Table:
+    def _give_table(self, _: None = None) -> pa.Table:
         return pa.Table.from_batches(
             [each.batch for each in self._inbox.give()], schema=self._core.schema
         )
 
-    def _as_records(self, _: object = None) -> ScanRecords:
+    def _as_records(self, _: None = None) -> ScanRecords:
         self._decode_records()
         return self._give_records()
 
-    def _as_batches(self, _: object = None) -> list[RecordBatch]:
+    def _as_batches(self, _: None = None) -> list[RecordBatch]:
         self._decode_batches()
         return self._give_batches()
 
-    def _as_table(self, _: object = None) -> pa.Table:
+    def _as_table(self, _: None = None) -> pa.Table:
         self._decode_batches()
         return self._give_table()
 

@@ -33,6 +33,7 @@ from fluss.engine.crossing import (
 from fluss.errors import ClosedError
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 # How long the end of the process may wait for what is still on its way to a server.
 EXIT_WAIT_S_MAX = 30.0
@@ -82,10 +83,22 @@ class Engine:
         Raises:
             RuntimeError: No event loop (asyncio or trio) is running in this thread.
         """
+        return self._submit(work, None)
+
+    def submit_dressed(self, work: Coroutine[Any, Any, T], dress: Callable[[T], R]) -> Awaitable[R]:
+        """The same, and what the caller gets is made of the result in its own loop, at the end.
+
+        A caller who gives up before has `dress` not called: what it would take is left there.
+        """
+        return self._submit(work, dress)
+
+    def _submit(
+        self, work: Coroutine[Any, Any, Any], dress: Callable[[Any], Any] | None
+    ) -> Awaitable[Any]:
         self._refuse_own_thread(work)
-        caller: LoopCaller[T] | TrioCaller[T]
+        caller: LoopCaller[Any] | TrioCaller[Any]
         try:
-            caller = caller_here()
+            caller = caller_here(dress)
         except RuntimeError:
             work.close()
             raise
