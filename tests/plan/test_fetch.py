@@ -225,3 +225,11 @@ def test_a_bounded_read_is_never_parked():
     plan = plan_of(position(0), is_bounded=True)
     (fetch,), _ = fetches(plan, now=1_000.0)
     assert (fetch.wait_ms_max, fetch.bytes_min) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("batch_bytes", "asked"),
+    [(0, 1_000), (400, 850), (300, 937), (999, 1_000), (1_001, 1_000), (10, 1_000)],
+)
+def test_whole_batches_are_asked_for_where_a_cut_one_would_count(batch_bytes, asked):
+    assert position(batch_bytes=batch_bytes).bytes_to_ask(1_000) == asked

@@ -85,7 +85,7 @@ def write_fetch(fetch: Fetch, target: FetchTarget) -> bytes:
             partition_id=position.bucket.partition_id,
             bucket_id=position.bucket.bucket_id,
             fetch_offset=position.offset,
-            max_fetch_bytes=fetch.bytes_max_for_bucket,
+            max_fetch_bytes=position.bytes_to_ask(fetch.bytes_max_for_bucket),
         )
     return write_message(request)
 

@@ -300,6 +300,7 @@ class Fetcher:
                 )
             )
             self._advance(position, headers.next_offset, unread_bytes=headers.size)
+            position.batch_bytes = headers.size // headers.batches
             self._cluster.counters.batches_read += headers.batches
             self._cluster.counters.rows_read += headers.rows
         last_schema_id = headers.last_schema_id

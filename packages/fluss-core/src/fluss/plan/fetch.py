@@ -25,6 +25,8 @@ PARKED_MS_BUSY = 20
 PARKED_MS_QUIET = 100
 BUSY_FOR_S = 10.0
 QUIET_FOR_S = 60.0
+# Where more batches than that fit into a fetch, one that is cut off does not count.
+CUT_COUNTS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Position:
         has_read: Whether `offset` was reached by reading, and not given by the user.
         pushes_projection: Whether the server is asked to leave columns out.
         is_busy: Whether a request or something else is under way for it.
+        batch_bytes: How large its batches are; 0 before the first.
         unread_bytes: What lies fetched and not taken.
         attempts: How often in a row it has gone wrong, and `failing_since` when it first did.
         remote_attempts: How often in a row that happened to a file of the remote store.
@@ -64,6 +67,7 @@ class Position:
     has_read: bool = False
     pushes_projection: bool = True
     is_busy: bool = False
+    batch_bytes: int = 0
     unread_bytes: int = 0
     attempts: int = 0
     remote_attempts: int = 0
@@ -75,6 +79,13 @@ class Position:
     def is_finished(self) -> bool:
         """Whether a bounded read has come to its end here."""
         return self.stop is not None and max(self.offset, 0) >= self.stop
+
+    def bytes_to_ask(self, limit: int) -> int:
+        """As many whole batches as fit into a limit: one that is cut off would come twice."""
+        count = limit // self.batch_bytes if self.batch_bytes else 0
+        if not 0 < count <= CUT_COUNTS_MAX:
+            return limit
+        return min(limit, count * self.batch_bytes + self.batch_bytes // 8)
 
     @property
     def needs_name(self) -> bool:
