@@ -26,6 +26,7 @@ from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import Magic1
 from fluss.records.log_records import read_log_records
+from fluss.records.projection import Projection, read_projected
 from fluss.records.row_filter import RowFilter
 from fluss.rows.columns import ByteArray, Int64Array
 
@@ -96,6 +97,21 @@ class DecodedBatch:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Reading:
+    """How batches of one schema are read.
+
+    Attributes:
+        layout: The columns that are read of them.
+        projection: How to read these alone, where the batches have more.
+        evolution: From there to the columns of the scan.
+    """
+
+    layout: BatchLayout
+    projection: Projection | None
+    evolution: Evolution
+
+
 class Decoder:
     """Decodes what is fetched of one table into the columns of one scan; any thread may use it.
 
@@ -132,7 +148,8 @@ class Decoder:
             further = [each for each in looked_at if each not in columns]
             self._target = whole.project(columns)
             self._read = whole.project([*columns, *further]) if further else self._target
-        self._layouts: dict[tuple[int, bool], tuple[BatchLayout, Evolution]] = {}
+        self._whole = whole
+        self._readings: dict[tuple[int, bool], _Reading] = {}
         positions = None if columns is None else read_positions(whole, self._read)
         if self._log_format is not LogFormat.ARROW or positions in {(), tuple(range(len(whole)))}:
             # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
@@ -183,10 +200,13 @@ class Decoder:
         count = batch.record_count if stop is None else min(batch.record_count, stop - base)
         if count <= first:
             return None
-        layout, evolution = self._layout(batch.header.schema_id, projected=fetched.projected)
-        rows, change_types = read_log_records(batch, layout, self._log_format)
+        reading = self._reading(batch.header.schema_id, projected=fetched.projected)
+        if reading.projection is not None:
+            rows, change_types = read_projected(batch, reading.projection), batch.change_types()
+        else:
+            rows, change_types = read_log_records(batch, reading.layout, self._log_format)
         decoded = DecodedBatch(
-            batch=evolution.apply(rows),
+            batch=reading.evolution.apply(rows),
             bucket=fetched.bucket,
             base_offset=base,
             timestamp=batch.header.commit_timestamp,
@@ -208,16 +228,28 @@ class Decoder:
             return replace(decoded, batch=kept)
         return decoded.take(rows, kept.take(pa.array(rows)))
 
-    def _layout(self, schema_id: int, *, projected: bool) -> tuple[BatchLayout, Evolution]:
-        found = self._layouts.get((schema_id, projected))
+    def _reading(self, schema_id: int, *, projected: bool) -> _Reading:
+        found = self._readings.get((schema_id, projected))
         if found is None:
-            source = self._source(schema_id)
-            positions = self.fetch_target.positions
-            if projected and positions is not None:
-                source = source.project(positions)
-            found = source, Evolution.between(source, self._read)
-            self._layouts[schema_id, projected] = found
+            found = self._find_reading(self._source(schema_id), projected=projected)
+            self._readings[schema_id, projected] = found
         return found
+
+    def _find_reading(self, source: BatchLayout, *, projected: bool) -> _Reading:
+        positions = self.fetch_target.positions
+        projection = None
+        if positions is not None and projected:
+            source = source.project(positions)
+        elif positions is not None:
+            # Whole batches, because they are old or come from the remote store.
+            newest = self._whole if len(self._whole) > len(source) else None
+            projection = Projection.of(source, positions, newest=newest)
+            source = projection.target
+        return _Reading(
+            layout=source,
+            projection=projection,
+            evolution=Evolution.between(source, self._read),
+        )
 
     def _source(self, schema_id: int) -> BatchLayout:
         schema = self._book.known(schema_id)
