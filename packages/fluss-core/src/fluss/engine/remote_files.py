@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fluss.engine.cluster import Cluster
-from fluss.errors import FlussError, MissingExtraError
+from fluss.errors import FlussError, MissingExtraError, ProtocolError
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
 
@@ -84,9 +84,12 @@ class RemoteFile:
                     file.seek(start)
                     return file.read(size)
             data: bytes = self._filesystem().cat_file(self.path, start=start, end=start + size)
-        except OSError as error:
+        except FlussError:
+            raise
+        except Exception as error:  # file systems raise what their libraries raise
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise FlussError(
-                f"The remote file {self.path} cannot be read: {error.strerror or error}.",
+                f"The remote file {self.path} cannot be read: {why}.",
                 hint="The cluster keeps older rows there ('remote.data.dir'); it must be reachable "
                 "from here, too.",
                 path=self.path,
@@ -116,7 +119,16 @@ def _storage_options(token: bytes, facts: Mapping[str, str]) -> dict[str, Any]:
     """What S3-like file systems of fsspec call the parts of a token."""
     if not token:
         return {}
-    parts = json.loads(token)
+    try:
+        parts = dict(json.loads(token))
+    except (TypeError, ValueError):
+        why = "the token is no JSON object"  # and is not shown
+        raise ProtocolError(
+            f"The answer to GET_FILESYSTEM_SECURITY_TOKEN cannot be used: {why}.",
+            what="GET_FILESYSTEM_SECURITY_TOKEN",
+            at=0,
+            why=why,
+        ) from None
     options: dict[str, Any] = {
         "key": parts.get("access_key_id"),
         "secret": parts.get("access_key_secret"),
