@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
@@ -137,6 +138,50 @@ def test_a_filter_answers_the_same_pushed_and_not(events):
         assert scan.count() == int(expected.sum())
 
 
+def test_filters_of_arrow_mean_the_same(events):
+    assert events.scan(filter=pc.field("id") < 10).count() == 10
+    assert events.scan(filter=(pc.field("id") >= 990) & (pc.field("_bucket") >= 0)).count() == 10
+    assert "id < 10" in events.scan(filter=pc.field("id") < 10).explain()
+    with pytest.raises(UnsupportedOperationError):
+        events.scan(filter=pc.field("id") + 1 < 10)
+
+
+def requests(session):
+    sent = session.counters()["requests"]
+    return {api: each["sent"] for api, each in sent.items()}
+
+
+def asked_by(session, work):
+    """How many requests of each kind some work costs."""
+    before = requests(session)
+    work()
+    after = requests(session)
+    return {
+        api: after[api] - before.get(api, 0) for api in after if after[api] > before.get(api, 0)
+    }
+
+
+def test_a_whole_key_costs_one_lookup_and_no_fetch(session, keyed):
+    keyed.scan(filter=col("id") == 6).to_arrow()
+    asked = asked_by(session, lambda: keyed.scan(filter=col("id") == 7).to_arrow())
+    assert asked == {"LOOKUP": 1}
+
+
+def test_a_plan_is_one_round_of_requests(session, parted):
+    parted.scan().splits()
+    asked = asked_by(session, lambda: parted.scan().splits())
+    assert asked.pop("FETCH_LOG") == 1
+    assert set(asked) <= {"GET_TABLE_INFO", "LIST_PARTITION_INFOS"}
+
+
+def test_one_partition_is_pinned_where_one_can_have_rows(session, parted):
+    scan = parted.scan(filter=col("day") == "2026-01-02")
+    assert {each.partition_name for each in scan.splits()} == {"2026-01-02"}
+    bytes_read = scan.to_arrow().nbytes
+    assert bytes_read
+    assert scan.stats.rows_read == 333
+
+
 def test_partitions_are_pruned(parted):
     scan = parted.scan(filter=col("day") == "2026-01-02")
     assert {each.partition_name for each in scan.splits()} == {"2026-01-02"}
@@ -257,6 +302,8 @@ def test_a_scan_is_a_dataset(events):
     assert dataset.schema == events.schema
     assert ids(dataset.to_table(columns=["id"], filter=ds.field("x") < 1)) == list(range(8))
     assert dataset.to_table(columns=["x"]).column_names == ["x"]
+    spared = dataset.to_table(columns=["x"], filter=(ds.field("id") + 1 < 5) & (ds.field("x") > 0))
+    assert sorted(spared.column("x").to_pylist()) == [1 / 8, 2 / 8, 3 / 8]
     assert dataset.count_rows() == 1_000
     assert dataset.count_rows(filter=ds.field("id") < 7) == 7
     assert dataset.head(5).num_rows == 5

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,9 +24,17 @@ from fluss.connector.statistics import ScanStats
 from fluss.engine.pins import offsets_at, pin_buckets
 from fluss.errors import InvalidValueError, PartitionNotFoundError, UnsupportedOperationError
 from fluss.model.bounds import Bound, BoundKind, Cursor
+from fluss.model.metadata_columns import metadata_types
 from fluss.model.partitions import PartitionInfo
 from fluss.model.paths import PhysicalTablePath, TableBucket
-from fluss.model.scan_options import BUCKET, PARTITION, Mode, Order, ScanOptions
+from fluss.model.scan_options import (
+    BUCKET,
+    PARTITION,
+    Mode,
+    Order,
+    ScanOptions,
+    is_arrow_expression,
+)
 from fluss.plan.filters import FilterPlan, plan_filter
 from fluss.plan.scan import (
     BucketFacts,
@@ -40,6 +49,7 @@ from fluss.plan.scan import (
     select_partitions,
     window_of,
 )
+from fluss.records.arrow_expressions import from_arrow
 
 # Partitions may come and go while they are looked at; after so many changes it is an error.
 ATTEMPTS_MAX = 5
@@ -94,6 +104,10 @@ def shape_of(table: TableCore, options: ScanOptions) -> ScanShape:
     Raises:
         FlussError: The table has no such columns, or no such rows.
     """
+    if is_arrow_expression(options.filter):
+        metadata = metadata_types(options.metadata_names)
+        said: Any = options.filter
+        options = replace(options, filter=from_arrow(said, table.info.schema, metadata))
     mode = decide_mode(options, table.info)
     plan_filter(options.filter, table.info, metadata_names=options.metadata_names)  # refuses
     if mode is Mode.BINLOG:
@@ -120,6 +134,7 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
         FlussError: What is asked for is not there; the error says what there is.
     """
     shape = shape_of(table, options)
+    options = shape.options
     now_ms = time.time_ns() // 1_000_000
     start = None if options.start is None else options.start.at(now_ms)
     asked_end = options.end if options.as_of is None else options.as_of

@@ -1,7 +1,8 @@
 """A scan as a `pyarrow.dataset.Dataset`, for libraries that know those and not Fluss.
 
 Each scanner plans a scan of its own: it sees what is there when it is made. Columns that are not
-asked for are not read; Arrow's filters are applied by Arrow.
+asked for are not read; Arrow's filters are applied by Arrow, and what our own predicates can say of
+them spares reading before that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from fluss.client.connection import TableCore
 from fluss.connector.opening import OpenSplits
 from fluss.connector.planning import plan_scan, shape_of
 from fluss.errors import UnsupportedOperationError
+from fluss.model.metadata_columns import metadata_types
+from fluss.model.predicate import columns_in
 from fluss.model.scan_options import ScanOptions
+from fluss.records.arrow_expressions import split_arrow
 
 
 class FlussDataset(ds.Dataset):  # type: ignore[misc] # pyarrow ships no types
@@ -26,8 +30,9 @@ class FlussDataset(ds.Dataset):  # type: ignore[misc] # pyarrow ships no types
     def __init__(self, core: TableCore, options: ScanOptions) -> None:
         # Arrow forbids making a Dataset by itself; its methods here are all overridden.
         self._core = core
-        self._options = options
-        self._schema = shape_of(core, options).schema
+        shape = shape_of(core, options)
+        self._options = shape.options
+        self._schema = shape.schema
 
     @property
     def schema(self) -> pa.Schema:
@@ -51,8 +56,18 @@ class FlussDataset(ds.Dataset):  # type: ignore[misc] # pyarrow ships no types
             **arrow_options: What Arrow's scanners take besides; only sizes of batches matter here.
         """
         options = self._options
-        if filter is None and columns is not None and not isinstance(columns, Mapping):
-            options = replace(options, columns=tuple(columns))
+        wanted = None if columns is None or isinstance(columns, Mapping) else list(columns)
+        if filter is not None:
+            metadata = metadata_types(options.metadata_names)
+            said, rest = split_arrow(filter, self._core.info.schema, metadata)
+            if said is not None:
+                mine = options.filter
+                options = replace(options, filter=said if mine is None else mine & said)
+            # Arrow asks again, so that the columns it asks are read, too.
+            looked_at = None if rest is not None or said is None else columns_in(said)
+            wanted = _together(wanted, looked_at)
+        if wanted is not None:
+            options = replace(options, columns=tuple(wanted), with_metadata=())
         return ds.Scanner.from_batches(
             self._reader(options),
             columns=columns if isinstance(columns, Mapping) else _listed(columns),
@@ -114,6 +129,12 @@ class FlussDataset(ds.Dataset):  # type: ignore[misc] # pyarrow ships no types
 
 
 _KEPT = frozenset({"batch_size", "use_threads", "memory_pool"})
+
+
+def _together(wanted: list[str] | None, looked_at: frozenset[str] | None) -> list[str] | None:
+    if wanted is None or looked_at is None:
+        return None
+    return [*wanted, *sorted(looked_at.difference(wanted))]
 
 
 def _listed(columns: Sequence[str] | None) -> list[str] | None:

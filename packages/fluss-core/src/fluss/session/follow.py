@@ -40,7 +40,7 @@ class Follow:
                 hint="say mode='changelog'",
             )
         self._table = core
-        self._options = options
+        self._options = self._shape.options
         self._core: LogScanCore | None = None
         self._dressers: dict[TableBucket, Dresser] = {}
         self._offsets: dict[TableBucket, int] = {}

@@ -35,8 +35,8 @@ class Scan:
 
     def __init__(self, core: TableCore, options: ScanOptions) -> None:
         self._core = core
-        self._options = options
         self._shape: ScanShape = shape_of(core, options)
+        self._options = self._shape.options
         self._plan: ScanPlan | None = None
         self._lock = threading.Lock()
         self._cancellation = Cancellation()
