@@ -321,7 +321,8 @@ def test_a_token_that_cannot_be_read_is_said_and_not_shown():
 
     with pytest.raises(ProtocolError, match="no JSON object") as caught:
         prepared(Tokens(garbage))
-    assert "top-secret" not in str(caught.getrepr())
+    assert "top-secret" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_whatever_a_file_system_raises_becomes_an_error_of_fluss(monkeypatch):

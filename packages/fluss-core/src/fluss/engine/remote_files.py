@@ -119,16 +119,16 @@ def _storage_options(token: bytes, facts: Mapping[str, str]) -> dict[str, Any]:
     """What S3-like file systems of fsspec call the parts of a token."""
     if not token:
         return {}
-    try:
-        parts = dict(json.loads(token))
-    except (TypeError, ValueError):
-        why = "the token is no JSON object"  # and is not shown
+    parts = _parts_of(token)
+    if parts is None:
+        # Raised here, because the parser's own error would carry the token along.
+        why = "the token is no JSON object"
         raise ProtocolError(
             f"The answer to GET_FILESYSTEM_SECURITY_TOKEN cannot be used: {why}.",
             what="GET_FILESYSTEM_SECURITY_TOKEN",
             at=0,
             why=why,
-        ) from None
+        )
     options: dict[str, Any] = {
         "key": parts.get("access_key_id"),
         "secret": parts.get("access_key_secret"),
@@ -141,3 +141,11 @@ def _storage_options(token: bytes, facts: Mapping[str, str]) -> dict[str, Any]:
     if region:
         options["client_kwargs"] = {"region_name": region}
     return {key: value for key, value in options.items() if value is not None}
+
+
+def _parts_of(token: bytes) -> dict[str, Any] | None:
+    try:
+        parts = json.loads(token)
+    except ValueError:
+        return None
+    return parts if isinstance(parts, dict) else None
