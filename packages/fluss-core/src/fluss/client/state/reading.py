@@ -15,10 +15,9 @@ from typing import Final
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
-from fluss.client.decode import DecodedBatch
 from fluss.client.state.changes import Changes
 from fluss.client.state.keys import RowKeys
-from fluss.client.state.log_rows import read_changes
+from fluss.client.state.log_rows import Stretch, read_changes, stretches
 from fluss.client.state.planning import StatePlan
 from fluss.client.state.stored import (
     StoredRows,
@@ -29,14 +28,14 @@ from fluss.client.state.stored import (
 )
 from fluss.engine.partitions import find_partition_path
 from fluss.engine.pins import pin_buckets
-from fluss.errors import CorruptDataError, OffsetOutOfRangeError
+from fluss.errors import OffsetOutOfRangeError
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_options import ChangelogImage
 from fluss.plan.scan import Extent
 from fluss.plan.state import backwards_without_images
 from fluss.records.row_filter import RowFilter
-from fluss.rows.columns import BoolArray, ByteArray
+from fluss.rows.columns import BoolArray
 
 MEMORY_BYTES_MAX: Final = 48 * 1024 * 1024
 
@@ -159,7 +158,7 @@ class _Reading:
     def _replay(self, changes: Changes, seen: int) -> None:
         """The last change of each key between the stored rows and the pin."""
         for each in self._between(seen, self._plan.pin):
-            types = _types_of(each)
+            types = each.change_types
             self._add(changes, each, types != ChangeType.UpdateBefore, types != ChangeType.Delete)
 
     def _undo(self, changes: Changes, seen: int, extent: Extent) -> None:
@@ -171,22 +170,22 @@ class _Reading:
             raise self._trimmed(extent.earliest)
         # The pin may part an update: what was before it then stands one offset earlier.
         for each in self._between(max(pin - 1, extent.earliest), seen):
-            types = _types_of(each)
+            types = each.change_types
             counts = types != ChangeType.UpdateAfter
             if each.base_offset < pin:
                 counts[0] = types[0] == ChangeType.UpdateBefore
             self._add(changes, each, counts, types != ChangeType.Insert)
 
     def _add(
-        self, changes: Changes, decoded: DecodedBatch, counts: BoolArray, is_there: BoolArray
+        self, changes: Changes, stretch: Stretch, counts: BoolArray, is_there: BoolArray
     ) -> None:
-        rows = decoded.batch
+        rows = stretch.rows
         if not counts.all():
             rows, is_there = rows.filter(pa.array(counts)), is_there[counts]
         changes.add(self._keys.of(rows), rows, is_there)
 
-    def _between(self, start: int, stop: int) -> Iterator[DecodedBatch]:
-        return read_changes(self._table, self._plan.bucket, start, stop, self._columns)
+    def _between(self, start: int, stop: int) -> Iterator[Stretch]:
+        return stretches(read_changes(self._table, self._plan.bucket, start, stop, self._columns))
 
     def _extent(self, path: PhysicalTablePath) -> Extent:
         """What the log has now: all that stored rows can have seen, as they have been read."""
@@ -215,22 +214,3 @@ class _Reading:
             bucket=bucket.bucket_id,
             offset=self._plan.pin,
         )
-
-
-def _types_of(decoded: DecodedBatch) -> ByteArray:
-    if decoded.change_types is None:
-        raise _without_types(decoded)
-    return decoded.change_types
-
-
-def _without_types(decoded: DecodedBatch) -> CorruptDataError:
-    why = "its rows have no change types"
-    return CorruptDataError(
-        f"The changelog of bucket {decoded.bucket.bucket_id} cannot be replayed: the batch at "
-        f"offset {decoded.base_offset} cannot be right, as {why}.",
-        what="changelog",
-        at=0,
-        why=why,
-        bucket=decoded.bucket.bucket_id,
-        offset=decoded.base_offset,
-    )
