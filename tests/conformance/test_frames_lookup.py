@@ -21,6 +21,7 @@ from fluss.errors import (
     PartitionNotFoundError,
     SchemaMismatchError,
 )
+from fluss.model.data_types import DataTypes
 from fluss.model.schema import Schema
 from tests.support.frame_desk import FrameDesk
 
@@ -230,6 +231,21 @@ def test_bad_keys_are_refused_before_anything_is_asked(people, monkeypatch):
         lookup_frame(people, pa.table({"id": ["one"]}))
     with pytest.raises(InvalidSchemaError):
         lookup_frame(people, [1], columns=["nmae"])
+
+
+def test_rows_are_read_with_the_schema_they_were_written_with(frames, people):
+    path = people.info.table_path
+    frames.add_column(path, "town", DataTypes.string())
+    newer = frames.again(path)
+    one = PEOPLE.slice(0, 1).append_column("town", pa.array(["Ulm"]))
+    write_frame(newer, one, mode="upsert")
+    found = lookup_frame(newer, [1, 2, 99])
+    assert found["town"].to_pylist() == ["Ulm", None, None]
+    assert found["name"].to_pylist() == ["one", "two", None]
+    # A table that was asked for before goes on with the columns it knows.
+    older = lookup_frame(people, [1, 2, 99])
+    assert older.column_names == [*PEOPLE.column_names, "_found"]
+    assert older["_found"].to_pylist() == [True, True, False]
 
 
 def test_a_log_table_has_nothing_to_look_up(frames):

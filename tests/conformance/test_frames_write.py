@@ -16,12 +16,14 @@ from fluss.errors import (
     InvalidNameError,
     InvalidSchemaError,
     InvalidValueError,
+    PartitionNotFoundError,
     SchemaMismatchError,
     UnsupportedOperationError,
 )
 from fluss.model.aggregation import AggFunction
 from fluss.model.data_types import DataTypes
 from fluss.model.offsets import OffsetSpec
+from fluss.model.partitions import PartitionSpec
 from fluss.model.paths import TableBucket
 from fluss.model.schema import Schema
 from tests.support.frame_desk import FrameDesk
@@ -308,8 +310,26 @@ def test_a_stream_that_breaks_says_how_much_was_written(frames):
     broken = batches[1].set_column(2, "age", pa.array([2**40] * 400))
     with pytest.raises(InvalidValueError, match="'age'") as error:
         write_frame(table, iter([batches[0], broken, batches[2]]), mode="upsert")
-    assert error.value.__notes__ == ["400 rows of the frame were written."]
+    assert error.value.__notes__ == ["At least 400 rows of the frame were written."]
     assert lookup_frame(table, ROWS.select(["id"]))["_found"].to_pylist().count(True) == 400
+
+
+def test_a_missing_partition_fails_and_the_others_are_written(cluster, database):
+    desk = FrameDesk(
+        cluster.bootstrap, database, **{"client.writer.dynamic-create-partition.enabled": "false"}
+    )
+    rows = pa.table({"day": ["mon", "tue", "mon"], "id": [1, 2, 3]})
+    table = desk.table(rows, primary_key=["day", "id"], partition_by="day", buckets=1)
+    work = desk.connection.admin.create_partition(
+        table.info.table_path, PartitionSpec({"day": "mon"}), ignore_if_exists=False
+    )
+    desk.engine.run(work)
+    with pytest.raises(PartitionNotFoundError) as error:
+        write_frame(table, rows, mode="upsert")
+    assert error.value.__notes__ == ["At least 0 rows of the frame were written."]
+    found = lookup_frame(table, rows)
+    assert found["_found"].to_pylist() == [True, False, True]
+    desk.close()
 
 
 def test_tables_are_written_in_their_own_modes(frames):

@@ -9,8 +9,13 @@ from fluss.client.connection import ConnectionCore, TableCore
 from fluss.client.frames.creation import schema_of_frame
 from fluss.engine.thread import engine
 from fluss.model.config import Config
+from fluss.model.json_values import json_text
 from fluss.model.offsets import OffsetSpec
 from fluss.model.paths import TablePath
+from fluss.model.type_json import type_to_json
+from fluss.model.types import DataType
+from fluss.wire import messages as pb
+from tests.support.raw_client import COORDINATOR, RawClient
 
 LEADER_WAIT_S = 5
 TRIES_MAX = 3
@@ -19,10 +24,11 @@ TRIES_MAX = 3
 class FrameDesk:
     """One connection, and tables in a database of the test's own."""
 
-    def __init__(self, bootstrap: str, database: str) -> None:
+    def __init__(self, bootstrap: str, database: str, **settings: Any) -> None:
         self.engine = engine()
+        self.bootstrap = bootstrap
         self.database = database
-        config = Config({"bootstrap.servers": bootstrap})
+        config = Config({"bootstrap.servers": bootstrap} | settings)
         self.connection = self.engine.run(ConnectionCore.open(self.engine, config))
         self._names = 0
 
@@ -53,3 +59,13 @@ class FrameDesk:
         except TimeoutError:
             return False
         return True
+
+    def add_column(self, path: TablePath, name: str, data_type: DataType) -> None:
+        """Add a column to a table."""
+        request = pb.AlterTableRequest(ignore_if_not_exists=False)
+        request.table_path.database_name = path.database_name
+        request.table_path.table_name = path.table_name
+        document = json_text(type_to_json(data_type)).encode()
+        request.add_columns.add(column_name=name, data_type_json=document, column_position_type=0)
+        with RawClient(self.bootstrap) as raw:
+            raw.call(request, to=COORDINATOR)

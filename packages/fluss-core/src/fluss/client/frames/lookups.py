@@ -20,7 +20,7 @@ from fluss.client.frames.key_frames import KeyFrames, PlacedKeys
 from fluss.client.keys import prefix_placer
 from fluss.client.lookup import check_lookups
 from fluss.engine.bulk_lookups import BulkLookups, Values
-from fluss.errors import InvalidValueError
+from fluss.errors import InvalidValueError, LimitExceededError
 from fluss.records.layout import BatchLayout
 from fluss.records.value_batch import batch_from_values, frames_of_ranges, schema_ids_of
 from fluss.rows.columns import Int64Array
@@ -165,7 +165,14 @@ class _FrameLookup:
         if not batches:
             arrays = [pa.nulls(len(rows), each.type) for each in schema]
             return pa.RecordBatch.from_arrays(arrays, schema=nullable)
-        return pa.concat_batches(batches).take(rows)
+        try:
+            return pa.concat_batches(batches).take(rows)
+        except pa.ArrowInvalid as error:  # Arrow counts the bytes of a text column with 32 bits
+            raise LimitExceededError(
+                f"The rows of {len(rows)} keys of {self._table.info.table_path} hold more than "
+                "2 GiB in one column.",
+                hint="Look up fewer keys at a time, or without that column.",
+            ) from error
 
     def _laid_out(
         self, keys: PlacedKeys, key_of_line: pa.Array, found: Any, rows: pa.RecordBatch

@@ -70,7 +70,7 @@ def write_frame(
         UnsupportedOperationError: The table is not written in this mode.
         SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
         InvalidValueError: A value does not fit its column, or a key or partition is NULL.
-        FlussError: Rows could not be written; a note says how many were.
+        FlussError: Rows could not be written; a note says how many were, as far as is known.
     """
     frame = frame_of(data)
     way = _way_of(table, frame, mode, columns, merge_mode)
@@ -266,7 +266,7 @@ def _write(table: TableCore, way: _Way, pieces: Iterable[_Piece]) -> WriteReport
         _finish_quietly(outcomes)
     if failed is not None:
         if taken:
-            failed.add_note(f"{outcomes.rows_written} rows of the frame were written.")
+            failed.add_note(f"At least {outcomes.rows_written} rows of the frame were written.")
         raise failed
     return WriteReport(rows=taken, counts=counts, last_offsets=outcomes.last_offsets)
 
