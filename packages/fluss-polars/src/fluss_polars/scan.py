@@ -1,4 +1,4 @@
-"""A Fluss log table as a LazyFrame: the schema is asked for lazily, only the columns used are read.
+"""A Fluss table as a LazyFrame: the schema is asked for lazily, only the columns used are read.
 
 Polars calls the source at every collect with the columns, the filter and the number of rows it
 wants. Columns are handed on to Fluss; filter and row count are applied here, batch by batch, so
@@ -7,7 +7,7 @@ that reading stops as soon as there are enough rows. Offsets are pinned at each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -21,7 +21,7 @@ from fluss.model.paths import TablePath
 def scan_fluss(
     table: TablePath | str, *, config: Config | Mapping[str, Any] | None = None
 ) -> pl.LazyFrame:
-    """Scan a Fluss log table lazily, from its first row to where it ends when it is collected.
+    """Scan a Fluss table lazily, as it is when it is collected: a log, or the state of its keys.
 
     Args:
         table: `"database.table"`.
@@ -45,17 +45,16 @@ def scan_fluss(
             table, columns=_columns_to_read(table, with_columns, config), config=config
         )
         left = n_rows
-        for split in planned:
-            for frame in _frames(split, config):
-                taken = frame if predicate is None else frame.filter(predicate)
-                if with_columns is not None:
-                    taken = taken.select(with_columns)
-                if left is not None:
-                    taken = taken.head(left)
-                    left -= taken.height
-                yield taken
-                if left == 0:
-                    return
+        for frame in _frames(planned, config):
+            taken = frame if predicate is None else frame.filter(predicate)
+            if with_columns is not None:
+                taken = taken.select(with_columns)
+            if left is not None:
+                taken = taken.head(left)
+                left -= taken.height
+            yield taken
+            if left == 0:
+                return
 
     return register_io_source(source, schema=schema, validate_schema=True)
 
@@ -71,8 +70,13 @@ def _columns_to_read(
     return None if with_columns is None else describe(table, config=config).names[:1]
 
 
-def _frames(split: ScanSplit, config: Config | Mapping[str, Any] | None) -> Iterator[pl.DataFrame]:
-    for batch in open_split(split, config=config):
+def _frames(
+    planned: Sequence[ScanSplit], config: Config | Mapping[str, Any] | None
+) -> Iterator[pl.DataFrame]:
+    if not planned:
+        return
+    # Bucket by bucket, so that the same rows come in the same order however often.
+    for batch in open_split(planned, config=config, order="bucket"):
         frame = pl.from_arrow(batch)
         if not isinstance(frame, pl.DataFrame):
             raise TypeError(f"a batch became a {type(frame).__name__}")

@@ -94,9 +94,9 @@ class OpenSplits:
     # --- sources ------------------------------------------------------------------------------
 
     def _pieces(self) -> Generator[Piece, None, None]:
-        if not self._splits or self._limit == 0:
-            return
         groups = self._groups()
+        if not groups or self._limit == 0:
+            return
         each_bytes_max = max(UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups)))
         sources = [partial(self._source, group, each_bytes_max) for group in groups]
         if len(sources) == 1:
@@ -132,18 +132,22 @@ class OpenSplits:
 
     def _groups(self) -> list[list[int]]:
         """Which splits are read together: in lanes where the order is free, one by one else."""
-        count = len(self._splits)
-        if self._order is Order.TIMESTAMP and count > PARALLEL_MAX:
+        is_log = bool(self._splits) and self._splits[0].mode in {Mode.LOG, Mode.CHANGELOG}
+        indexes = [
+            index
+            for index, each in enumerate(self._splits)
+            if not is_log or each.start < each.stop  # who has no rows is asked for none
+        ]
+        if self._order is Order.TIMESTAMP and len(indexes) > PARALLEL_MAX:
             raise UnsupportedOperationError(
-                f"{count} buckets cannot be merged by time: all would be open at once, and "
+                f"{len(indexes)} buckets cannot be merged by time: all would be open at once, and "
                 f"{PARALLEL_MAX} may be.",
                 hint="choose partitions, or sort by _commit_timestamp afterwards",
             )
-        is_log = self._splits[0].mode in {Mode.LOG, Mode.CHANGELOG}
         if self._order is Order.NONE and is_log:
-            lanes = min(self._parallel, count)
-            return [list(range(lane, count, lanes)) for lane in range(lanes)]
-        return [[index] for index in range(count)]
+            lanes = min(self._parallel, len(indexes))
+            return [indexes[lane::lanes] for lane in range(lanes)]
+        return [[index] for index in indexes]
 
     def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> Source[Piece]:
         splits = [self._splits[each] for each in indexes]

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from fluss.client.arguments import table_path_of
 from fluss.client.connection import TableCore
-from fluss.connector.arrow_filters import with_predicate
 from fluss.connector.config import Settings
 from fluss.connector.connections import config_of, connection_for
 from fluss.connector.fan_in import Cancellation
@@ -33,8 +32,7 @@ def describe(table: TablePath | str, *, config: Settings = None, **options: Any)
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
     """
-    found = table_of(table, config)
-    return shape_of(found, scan_options(with_predicate(options, found.info))).schema
+    return shape_of(table_of(table, config), scan_options(options)).schema
 
 
 def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -> list[ScanSplit]:
@@ -48,8 +46,7 @@ def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -
     Raises:
         FlussError: What is asked for is not there; nothing has been read.
     """
-    found = table_of(table, config)
-    return list(plan_scan(found, scan_options(with_predicate(options, found.info))).splits)
+    return list(plan_scan(table_of(table, config), scan_options(options)).splits)
 
 
 def open_split(

@@ -12,7 +12,6 @@ from fluss.client.connection import TableCore
 from fluss.client.frames.lookups import lookup_frame, prefix_lookup_frame
 from fluss.client.frames.outcomes import WriteReport
 from fluss.client.frames.writing import write_frame
-from fluss.connector.arrow_filters import with_predicate
 from fluss.connector.planning import plan_scan
 from fluss.errors import ConfigError
 from fluss.model.bounds import bound_of
@@ -51,6 +50,11 @@ class Table:
     def name(self) -> str:
         """`database.table`."""
         return str(self._core.info.table_path)
+
+    @property
+    def core(self) -> TableCore:
+        """The table on its connection, for those who go beneath this door."""
+        return self._core
 
     @property
     def info(self) -> TableInfo:
@@ -127,7 +131,7 @@ class Table:
         if self._core.info.has_primary_key():
             options.setdefault("mode", Mode.CHANGELOG)
         options = {**options, "start": bound_of(start, "start")}
-        return Follow(self._core, scan_options(with_predicate(options, self._core.info)))
+        return Follow(self._core, scan_options(options))
 
     def head(self, rows: int = HEAD_ROWS) -> pa.Table:
         """A few of its rows, whichever are found first."""
@@ -274,7 +278,7 @@ class Table:
         return self._core.connection.engine.run(work)
 
     def _options(self, given: Mapping[str, Any]) -> ScanOptions:
-        return scan_options(with_predicate({**self._defaults, **given}, self._core.info))
+        return scan_options({**self._defaults, **given})
 
 
 def _log_options(info: TableInfo) -> ScanOptions:

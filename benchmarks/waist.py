@@ -1,0 +1,138 @@
+"""Sessions and scans on a real server: plans, streams, counts, keyed state, filters.
+
+`./dev bench waist [bootstrap]` uses FLUSS_TEST_BOOTSTRAP or 127.0.0.1:9123 where none is given, and
+leaves nothing behind. Figures are medians of several rounds; a comparison alternates both sides.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import fluss
+from benchmarks._measure import Rounds
+from fluss import col
+from fluss.client.log_scanner import LogScanner
+from fluss.session import Session, Table
+
+ROWS = 1_000_000
+CHUNK_ROWS = 100_000
+PARTITIONS = 200
+BUCKETS = 5
+ROUNDS = 7
+
+
+def main() -> None:
+    """Print the table."""
+    given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FLUSS_TEST_BOOTSTRAP")
+    database = f"waist_{uuid.uuid4().hex[:8]}"
+    with fluss.connect(f"fluss://{given or '127.0.0.1:9123'}/{database}") as session:
+        session.create_database(database)
+        resident = _resident_mb()
+        try:
+            _measure(session, resident)
+        finally:
+            session.drop_database(database, cascade=True)
+
+
+def _measure(session: Session, resident_mb: float) -> None:
+    rows = _rows()
+    log = _written(session.create_table("log", rows, buckets=4, bucket_key=["id"]), rows)
+    keyed = session.create_table("keyed", rows, primary_key=["id"], buckets=4)
+    began = time.perf_counter()
+    keyed.upsert(rows)
+    _line("upsert of an Arrow table", f"{ROWS / (time.perf_counter() - began):,.0f} rows/s")
+    plain, scan = _alternating(lambda: _plain(log), lambda: log.scan().to_arrow())
+    _line("the plain scanner", f"{ROWS / plain.median:,.0f} rows/s ({plain.spread})")
+    _line("scan().to_arrow()", f"{ROWS / scan.median:,.0f} rows/s ({scan.spread})")
+    _line("... beside the plain scanner", f"{plain.median / scan.median:.2f} times as fast")
+    _line("scan().to_reader()", _rate(lambda: sum(each.num_rows for each in log.scan())))
+    _line("count() by headers", _rate(log.count))
+    _line("a filter of one row in ten", _rate(lambda: log.scan(filter=col("y") < 100_000).count()))
+    _line("state of a keyed table", _rate(lambda: keyed.scan().to_arrow()))
+    keys = rows.select(["id"]).slice(0, 100_000)
+    began = time.perf_counter()
+    keyed.lookup(keys)
+    _line("lookup of 100,000 keys", f"{100_000 / (time.perf_counter() - began):,.0f} keys/s")
+    _line("a plan over 5 buckets x 200 partitions", f"{_plan_s(session):.3f} s")
+    _line("memory above the level after connecting", f"{_resident_mb() - resident_mb:,.0f} MB")
+
+
+def _rows() -> pa.Table:
+    dice = np.random.default_rng(7)
+    return pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "name": pa.array([f"name {each % 5_000}" for each in range(ROWS)]),
+            "x": dice.random(ROWS),
+            "y": dice.integers(0, 1_000_000, ROWS),
+        }
+    )
+
+
+def _written(table: Table, rows: pa.Table) -> Table:
+    for start in range(0, ROWS, CHUNK_ROWS):
+        table.append(rows.slice(start, CHUNK_ROWS))
+    return table
+
+
+def _plain(table: Table) -> pa.Table:
+    core = table.core.log_scan()
+    engine = table.core.connection.engine
+    scanner = LogScanner(engine, core, gives_batches=True, records_per_poll_max=500)
+    scanner.subscribe_buckets(dict.fromkeys(range(4), fluss.EARLIEST_OFFSET))
+    try:
+        return scanner.to_arrow()
+    finally:
+        engine.run(core.close())
+
+
+def _plan_s(session: Session) -> float:
+    schema = pa.schema([("id", pa.int64()), ("part", pa.string())])
+    table = session.create_table("parted", schema, partition_by=["part"], buckets=BUCKETS)
+    for number in range(PARTITIONS):
+        table.create_partition({"part": f"p{number:03d}"})
+    table.scan().splits()  # leaders are elected, and known
+    times = [_seconds(lambda: table.scan().splits()) for _ in range(ROUNDS)]
+    return Rounds(seconds=tuple(times)).median
+
+
+def _rate(work: Callable[[], object]) -> str:
+    work()
+    times = Rounds(seconds=tuple(_seconds(work) for _ in range(ROUNDS)))
+    return f"{ROWS / times.median:,.0f} rows/s ({times.spread})"
+
+
+def _alternating(
+    first: Callable[[], object], second: Callable[[], object]
+) -> tuple[Rounds, Rounds]:
+    first(), second()
+    pairs = [(_seconds(first), _seconds(second)) for _ in range(ROUNDS)]
+    one, other = zip(*pairs, strict=True)
+    return Rounds(seconds=one), Rounds(seconds=other)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _line(what: str, figure: str) -> None:
+    print(f"{what:<42} {figure}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
