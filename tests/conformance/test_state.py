@@ -29,7 +29,7 @@ HAS_ROCKSDB = importlib.util.find_spec("rocksdict") is not None
 needs_rocksdb = pytest.mark.skipif(not HAS_ROCKSDB, reason="needs fluss-core[snapshot]")
 
 
-def _tables(bootstrap):
+def _tables(bootstrap, *, drops=True):
     made = []
 
     def new(**facts):
@@ -38,7 +38,7 @@ def _tables(bootstrap):
 
     yield new
     for each in made:
-        each.close()
+        each.close(drops=drops)
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def snapshot_cluster(start_cluster):
 
 @pytest.fixture
 def snapshot_table(snapshot_cluster):
-    yield from _tables(snapshot_cluster.bootstrap_servers)
+    yield from _tables(snapshot_cluster.bootstrap_servers, drops=False)  # all of it will go
 
 
 def wait_for_snapshots(table, pins):
