@@ -61,8 +61,10 @@ class LogScanner(LogScannerBase):
     ) -> None:
         """Have decoded rows in the inbox; a poll given up meanwhile leaves them to the next."""
         self._check_kind(batches=batches, method=method)
-        await self._take(checked_timeout(timeout_ms))
-        await anyio.to_thread.run_sync(decode)
+        timeout_ms = checked_timeout(timeout_ms)
+        if not self._is_filled():
+            await self._take(timeout_ms)
+            await anyio.to_thread.run_sync(decode)
 
     async def _table_to_end(self, *, method: str) -> pa.Table:
         self._check_kind(batches=True, method=method)

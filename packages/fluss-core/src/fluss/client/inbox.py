@@ -43,8 +43,18 @@ class Inbox:
         self._news.extend(fetched)
 
     def forget(self, is_gone: IsGone) -> None:
-        """Throw away what was put before and is of buckets not wanted any more; by the engine."""
+        """Throw away what is of buckets not wanted any more."""
+        with self._lock:
+            self._look_at_news()
+            self._drop(is_gone)
+
+    def forget_what_was_put(self, is_gone: IsGone) -> None:
+        """The same for what the engine has put up to now; called by the engine."""
         self._news.append(is_gone)
+
+    def has_rows(self, count: int) -> bool:
+        """Whether so many rows have been decoded; asked without waiting, by the engine too."""
+        return sum(each.num_rows for each in tuple(self._decoded)) >= count
 
     def decode(self, rows_max: int | None = None) -> None:
         """Decode what is there, or so much of it that there are `rows_max` rows to give.
@@ -88,9 +98,12 @@ class Inbox:
             news = self._news.popleft()
             if isinstance(news, Fetched):
                 self._fetched.append(news)
-                continue
-            self._fetched = deque(each for each in self._fetched if not news(each.bucket))
-            self._decoded = deque(each for each in self._decoded if not news(each.bucket))
+            else:
+                self._drop(news)
+
+    def _drop(self, is_gone: IsGone) -> None:
+        self._fetched = deque(each for each in self._fetched if not is_gone(each.bucket))
+        self._decoded = deque(each for each in self._decoded if not is_gone(each.bucket))
 
     def _decoding(self, *, at_once: bool) -> Iterator[Decoded]:
         waiting = list(self._fetched)

@@ -94,8 +94,10 @@ class LogScannerBase:
         def is_gone(bucket: TableBucket) -> bool:
             return (bucket.partition_id, bucket.bucket_id) in gone
 
-        # On the engine, behind the change itself: what is taken from then on is wanted.
-        self._engine.post(lambda: self._inbox.forget(is_gone))
+        # And once more on the engine, behind the change itself: only what is taken from then on
+        # is wanted.
+        self._inbox.forget(is_gone)
+        self._engine.post(lambda: self._inbox.forget_what_was_put(is_gone))
 
     # --- reading: what runs on the engine, what decodes, and what dresses it --------------------
 
@@ -103,6 +105,11 @@ class LogScannerBase:
         """Have something in the inbox; waits for it, at most so long."""
         # There and not in the caller's hands: whoever gives up meanwhile loses nothing.
         self._inbox.put(await self._core.take(0 if self._inbox else timeout_ms / 1_000))
+
+    def _is_filled(self) -> bool:
+        """Whether a poll needs nothing of the engine, because the last one left enough."""
+        self._core.check_open()
+        return not self._gives_batches and self._inbox.has_rows(self._records_per_poll_max)
 
     def _decode_records(self) -> None:
         self._inbox.decode(self._records_per_poll_max)
@@ -192,7 +199,10 @@ class LogScanner(LogScannerBase):
     def poll(self, timeout_ms: int) -> ScanRecords:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
         self._check_kind(batches=False, method="poll()")
-        return at_once(self._engine, self._take(checked_timeout(timeout_ms)), self._as_records)
+        timeout_ms = checked_timeout(timeout_ms)
+        if self._is_filled():
+            return self._give_records()
+        return at_once(self._engine, self._take(timeout_ms), self._as_records)
 
     def poll_arrow(self, timeout_ms: int) -> pa.Table:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""

@@ -131,7 +131,7 @@ class LogScanCore:
             bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
             checked[bucket] = offset
         with self._lock:
-            self._check_open()
+            self.check_open()
             self._offsets |= checked
             # At once, and not at the first read: who subscribes at the latest offset wants all
             # rows from this moment on.
@@ -141,7 +141,7 @@ class LogScanCore:
         """Read a bucket no more; one that was not subscribed is not missed."""
         bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
         with self._lock:
-            self._check_open()
+            self.check_open()
             self._offsets.pop(bucket, None)
             self._source.engine.post(lambda: self._follow_no_more(bucket))
 
@@ -154,7 +154,7 @@ class LogScanCore:
 
     async def take(self, timeout_s: float) -> list[Fetched]:
         """What has come in since the last time; waits for something, at most `timeout_s`."""
-        self._check_open()
+        self.check_open()
         if not self._offsets:
             return []
         return await self._follower_now().take(timeout_s)
@@ -170,7 +170,7 @@ class LogScanCore:
         Raises:
             FlussError: Nothing is subscribed.
         """
-        self._check_open()
+        self.check_open()
         offsets = self.subscriptions()
         if not offsets:
             raise FlussError(
@@ -243,7 +243,8 @@ class LogScanCore:
                 bucket=bucket_id,
             )
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse what is asked of a scanner that has been closed."""
         if self._closed:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
 
