@@ -1,4 +1,4 @@
-"""Reads ranges of logs: fetched ahead on the engine, decoded by the thread that iterates.
+"""Reads ranges of logs: fetched ahead on the engine, decoded ahead of the thread that iterates.
 
 One reader takes any number of buckets of one table, with one request per server under way for all
 of them. It ends where the splits are pinned, waits for no rows that are still to come, and can be
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch, Decoder
+from fluss.client.decode_pool import decode_ahead
 from fluss.client.pruning import pruning_predicate
 from fluss.connector.metadata import (
     Dresser,
@@ -217,18 +218,34 @@ class LogReader:
         self._magic_1 = table.scan_source().magic_1
 
     def __iter__(self) -> Iterator[Piece]:
+        for decoded in decode_ahead(self._decoder, self._counted()):
+            for each in decoded.batches:
+                piece = self._piece(each)
+                if piece is not None:
+                    yield piece
+            if decoded.error is not None:
+                raise decoded.error
+
+    def _counted(self) -> Iterator[Fetched]:
         for fetched in self._source:
             self._count(fetched)
-            index = self._index_of[fetched.bucket]
-            dresser = self._dressers[fetched.bucket]
-            for decoded in self._decoder.decode(fetched):
-                if self._window is not None and not self._window.holds(decoded.timestamp):
-                    continue
-                kept: DecodedBatch | None = decoded
-                if self._conditions is not None:
-                    kept = self._conditions.kept(decoded, dresser.partition_name)
-                if kept is not None:
-                    yield _piece(index, dresser.dress(kept), kept)
+            yield fetched
+
+    def _piece(self, decoded: DecodedBatch) -> Piece | None:
+        if self._window is not None and not self._window.holds(decoded.timestamp):
+            return None
+        dresser = self._dressers[decoded.bucket]
+        kept: DecodedBatch | None = decoded
+        if self._conditions is not None:
+            kept = self._conditions.kept(decoded, dresser.partition_name)
+        if kept is None:
+            return None
+        return Piece(
+            index=self._index_of[kept.bucket],
+            batch=dresser.dress(kept),
+            timestamp_ms=kept.timestamp,
+            offset=kept.base_offset,
+        )
 
     def close(self) -> None:
         """Read no more. Any thread may call it."""
@@ -278,9 +295,3 @@ def cheapest_column(schema: Schema) -> int:
         return _CHEAP_FIRST.index(kind) if kind in _CHEAP_FIRST else len(_CHEAP_FIRST)
 
     return min(range(len(schema.columns)), key=weight)
-
-
-def _piece(index: int, batch: pa.RecordBatch, decoded: DecodedBatch) -> Piece:
-    return Piece(
-        index=index, batch=batch, timestamp_ms=decoded.timestamp, offset=decoded.base_offset
-    )

@@ -59,6 +59,9 @@ class OpenSplits:
         self._splits = splits
         self._order = order
         self._parallel = max_parallel or PARALLEL
+        # One reader already has a fetch under way on every server, and several workers decode for
+        # it; threads of our own would only take the interpreter from each other.
+        self._log_lanes = max_parallel or 1
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
@@ -145,7 +148,7 @@ class OpenSplits:
                 hint="choose partitions, or sort by _commit_timestamp afterwards",
             )
         if self._order is Order.NONE and is_log:
-            lanes = min(self._parallel, len(indexes))
+            lanes = min(self._log_lanes, len(indexes))
             return [indexes[lane::lanes] for lane in range(lanes)]
         return [[index] for index in indexes]
 
