@@ -30,12 +30,15 @@ from fluss.model.predicate_binding import (
     simplified,
 )
 from fluss.model.schema import Schema
-from fluss.model.types import DataType
+from fluss.model.types import BooleanType, DataType
+from fluss.records.columns import to_column
 from fluss.records.from_values import array_from_values
 from fluss.rows.columns import Int64Array
 
 Condition = Callable[[pa.RecordBatch], pa.BooleanArray]
 Answer = Callable[[pa.Array], pa.BooleanArray]
+
+_BOOLEAN: Final = BooleanType()
 
 
 class RowFilter:
@@ -83,8 +86,12 @@ class BoundFilter:
 
     def matching(self, batch: pa.RecordBatch) -> Int64Array:
         """The places of the rows for which it is true, in order."""
-        places: Int64Array = pc.indices_nonzero(self._condition(batch)).to_numpy().view(np.int64)
-        return places
+        # Through numpy: Arrow's indices_nonzero takes up to sixteen times as long.
+        truth = to_column(self._condition(batch), _BOOLEAN)
+        is_true: Any = truth.values
+        if truth.valid is not None:
+            is_true = is_true & truth.valid
+        return np.flatnonzero(is_true)
 
 
 def _condition_of(bound: BoundPredicate) -> Condition:
