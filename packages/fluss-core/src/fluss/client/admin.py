@@ -7,10 +7,8 @@ certainly not been received.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
-import anyio
 from google.protobuf.message import Message
 
 from fluss.client.describe import missing_table, table_info_of
@@ -42,11 +40,6 @@ from fluss.wire import messages
 from fluss.wire.api import ApiKey
 
 SEPARATOR = "$"
-
-# A coordinator of 0.9.1 hears of new databases and new tables in two ways. A table that follows its
-# database within a few milliseconds is now and then overlooked (3 of 900 on a quiet machine, 0 of
-# 400 after 50 ms), and never gets a leader.
-NEW_DATABASE_REST_S = 0.1
 NOT_PARTITIONED_CODE = 37
 
 
@@ -55,7 +48,6 @@ class AdminCore:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._databases_made: dict[str, float] = {}
 
     # --- databases ----------------------------------------------------------------------------
 
@@ -69,7 +61,7 @@ class AdminCore:
         if descriptor is not None:
             request.database_json = descriptor.to_json().encode()
         await self._change(ApiKey.CREATE_DATABASE, request)
-        self._databases_made[name] = asyncio.get_running_loop().time()
+        self._cluster.newcomers.made(name)
 
     async def drop_database(self, name: str, *, ignore_if_not_exists: bool, cascade: bool) -> None:
         """Drop a database, and with `cascade` its tables."""
@@ -126,17 +118,12 @@ class AdminCore:
             table_json=descriptor.to_json().encode(), ignore_if_exists=ignore_if_exists
         )
         _set_path(request.table_path, path)
-        await self._let_database_rest(path.database_name)
+        await self._cluster.newcomers.let_rest(path.database_name)
         try:
             await self._change(ApiKey.CREATE_TABLE, request)
+            self._cluster.newcomers.made(path)
         except DatabaseNotFoundError as error:
             raise await self._missing_database(path.database_name) from error
-
-    async def _let_database_rest(self, name: str) -> None:
-        made = self._databases_made.pop(name, None)
-        if made is not None:
-            rested = asyncio.get_running_loop().time() - made
-            await anyio.sleep(max(0.0, NEW_DATABASE_REST_S - rested))
 
     async def drop_table(self, path: TablePath, *, ignore_if_not_exists: bool) -> None:
         """Drop a table with all its rows."""
@@ -184,6 +171,7 @@ class AdminCore:
         request = messages.CreatePartitionRequest(ignore_if_not_exists=ignore_if_exists)
         _set_path(request.table_path, path)
         _set_spec(request.partition_spec, spec)
+        await self._cluster.newcomers.let_rest(path)
         await self._change_table(path, ApiKey.CREATE_PARTITION, request)
 
     async def drop_partition(

@@ -23,6 +23,7 @@ from fluss.engine.connection import ServerConnection
 from fluss.engine.counters import Counters
 from fluss.engine.handshake import open_connection
 from fluss.engine.metadata import read_facts, write_question
+from fluss.engine.newcomers import Newcomers
 from fluss.errors import (
     ClosedError,
     ConnectError,
@@ -58,6 +59,7 @@ class Cluster:
         self.settings = settings
         self.view = ClusterView()
         self.counters = Counters()
+        self.newcomers = Newcomers()
         self.retry_policy = settings.retry_policy
         self._version = version
         self._connections: dict[Address, ServerConnection] = {}
