@@ -133,8 +133,9 @@ def main(arguments: Sequence[str]) -> int:
         filled = _filled(peer or ours, rows=options.rows)
         for case in cases_of(options, filled):
             if not options.only or any(word in case.what for word in options.only):
-                print(f"  {case.what} ...", file=sys.stderr, flush=True)
+                print(f"  {case.what}: ", end="", file=sys.stderr, flush=True)
                 lines.append(_line(case, ours, peer, pairs=options.pairs))
+                print("; ".join(filter(None, lines[-1][1:])), file=sys.stderr, flush=True)
         if not options.only:
             lines += import_lines(None if peer is None else peer_python(), pairs=options.pairs)
     title = f"Beside pyfluss 1.0.0: {options.rows:,} rows x 6 columns, {options.pairs} pairs"
@@ -239,8 +240,9 @@ def _measured(case: Case, ours: Side, peer: Side | None, *, pairs: int) -> Pairs
 def _drop_database(sides: Sequence[Side | None]) -> None:
     for side in sides:
         if side is not None:
-            side.ask("drop_database")
-            return
+            with suppress(AnswerError):
+                side.ask("drop_database")
+                return
 
 
 if __name__ == "__main__":
