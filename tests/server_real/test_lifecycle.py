@@ -150,7 +150,7 @@ def test_without_a_compiler_each_role_is_a_process_of_the_jars_own(start_cluster
         assert len(children) == 3
         running.kill_tablet_server(0)
         assert wait_until(lambda: sum(map(alive, children)) == 2, 5)
-    assert not any(alive(pid) for pid in children)
+    assert wait_until(lambda: not any(map(alive, children)), 5)
 
 
 def children_of(pid):

@@ -1,10 +1,11 @@
 """Lets a new database or table rest before something is made inside it.
 
 A coordinator of 0.9.1 hears of databases, tables and partitions in different ways, and not in their
-order. A table that follows its database within a few milliseconds is now and then overlooked (3 of
-900 on a quiet machine, 0 of 400 after 50 ms) and never gets a leader; a partition that follows its
-table as fast can make the coordinator stop electing leaders for all new tables. So whoever made the
-one waits a moment before making the other. What somebody else has made is not known here.
+order. A table that follows its database within a few milliseconds may be overlooked and never gets
+a leader (seen with 3 of 1 600, all while the machine was busy; with 0 of 1 100 after 50 to 100 ms);
+a partition that follows its table as fast can make the coordinator stop electing leaders for all
+new tables. So whoever made the one waits a moment before making the other, which makes it rarer and
+not impossible. What somebody else has made is not known here.
 """
 
 from __future__ import annotations
