@@ -152,6 +152,10 @@ def test_what_cannot_be_reached_or_meant_is_told():
         fluss.connect("fluss://127.0.0.1:1")
     with pytest.raises(ConfigError, match="did you mean"):
         fluss.connect("fluss://127.0.0.1:1?writer.ackz=1")
+
+
+def test_without_a_launcher_the_pip_command_is_told(monkeypatch):
+    monkeypatch.setattr("fluss.connector.launching.entry_points", lambda **_: ())
     with pytest.raises(MissingExtraError, match="pip install"):
         fluss.connect("embedded:./data")
 
