@@ -1,0 +1,121 @@
+"""What scans cost on the wire, as a recorder between us and a real server sees it."""
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+import fluss
+from fluss import col
+from fluss.records.log_batch import iter_log_headers
+
+IDS = range(1_000)
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+
+
+@pytest.fixture
+def session(wire, database):
+    """A session that meets no server but by way of the recorder."""
+    with fluss.connect(f"fluss://{wire.bootstrap}/{database}") as opened:
+        yield opened
+
+
+def recorded(wire, work):
+    with wire.recording() as seen:
+        work()
+    return seen
+
+
+def places(asked):
+    return {(each.partition_id, each.bucket_id) for each in asked}
+
+
+def test_one_partition_is_touched_where_one_can_have_rows(session, wire, parted):
+    ids = {each.partition_name: each.partition_id for each in parted.partitions()}
+    parted.scan().splits()  # leaders are known
+    scan = parted.scan(filter=col("day") == "2026-01-02")
+    seen = recorded(wire, scan.to_arrow)
+    asked = seen.buckets()
+    assert {each.partition_id for each in asked} == {ids["2026-01-02"]}
+    assert len(seen.reads()) >= 1
+    assert {each.bucket_id for each in asked} == {0, 1}
+
+
+def test_a_whole_key_sends_one_lookup_and_no_fetch(session, wire, keyed):
+    keyed.scan(filter=col("id") == 6).to_arrow()
+    seen = recorded(wire, keyed.scan(filter=col("id") == 7).to_arrow)
+    assert seen.counts() == {"LOOKUP": 1}
+    assert [each.keys for each in seen.buckets()] == [1]
+
+
+def test_several_whole_keys_send_each_server_one_lookup(session, wire, keyed):
+    keys = [1, 2, 3, 500, 501, 502, 5_000]
+    keyed.scan(filter=col("id") == 6).to_arrow()
+    seen = recorded(wire, keyed.scan(filter=col("id").is_in(keys)).to_arrow)
+    assert seen.counts() == {"LOOKUP": 1}
+    assert sum(each.keys for each in seen.buckets()) == len(keys)
+
+
+def test_a_bucket_key_leaves_one_bucket(session, wire, events):
+    events.scan().splits()
+    scan = events.scan(filter=col("id") == 77)
+    seen = recorded(wire, lambda: pa.table(scan))
+    assert seen.reads()
+    (place,) = places(seen.buckets())
+    whole = events.scan(with_metadata=["_bucket"]).to_arrow().to_pylist()
+    assert place == (None, next(each["_bucket"] for each in whole if each["id"] == 77))
+
+
+def test_the_beginning_of_a_key_sends_a_prefix_lookup(session, wire):
+    rows = pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "x": [1.0, 2.0, 3.0, 4.0]})
+    table = session.create_table(
+        "prefixed", rows, primary_key=["a", "b"], bucket_key=["a"], buckets=3
+    )
+    table.upsert(rows)
+    table.scan(filter=col("a") == 1).to_arrow()
+    scan = table.scan(filter=(col("a") == 2) & (col("x") > 3))
+    seen = recorded(wire, lambda: pa.table(scan))
+    assert seen.counts() == {"PREFIX_LOOKUP": 1}
+    assert [each.keys for each in seen.buckets()] == [1]
+    assert scan.to_arrow().to_pylist() == [{"a": 2, "b": 2, "x": 4.0}]
+
+
+def test_counting_a_log_reads_the_headers_of_its_batches(session, wire, rows):
+    wide = rows.append_column("text", pa.array([Random(each).randbytes(1_000) for each in IDS]))
+    table = session.create_table("wide", wide, buckets=4)
+    for start in range(0, 1_000, 100):
+        table.append(wide.slice(start, 100))
+    whole = recorded(wire, table.scan().to_arrow)
+    scan = table.scan()
+    assert scan.stats.rows_max == 1_000
+    with wire.recording() as seen:
+        assert scan.count() == 1_000
+    # The lightest column is fetched, of which nothing but the headers is looked at.
+    (projected,) = {each.projected_fields for each in seen.reads()}
+    assert [table.schema.names[each] for each in projected] in (["id"], ["x"])
+    sent = sum(each.rows_bytes for each in seen.reads())
+    assert sent < sum(each.rows_bytes for each in whole.reads()) / 50
+    assert sum(rows_in(each.records) for each in seen.reads()) == 1_000
+
+
+def rows_in(records):
+    return sum(
+        header.record_count for _, header in iter_log_headers(records, magic_1="leader_epoch")
+    )
+
+
+def test_a_projection_reaches_the_server(session, wire, events):
+    seen = recorded(wire, events.scan(columns=["x"]).to_arrow)
+    assert {each.projected_fields for each in seen.reads()} == {(2,)}
+    seen = recorded(wire, events.scan(columns=["x"], filter=col("day") == DAYS[0]).to_arrow)
+    assert {each.projected_fields for each in seen.reads()} == {(1, 2)}
+    seen = recorded(wire, events.scan().to_arrow)
+    assert {each.projected_fields for each in seen.reads()} == {None}
+
+
+def test_a_plan_over_many_partitions_is_one_round_of_requests(session, wire, parted):
+    parted.scan().splits()
+    seen = recorded(wire, lambda: parted.scan().splits())
+    assert seen.counts().pop("FETCH_LOG") == 1
+    assert set(seen.counts()) <= {"FETCH_LOG", "GET_TABLE_INFO", "LIST_PARTITION_INFOS"}
+    assert len(seen.buckets()) == 6
