@@ -9,6 +9,18 @@ from fluss.connector.fan_in import Cancellation
 from fluss.session.follow import Follow
 from fluss.session.scan import Scan
 from fluss.session.session import Session, connect
+from fluss.session.source import TableName, TableSource, source_of
 from fluss.session.table import Table
 
-__all__ = ["Cancellation", "Follow", "Scan", "Session", "Table", "config", "connect"]
+__all__ = [
+    "Cancellation",
+    "Follow",
+    "Scan",
+    "Session",
+    "Table",
+    "TableName",
+    "TableSource",
+    "config",
+    "connect",
+    "source_of",
+]

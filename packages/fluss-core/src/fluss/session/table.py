@@ -57,6 +57,11 @@ class Table:
         return self._core
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        """The options that its scans have where nothing else is said, for example a URL's."""
+        return dict(self._defaults)
+
+    @property
     def info(self) -> TableInfo:
         """Everything the cluster says about it."""
         return self._core.info

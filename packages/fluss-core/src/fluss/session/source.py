@@ -1,0 +1,148 @@
+"""A table as users of engines name it, and the options of its scan: one reading for all adapters.
+
+    "sales.orders"                            a table
+    "sales.orders$changelog"                  its changes; $binlog: its rows before and after each
+    "fluss://host:9123/sales.orders?tail=9"   a table of a cluster, and options of scans
+    session.table("sales.orders")             a `Table`; TablePath("sales", "orders")
+
+Everything that can be refused without asking a server is refused here; what servers are asked is
+the table's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fluss.client.arguments import table_path_of
+from fluss.connector.config import Settings, resolve
+from fluss.connector.connections import connection_for
+from fluss.connector.url import hidden, parse_url
+from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
+from fluss.model.config import Config
+from fluss.model.nearest import did_you_mean
+from fluss.model.paths import TablePath
+from fluss.model.scan_options import Mode, ScanOptions, scan_options
+from fluss.session.follow import Follow
+from fluss.session.table import Table
+
+TableName = Table | TablePath | str
+
+_URL = re.compile(r"\w+://")
+_VIEW = re.compile(r"\$(\w*)(?=\?|$)")
+_VIEWS = {"changelog": Mode.CHANGELOG, "binlog": Mode.BINLOG}
+_ENDLESS = ("follow", "streaming", "unbounded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """A table, how to reach it, and what is wanted of it. Small, and may be pickled.
+
+    A pickle holds no password; where it is opened again, the environment or the profile gives it.
+
+    Attributes:
+        path: The table.
+        config: How to reach its cluster.
+        options: The options of the scan, checked.
+    """
+
+    path: TablePath
+    config: Config = field(repr=False)
+    options: ScanOptions = field(default_factory=ScanOptions)
+
+    def open(self) -> Table:
+        """The table, as it is now.
+
+        Raises:
+            TableNotFoundError: There is no such table; the hint names the nearest.
+        """
+        connection = connection_for(resolve(self.config).config)
+        return Table(connection.engine.run(connection.table(self.path)))
+
+
+def source_of(
+    table: TableName, options: Mapping[str, Any] | None = None, *, config: Settings = None
+) -> TableSource:
+    """What a user of an engine means; asks no server.
+
+    Args:
+        table: `"database.table"`, a URL with a table in it, or a `Table`.
+        options: The options of the scan; those of a URL or of a `Table` count less.
+        config: How to reach the cluster; counts more than a URL.
+
+    Raises:
+        InvalidNameError: It names no table.
+        ConfigError: There is no option of a name; the hint names the nearest.
+        InvalidValueError: A value is not one its option takes, or two contradict each other.
+        UnsupportedOperationError: It has no end.
+    """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    _refuse_endless(table, given)
+    if isinstance(table, Table):
+        settings = table.core.connection.config if config is None else resolve(config).config
+        checked = scan_options({**table.defaults, **given})
+        return TableSource(path=table.info.table_path, config=settings, options=checked)
+    text, mode = _without_view(table) if isinstance(table, str) else (table, None)
+    if mode is not None:
+        _refuse_other_mode(mode, given.setdefault("mode", mode))
+    if isinstance(text, str) and _URL.match(text):
+        url = parse_url(text)
+        if url.database is None or url.table is None:
+            raise InvalidNameError(
+                f"The URL {hidden(text)!r} names no table.",
+                hint="write fluss://host:9123/database.table",
+            )
+        return TableSource(
+            path=TablePath(url.database, url.table),
+            config=resolve(text, **_written(config)).config,
+            options=scan_options({**url.options, **given}),
+        )
+    return TableSource(
+        path=table_path_of(text), config=resolve(config).config, options=scan_options(given)
+    )
+
+
+def _refuse_endless(table: object, given: Mapping[str, Any]) -> None:
+    named = next((each for each in _ENDLESS if given.get(each)), None)
+    if named is not None or isinstance(table, Follow):
+        raise UnsupportedOperationError(
+            f"{f'{named}=' if named else 'follow()'} asks for a scan without an end, and that "
+            "cannot be collected.",
+            hint="without it the scan ends where the table does now; or iterate "
+            "session.table(...).follow() and make a frame of each batch",
+        )
+
+
+def _without_view(name: str) -> tuple[str, str | None]:
+    found = _VIEW.search(name)
+    if found is None:
+        return name, None
+    mode = _VIEWS.get(found.group(1).lower())
+    if mode is None:
+        known = [f"${each}" for each in _VIEWS]
+        raise InvalidNameError(
+            f"A table has no {found.group()!r}.",
+            hint=did_you_mean(found.group(), known) or f"there are {' and '.join(known)}",
+        )
+    return name[: found.start()] + name[found.end() :], mode.value
+
+
+def _refuse_other_mode(named: str, wanted: Any) -> None:
+    if wanted != named:
+        raise InvalidValueError(
+            f"The name ends in ${named}, and mode={str(wanted)!r} says otherwise.",
+            hint="leave one of them out",
+            option="mode",
+        )
+
+
+def _written(config: Settings) -> dict[str, Any]:
+    if config is None:
+        return {}
+    if isinstance(config, Config):
+        return config.written()
+    if isinstance(config, str):
+        return parse_url(config).to_settings()
+    return dict(config)
