@@ -14,6 +14,7 @@ from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch
 from fluss.client.frames.lookups import FOUND, lookup_frame, prefix_lookup_frame
 from fluss.client.state.changelog import binlog_batches
+from fluss.client.state.errands import Errands
 from fluss.client.state.reading import read_state
 from fluss.connector.log_reader import FetchSource, Piece
 from fluss.connector.metadata import (
@@ -42,7 +43,7 @@ class StateReader:
     ) -> None:
         self._table, self._split, self._index, self._stats = table, split, index, stats
         self._memory_bytes_max = memory_bytes_max
-        self._closed = False
+        self._errands = Errands(table.connection.engine)
 
     def __iter__(self) -> Iterator[Piece]:
         split, info = self._split, self._table.info
@@ -57,12 +58,11 @@ class StateReader:
             list(schema.column_indexes(columns_to_read(split, schema))),
             None if split.filter is None else RowFilter(split.filter, schema),
             memory_bytes_max=self._memory_bytes_max,
+            errands=self._errands,
         )
         wanted = MetadataFilter.of(split, schema)
         try:
             for batch in batches:
-                if self._closed:
-                    return
                 self._stats.add(rows_read=batch.num_rows, batches_read=1)
                 rows: DecodedBatch | None = _as_decoded(batch, split)
                 if wanted is not None and rows is not None:
@@ -74,8 +74,8 @@ class StateReader:
                 raise
 
     def close(self) -> None:
-        """Read no more after the batch that is being read."""
-        self._closed = True
+        """Read no more; a reader that waits for a server is told so. Any thread may call it."""
+        self._errands.close()
 
 
 class LookupReader:

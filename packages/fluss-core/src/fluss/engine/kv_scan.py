@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+import anyio
+
 from fluss.engine.cluster import Cluster
 from fluss.errors import FlussError, ProtocolError, error_from_code
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -28,6 +30,7 @@ log = logging.getLogger("fluss.kv_scan")
 
 ROWS_MAX: Final = 2**31 - 1
 PAGE_BYTES: Final = 4 * 1024 * 1024
+CLOSE_WAIT_S_MAX: Final = 0.5
 
 
 async def scan_at_once(
@@ -127,11 +130,12 @@ class KvScan:
         scanner_id, self._scanner_id = self._scanner_id, None
         if scanner_id is None:
             return
-        try:
-            await self._ask(messages.ScanKvRequest(scanner_id=scanner_id, close_scanner=True))
-        except FlussError as error:
-            # The server forgets scans that nobody asks for, too.
-            log.debug("closing a scan of %s: %s", self._bucket, error.message)
+        # Nobody waits long for this: the server forgets scans that nobody asks for, too.
+        with anyio.move_on_after(CLOSE_WAIT_S_MAX):
+            try:
+                await self._ask(messages.ScanKvRequest(scanner_id=scanner_id, close_scanner=True))
+            except FlussError as error:
+                log.debug("closing a scan of %s: %s", self._bucket, error.message)
 
     def _taken(self, answer: ScanKvResponse) -> Buffer:
         # The last page still names the scanner, whose session has already ended.

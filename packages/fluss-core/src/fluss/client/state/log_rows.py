@@ -7,8 +7,8 @@ would cost more than what is done per row: stretches of many batches are handed 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,12 +16,19 @@ import pyarrow as pa
 
 from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch
-from fluss.engine.fetcher import Fetched
+from fluss.client.decode_pool import decode_ahead
+from fluss.client.scan import ScanSource
+from fluss.client.state.errands import Errands
+from fluss.engine.fetched import Fetched, FetchTarget
+from fluss.engine.fetcher import Fetcher
 from fluss.errors import CorruptDataError
-from fluss.model.paths import TableBucket
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.plan.fetch import Position
 from fluss.rows.columns import ByteArray
 
 STRETCH_ROWS_MIN: Final = 8_192
+# Several buckets are read at a time, and what they fetch comes on top of what they keep.
+UNREAD_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,33 +83,72 @@ def read_changes(
     start: int,
     stop: int,
     columns: Sequence[int],
+    *,
+    errands: Errands | None = None,
 ) -> Iterator[DecodedBatch]:
     """Changes from `start` to `stop`, which the log has reached already.
 
     Raises:
         OffsetOutOfRangeError: The log does not go back that far any more.
+        ClosedError: The errands have been called off.
         FlussError: The bucket cannot be read.
     """
     if start >= stop:
         return
-    engine = table.connection.engine
-    core = table.log_scan(columns)
-    if bucket.partition_id is None:
-        core.subscribe({bucket.bucket_id: start})
-    else:
-        core.subscribe_partitions({(bucket.partition_id, bucket.bucket_id): start})
-    source = core.read_to_end({bucket: stop})
+    source = table.scan_source()
+    decoder = source.decoder(columns)
+    fetching = _Fetching(source, decoder.fetch_target, bucket, start=start, stop=stop)
+    run = (errands or Errands(source.engine)).run
+
+    def fetched() -> Iterator[Fetched]:
+        while taken := run(fetching.take()):
+            yield from taken
+
     try:
-        while fetched := engine.run(_next(source)):
-            for each in fetched:
-                yield from core.decoder.decode(each)
+        for each in decode_ahead(decoder, fetched()):
+            yield from each.batches
+            if each.error is not None:
+                raise each.error
     finally:
-        engine.run(source.aclose())
-        engine.run(core.close())
+        source.engine.post(fetching.close)
 
 
-async def _next(source: AsyncGenerator[list[Fetched], None]) -> list[Fetched]:
-    return await anext(source, [])
+class _Fetching:
+    """One bucket's part of the log on its way. Lives on the engine's loop."""
+
+    def __init__(
+        self, source: ScanSource, target: FetchTarget, bucket: TableBucket, *, start: int, stop: int
+    ) -> None:
+        self._source = source
+        self._target = target
+        path = PhysicalTablePath(source.table.table_path)
+        self._position = Position(bucket=bucket, path=path, offset=start, stop=stop)
+        self._fetcher: Fetcher | None = None
+
+    async def take(self) -> list[Fetched]:
+        """What has come in; nothing behind the last."""
+        if self._fetcher is None:
+            self._fetcher = self._begun()
+        return await self._fetcher.take(None)
+
+    def close(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.close()
+
+    def _begun(self) -> Fetcher:
+        source = self._source
+        unread_bytes_max = min(source.limits.unread_bytes_max, UNREAD_BYTES_MAX)
+        fetcher = Fetcher(
+            source.cluster,
+            source.book,
+            self._target,
+            limits=replace(source.limits, unread_bytes_max=unread_bytes_max),
+            is_bounded=True,
+            magic_1=source.magic_1,
+            remote=source.remote,
+        )
+        fetcher.subscribe(self._position)
+        return fetcher
 
 
 def _without_types(decoded: DecodedBatch) -> CorruptDataError:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fluss.client.connection import TableCore
 from fluss.client.state.changes import Changes
+from fluss.client.state.errands import Errands
 from fluss.client.state.keys import RowKeys
 from fluss.client.state.log_rows import Stretch, read_changes, stretches
 from fluss.client.state.planning import StatePlan
@@ -47,6 +48,7 @@ def read_state(
     row_filter: RowFilter | None = None,
     *,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
+    errands: Errands | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a bucket at the plan's pin, every key once, in no order.
 
@@ -56,14 +58,18 @@ def read_state(
         columns: The positions of the columns wanted, in the order wanted; None for all.
         row_filter: Which rows are wanted; None for all.
         memory_bytes_max: What changed rows may take in memory; what is more waits on disk.
+        errands: What calls the reading off from another thread.
 
     Raises:
+        ClosedError: It has been called off.
         OffsetOutOfRangeError: The changes that are needed have been trimmed meanwhile.
         UnsupportedOperationError: The rows were stored behind the pin, and the changelog, of image
             `wal`, cannot be undone.
         FlussError: The bucket cannot be read.
     """
-    reading = _Reading(table, plan, columns, row_filter, memory_bytes_max)
+    if errands is None:
+        errands = Errands(table.connection.engine)
+    reading = _Reading(table, plan, columns, row_filter, memory_bytes_max, errands)
     return reading.batches()
 
 
@@ -77,8 +83,10 @@ class _Reading:
         columns: Sequence[int] | None,
         row_filter: RowFilter | None,
         memory_bytes_max: int,
+        errands: Errands,
     ) -> None:
         self._table = table
+        self._errands = errands
         self._plan = plan
         self._filter = row_filter
         self._memory_bytes_max = memory_bytes_max
@@ -132,19 +140,19 @@ class _Reading:
         table, connection = self._table.info.table_path, self._table.connection
         if bucket.partition_id is None:
             return PhysicalTablePath(table)
-        return connection.engine.run(
+        return self._errands.run(
             find_partition_path(connection.cluster, table, bucket.partition_id)
         )
 
     def _stored(self, path: PhysicalTablePath) -> AbstractContextManager[StoredRows]:
-        table, plan = self._table, self._plan
+        table, plan, errands = self._table, self._plan, self._errands
         match plan.strategy:
             case "scan_kv":
-                return rows_by_pages(table, path, plan.bucket)
+                return rows_by_pages(table, path, plan.bucket, errands)
             case "limit_scan":
-                return rows_at_once(table, path, plan.bucket)
+                return rows_at_once(table, path, plan.bucket, errands)
             case "snapshot":
-                return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id)
+                return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id, errands)
             case "changelog":
                 return nullcontext(StoredRows(values=iter(()), log_offset=0))
 
@@ -185,12 +193,14 @@ class _Reading:
         changes.add(self._keys.of(rows), rows, is_there)
 
     def _between(self, start: int, stop: int) -> Iterator[Stretch]:
-        return stretches(read_changes(self._table, self._plan.bucket, start, stop, self._columns))
+        bucket, columns = self._plan.bucket, self._columns
+        changes = read_changes(self._table, bucket, start, stop, columns, errands=self._errands)
+        return stretches(changes)
 
     def _extent(self, path: PhysicalTablePath) -> Extent:
         """What the log has now: all that stored rows can have seen, as they have been read."""
         connection, bucket = self._table.connection, self._plan.bucket
-        extents = connection.engine.run(pin_buckets(connection.cluster, {bucket: path}))
+        extents = self._errands.run(pin_buckets(connection.cluster, {bucket: path}))
         extent = extents[bucket]
         if extent.end < self._plan.pin:
             raise OffsetOutOfRangeError(

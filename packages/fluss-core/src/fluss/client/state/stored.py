@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
+from fluss.client.state.errands import Errands
 from fluss.engine.kv_scan import KvScan, scan_at_once
 from fluss.engine.kv_snapshot import copy_snapshot, latest_snapshots
 from fluss.engine.remote_files import RemoteFiles
@@ -50,38 +51,40 @@ class StoredRows:
 
 @contextmanager
 def rows_at_once(
-    table: TableCore, path: PhysicalTablePath, bucket: TableBucket
+    table: TableCore, path: PhysicalTablePath, bucket: TableBucket, errands: Errands
 ) -> Iterator[StoredRows]:
     """All rows in one message, of a moment between the question and the answer."""
-    connection = table.connection
-    records = connection.engine.run(scan_at_once(connection.cluster, path, bucket))
+    records = errands.run(scan_at_once(table.connection.cluster, path, bucket))
     values = _chunks(read_value_batch(records)) if len(records) else iter(())
     yield StoredRows(values=values, log_offset=None)
 
 
 @contextmanager
 def rows_by_pages(
-    table: TableCore, path: PhysicalTablePath, bucket: TableBucket
+    table: TableCore, path: PhysicalTablePath, bucket: TableBucket, errands: Errands
 ) -> Iterator[StoredRows]:
     """Pages of a snapshot that the server holds until the last of them."""
     connection = table.connection
-    engine = connection.engine
     scan = KvScan(connection.cluster, path, bucket)
-    engine.run(scan.open())
 
     def pages() -> Iterator[Frames]:
-        while (page := engine.run(scan.next_page())) is not None:
+        while (page := errands.run(scan.next_page())) is not None:
             yield from _chunks(read_value_batch(page))
 
     try:
+        errands.run(scan.open())
         yield StoredRows(values=pages(), log_offset=scan.log_offset)
     finally:
-        engine.run(scan.close())
+        connection.engine.run(scan.close())
 
 
 @contextmanager
 def rows_of_snapshot(
-    table: TableCore, path: PhysicalTablePath, bucket: TableBucket, snapshot_id: int | None
+    table: TableCore,
+    path: PhysicalTablePath,
+    bucket: TableBucket,
+    snapshot_id: int | None,
+    errands: Errands,
 ) -> Iterator[StoredRows]:
     """A KV snapshot, copied to a directory that goes away afterwards.
 
@@ -90,16 +93,16 @@ def rows_of_snapshot(
         path: The table or partition.
         bucket: The bucket.
         snapshot_id: The snapshot wanted; where it has been deleted, the newest there is.
+        errands: What calls it off.
 
     Raises:
         SnapshotNotFoundError: There is none.
         MissingExtraError: rocksdict is not installed.
     """
     rocksdict = _rocksdict()
-    with tempfile.TemporaryDirectory(prefix="fluss-snapshot-") as name:
-        log_offset, directory = table.connection.engine.run(
-            _copied(table, path, bucket, snapshot_id, Path(name))
-        )
+    # Where it is called off, threads may still be writing the files that are removed here.
+    with tempfile.TemporaryDirectory(prefix="fluss-snapshot-", ignore_cleanup_errors=True) as name:
+        log_offset, directory = errands.run(_copied(table, path, bucket, snapshot_id, Path(name)))
         try:
             options = rocksdict.Options(raw_mode=True)
             access = rocksdict.AccessType.read_only()
