@@ -83,12 +83,12 @@ class MetadataFilter:
     """The conditions of a scan that need metadata columns, for rows that have been read.
 
     Args:
-        split: What is read; it has such conditions.
+        predicate: The conditions.
         schema: The table's columns.
+        prefix: What the metadata columns' names begin with.
     """
 
-    def __init__(self, split: ScanSplit, predicate: Predicate, schema: Schema) -> None:
-        prefix = split.metadata_prefix
+    def __init__(self, predicate: Predicate, schema: Schema, *, prefix: str) -> None:
         known = schema.column_names
         self._names = {
             prefix + each[1:]: each for each in METADATA_TYPES if prefix + each[1:] not in known
@@ -100,7 +100,7 @@ class MetadataFilter:
     def of(cls, split: ScanSplit, schema: Schema) -> Self | None:
         """That of a split; None where it has no such conditions."""
         predicate = split.metadata_filter
-        return None if predicate is None else cls(split, predicate, schema)
+        return None if predicate is None else cls(predicate, schema, prefix=split.metadata_prefix)
 
     def kept(self, decoded: DecodedBatch, partition_name: str | None) -> DecodedBatch | None:
         """The rows that fulfil the conditions; None for none."""

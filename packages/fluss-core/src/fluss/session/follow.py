@@ -1,32 +1,47 @@
 """Reading on and on: the only scan that has no end, and therefore cannot be collected.
 
 Rows come as the servers have them. Partitions that are created later join as they are found. A
-follower that is interrupted can be read on: its cursor says what has been given out.
+follower that is interrupted can be read on: what was fetched and not given out waits in it, and its
+cursor says what has been given out, to the batch.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, NoReturn, Self
 
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
+from fluss.client.decode import DecodedBatch
 from fluss.client.scan import LogScanCore
 from fluss.connector.log_reader import cheapest_column
-from fluss.connector.metadata import Dresser
+from fluss.connector.metadata import Dresser, MetadataFilter
 from fluss.connector.planning import plan_scan, shape_of
 from fluss.connector.statistics import ScanStats
-from fluss.errors import ClosedError, UnsupportedOperationError
+from fluss.engine.fetched import Fetched, read_headers
+from fluss.errors import ClosedError, PartitionNotFoundError, UnsupportedOperationError
 from fluss.model.bounds import EARLIEST, Cursor
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import Mode, ScanOptions
+from fluss.plan.filters import plan_filter
+from fluss.plan.scan import window_of
 
 WAIT_S = 0.5
 PARTITIONS_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Ready:
+    """Rows to give out, or none of a stretch that had none; and where their bucket stands then."""
+
+    bucket: TableBucket
+    next_offset: int
+    batch: pa.RecordBatch | None
 
 
 class Follow:
@@ -40,10 +55,19 @@ class Follow:
                 hint="say mode='changelog'",
             )
         self._table = core
-        self._options = self._shape.options
+        options, schema = self._shape.options, core.info.schema
+        start = None if options.start is None else options.start.at(time.time_ns() // 1_000_000)
+        self._options = replace(options, start=start)
+        self._window = window_of(start, None)
+        filtered = plan_filter(options.filter, core.info, metadata_names=options.metadata_names)
+        self._pushed = filtered.pushed
+        rest, prefix = filtered.metadata_residual, options.metadata_prefix
+        self._conditions = None if rest is None else MetadataFilter(rest, schema, prefix=prefix)
         self._core: LogScanCore | None = None
         self._dressers: dict[TableBucket, Dresser] = {}
         self._offsets: dict[TableBucket, int] = {}
+        self._fetched: deque[Fetched] = deque()
+        self._ready: deque[_Ready] = deque()
         self._looked_at = 0.0
         self.stats = ScanStats()
         self._closed = False
@@ -64,28 +88,25 @@ class Follow:
         Raises:
             ClosedError: It has been closed.
         """
-        core = self._open()
-        self._look_for_partitions(core)
-        fetched = self._table.connection.engine.run(core.take(timeout_s))
-        batches = []
-        for each in fetched:
-            self.stats.add(bytes_read=len(each.data))
-            for decoded in core.decoder.decode(each):
-                batch = self._dressers[decoded.bucket].dress(decoded)
-                self._offsets[decoded.bucket] = decoded.last_offset + 1
-                self.stats.add(rows_returned=batch.num_rows, batches_returned=1)
-                batches.append(batch)
+        self._fill(timeout_s)
+        batches = [each.batch for each in self._ready if each.batch is not None]
+        self._offsets |= {each.bucket: each.next_offset for each in self._ready}
+        self._ready.clear()
         return batches
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while not self._closed:
             try:
-                batches = self.poll()
+                self._fill(WAIT_S)
             except ClosedError:
                 if self._has_ended():  # from another thread, while this one waited
                     return
                 raise
-            yield from batches
+            while self._ready and not self._has_ended():
+                given = self._ready.popleft()
+                self._offsets[given.bucket] = given.next_offset
+                if given.batch is not None:
+                    yield given.batch
 
     @property
     def is_closed(self) -> bool:
@@ -126,21 +147,78 @@ class Follow:
     def _has_ended(self) -> bool:
         return self._closed
 
+    # --- rows ---------------------------------------------------------------------------------
+
+    def _fill(self, timeout_s: float) -> None:
+        """Have something to give out, if anything comes in time."""
+        core = self._open()
+        if self._ready:
+            return
+        self._look_for_partitions(core)
+        if not self._fetched:
+            try:
+                self._table.connection.engine.run(self._take(core, timeout_s))
+            except PartitionNotFoundError:
+                if self._options.missing_partitions != "skip" or not self._forget_partitions(core):
+                    raise
+        while self._fetched:
+            # Whoever is interrupted here finds it in its place the next time.
+            ready = self._read(core, self._fetched[0])
+            self._ready.extend(ready)
+            self._fetched.popleft()
+
+    async def _take(self, core: LogScanCore, timeout_s: float) -> None:
+        # On the engine: an interrupted thread does not lose what has been taken for it.
+        self._fetched.extend(await core.take(timeout_s))
+
+    def _read(self, core: LogScanCore, fetched: Fetched) -> list[_Ready]:
+        ready = []
+        for decoded in core.decoder.decode(fetched):
+            rows = self._wanted(decoded)
+            if rows is None:
+                continue
+            batch = self._dressers[decoded.bucket].dress(rows)
+            next_offset = decoded.last_offset + 1
+            ready.append(_Ready(bucket=decoded.bucket, next_offset=next_offset, batch=batch))
+        headers = read_headers(fetched.data, magic_1=self._table.scan_source().magic_1)
+        if headers.next_offset is not None:
+            # A filter that is seldom fulfilled must not keep the cursor behind.
+            end = headers.next_offset
+            ready.append(_Ready(bucket=fetched.bucket, next_offset=end, batch=None))
+        given = [each.batch.num_rows for each in ready if each.batch is not None]
+        self.stats.add(
+            bytes_read=len(fetched.data),
+            batches_read=headers.batches,
+            rows_read=headers.rows,
+            rows_returned=sum(given),
+            batches_returned=len(given),
+        )
+        return ready
+
+    def _wanted(self, decoded: DecodedBatch) -> DecodedBatch | None:
+        if self._window is not None and not self._window.holds(decoded.timestamp):
+            return None
+        if self._conditions is None:
+            return decoded
+        return self._conditions.kept(decoded, self._dressers[decoded.bucket].partition_name)
+
     # --- buckets ------------------------------------------------------------------------------
 
     def _open(self) -> LogScanCore:
         if self._closed:
             raise ClosedError("The follower has been closed.", hint="Follow the table again.")
         if self._core is None:
-            self._core = self._table.log_scan(self._columns(), self._options.filter)
+            self._core = self._table.log_scan(self._columns(), self._pushed)
             self._looked_at = time.monotonic()
             self._subscribe(self._core, self._options)
         return self._core
 
     def _columns(self) -> list[int]:
         schema = self._table.info.schema
-        wanted = schema.column_indexes(self._shape.output.table_columns)
-        return list(wanted) or [cheapest_column(schema)]
+        names = list(self._shape.output.table_columns)
+        if self._conditions is not None:
+            names += [each for each in self._conditions.columns if each not in names]
+        return list(schema.column_indexes(names)) or [cheapest_column(schema)]
 
     def _look_for_partitions(self, core: LogScanCore) -> None:
         now = time.monotonic()
@@ -161,3 +239,15 @@ class Follow:
                 core.subscribe({bucket.bucket_id: split.start})
             else:
                 core.subscribe_partitions({(bucket.partition_id, bucket.bucket_id): split.start})
+
+    def _forget_partitions(self, core: LogScanCore) -> bool:
+        """Read what has been dropped no more; whether anything was."""
+        table = self._table
+        admin = table.connection.admin
+        listed = table.connection.engine.run(admin.list_partition_infos(table.info.table_path))
+        there = {each.partition_id for each in listed}
+        gone = [each for each in self._offsets if each.partition_id not in there]
+        for bucket in gone:
+            core.unsubscribe(bucket.bucket_id, partition_id=bucket.partition_id)
+            del self._offsets[bucket]
+        return bool(gone)
