@@ -29,3 +29,6 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile(os.environ.get("FLUSS_TEST_PROFILE", "quick"))
+
+# Tests that count for themselves ask whether this is the long run.
+IS_EXHAUSTIVE = os.environ.get("FLUSS_TEST_PROFILE") == "exhaustive"
