@@ -1,0 +1,150 @@
+"""Rows by key on disk: RocksDB, with the offset up to which the changelog has been applied.
+
+There is no write-ahead log here, because the changelog is one. Rows and the applied offset are
+written in one batch and therefore never disagree; what RocksDB had not yet on disk when the
+process was killed is read from the changelog again. Everything that knows RocksDB (rocksdict)
+stands in this file.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError, error_from_code
+
+# Rows and what is said about them share the key space, so that one flush covers both.
+_ROW: Final = b"\x01"
+_BEHIND_ROWS: Final = b"\x02"
+_STATE_KEY: Final = b"\x00state"
+_STATE = struct.Struct("<qq")
+_FORGET_BITS: Final = 10  # bloom filter bits per key: keys that are not there cost next to nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreState:
+    """What a store says about itself.
+
+    Args:
+        applied_offset: Every change below this offset of the changelog is in it.
+        row_count: How many keys it has; -1 where nobody counted.
+    """
+
+    applied_offset: int
+    row_count: int
+
+
+class KvStore:
+    """The rows of one bucket. Any thread may read; one at a time may write."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the store in this folder, and make it where there is none.
+
+        Raises:
+            FlussError: KV_STORAGE_EXCEPTION: its files are damaged, or another process has them.
+        """
+        from rocksdict import Rdict, WriteOptions
+
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = Rdict(str(folder), _options())
+            state = self._db.get(_STATE_KEY)
+        except Exception as error:  # rocksdict raises plain Exception
+            raise self._broken(error) from error
+        without_log: Any = WriteOptions()  # its stubs call this property a method
+        without_log.disable_wal = True
+        self._write_options = without_log
+        known = (0, 0) if state is None else _STATE.unpack(state)
+        self.state = StoreState(applied_offset=known[0], row_count=known[1])
+
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The row of each key, None where there is none."""
+        if not keys:
+            return []
+        try:
+            found: Any = self._db.get([_ROW + each for each in keys])
+        except Exception as error:
+            raise self._broken(error) from error
+        return list(found)
+
+    def write(self, changes: Mapping[bytes, bytes | None], state: StoreState) -> None:
+        """Apply changes and note how far that is; both or neither."""
+        from rocksdict import WriteBatch
+
+        batch = WriteBatch(raw_mode=True)
+        for key, value in changes.items():
+            if value is None:
+                batch.delete(_ROW + key)
+            else:
+                batch.put(_ROW + key, value)
+        batch.put(_STATE_KEY, _STATE.pack(state.applied_offset, state.row_count))
+        try:
+            self._db.write(batch, self._write_options)
+        except Exception as error:
+            raise self._broken(error) from error
+        self.state = state
+
+    def sync(self) -> None:
+        """Put on disk what has been written."""
+        try:
+            self._db.flush(wait=True)
+        except Exception as error:
+            raise self._broken(error) from error
+
+    def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys in their order with their rows, from this one on, as they are now."""
+        return _rows_from(self._db, start)
+
+    def snapshot(self) -> StoreSnapshot:
+        """The rows as they are now, for readings that take their time."""
+        return StoreSnapshot(self._db.snapshot())
+
+    def close(self) -> None:
+        """Close the files; what was not synced is read from the changelog next time."""
+        self._db.close()
+
+    def _broken(self, error: Exception) -> FlussError:
+        return error_from_code(
+            ErrorCode.KV_STORAGE_EXCEPTION,
+            f"The rows in {self._folder} cannot be read or written: {error}.",
+            hint="remove this folder while the server is down: as long as the changelog is whole, "
+            "the rows are made from it again",
+            path=str(self._folder),
+        )
+
+
+class StoreSnapshot:
+    """The rows of one moment."""
+
+    def __init__(self, snapshot: Any) -> None:
+        self._snapshot = snapshot
+
+    def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys in their order with their rows, from this one on."""
+        return _rows_from(self._snapshot, start)
+
+
+def _rows_from(source: Any, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for key, value in source.items(from_key=_ROW + start):
+        if key >= _BEHIND_ROWS:
+            return
+        yield key[1:], value
+
+
+def _options() -> Any:
+    from rocksdict import BlockBasedOptions, DBCompressionType, Options
+
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_size(32 * 1024 * 1024)
+    options.set_max_background_jobs(2)
+    blocks = BlockBasedOptions()
+    blocks.set_bloom_filter(_FORGET_BITS, False)
+    options.set_block_based_table_factory(blocks)
+    return options
