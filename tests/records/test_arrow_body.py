@@ -254,6 +254,23 @@ def test_a_buffer_stored_plain_among_compressed_ones_is_read():
     ]
 
 
+@pytest.mark.parametrize("codec", [each for each in CODECS if each.compression != "NONE"])
+def test_the_buffers_of_a_few_short_rows_are_stored_plain(codec):
+    body = write_arrow_body(text_batch(["x", None, "abc"]), codec)
+    metadata = read_body_metadata(to_view(body))
+    assert metadata.codec is not None
+    starts = [metadata.body_start + offset for offset, length in metadata.buffers if length]
+    assert {to_view(body)[each : each + 8].hex() for each in starts} == {"ff" * 8}
+    assert read_arrow_body(body, TEXT_LAYOUT, row_count=3)["text"].to_pylist() == ["x", None, "abc"]
+
+
+@pytest.mark.parametrize("texts", [["x" * 2_000], ["x"] * 200])
+def test_one_long_row_is_compressed_and_so_are_many_short_ones(texts):
+    batch = text_batch(texts)
+    body = write_arrow_body(batch, BodyCodec(ArrowCompression.ZSTD))
+    assert body.size < batch.serialize().size
+
+
 def test_levels_of_zstd_are_used():
     text = " ".join(str(Random(index).random()) for index in range(3000))
     batch = text_batch([text])

@@ -10,6 +10,7 @@ to allocate what a liar asks for; then Arrow reads; then the arrays are validate
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -22,6 +23,7 @@ from fluss.model.table_options import ArrowCompression
 from fluss.records.array_checks import check_arrays
 from fluss.records.arrow_metadata import (
     CODEC_LZ4_FRAME,
+    CODEC_ZSTD,
     PREFIX_BYTES,
     BodyMetadata,
     Pair,
@@ -37,12 +39,21 @@ from fluss.records.lz4_frame import BLOCK_BYTES, compress_lz4_frame
 # batches at a few megabytes; a bomb would otherwise turn a megabyte into as much as ZSTD can claim.
 BODY_BYTES_MAX: Final = 1 << 30
 
+# Bodies up to this size have nothing to gain: what is around them is as long. Arrow would take 200
+# microseconds to compress the buffers of one row, which is most of what a single row costs.
+_PLAIN_BYTES_MAX = 1024
+_PLAIN_ROWS_MAX = 64  # more are not even tried
+
 _ALIGNMENT = 8
 _STORED_PLAIN = -1
 _ROWS_MAX = 2**31 - 1
 _END_OF_STREAM_BYTES = 8
 _LENGTH = struct.Struct("<q")
 _SIZE = struct.Struct("<i")
+_CODECS: Final = {
+    ArrowCompression.LZ4_FRAME: CODEC_LZ4_FRAME,
+    ArrowCompression.ZSTD: CODEC_ZSTD,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +82,16 @@ def write_arrow_body(
     """
     if codec.compression is ArrowCompression.NONE:
         return batch.serialize()
+    if batch.num_rows <= _PLAIN_ROWS_MAX:
+        message = batch.serialize()
+        metadata = read_body_metadata(to_view(message))
+        if metadata.body_length <= _PLAIN_BYTES_MAX:
+            return _repacked(message, metadata, _CODECS[codec.compression], _stored_plain)
     if codec.compression is ArrowCompression.LZ4_FRAME and batch.nbytes > BLOCK_BYTES:
-        return _with_lz4_blocks(batch.serialize())
+        # Arrow makes frames of blocks that Java cannot read where the buffers are large.
+        message = batch.serialize()
+        metadata = read_body_metadata(to_view(message))
+        return _repacked(message, metadata, CODEC_LZ4_FRAME, _packed)
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, batch.schema, options=_write_options(codec, use_threads)) as stream:
         stream.write_batch(batch)
@@ -81,34 +100,39 @@ def write_arrow_body(
     return written.slice(schema_bytes, written.size - schema_bytes - _END_OF_STREAM_BYTES)
 
 
-def _with_lz4_blocks(message: pa.Buffer) -> pa.Buffer:
-    """Compress the buffers of a plain message so that Java can read them, also the large ones."""
+def _repacked(
+    message: pa.Buffer, metadata: BodyMetadata, codec: int, pack: Callable[[memoryview], bytes]
+) -> pa.Buffer:
+    """Turn a plain message into one of a codec; `pack` gives the new form of each buffer."""
     view = to_view(message)
-    metadata = read_body_metadata(view)
-    parts: list[bytes | memoryview] = []
+    parts: list[bytes] = [b""]
     buffers: list[Pair] = []
     end = 0
     for offset, length in metadata.buffers:
         start = metadata.body_start + offset
-        packed = _packed(view[start : start + length]) if length else b""
+        packed = pack(view[start : start + length]) if length else b""
         padding = -len(packed) % _ALIGNMENT
         buffers.append((end, len(packed)))
         parts += (packed, bytes(padding))
         end += len(packed) + padding
-    head = write_body_metadata(
+    parts[0] = write_body_metadata(
         row_count=metadata.row_count,
         nodes=metadata.nodes,
         buffers=buffers,
-        codec=CODEC_LZ4_FRAME,
+        codec=codec,
         body_length=end,
     )
-    return pa.py_buffer(b"".join((head, *parts)))
+    return pa.py_buffer(b"".join(parts))
 
 
 def _packed(data: memoryview) -> bytes:
     frame = compress_lz4_frame(data)
     if len(frame) < len(data):
         return _LENGTH.pack(len(data)) + frame
+    return _stored_plain(data)
+
+
+def _stored_plain(data: memoryview) -> bytes:
     return b"".join((_LENGTH.pack(_STORED_PLAIN), data))
 
 
