@@ -44,6 +44,11 @@ class Scan:
     # --- what it will give --------------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        """`database.table`."""
+        return str(self._core.info.table_path)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of its rows. Asks nobody."""
         return self._shape.schema

@@ -1,0 +1,26 @@
+"""Fluss for pandas: importing this gives `pd.read_fluss` and the accessor `df.fluss`.
+
+    import fluss.pandas
+    df = pd.read_fluss("sales.orders", tail=1_000)
+    df.fluss.append("sales.copied")
+
+Rule: a guest of `fluss.session`. What is read, and how, is decided there; here is only what pandas
+asks beyond Arrow: dtypes, an index, chunks, and a line that says how far a long read has come.
+"""
+
+from fluss.errors import MissingExtraError
+
+try:
+    import pandas as pd
+except ImportError as error:
+    raise MissingExtraError(
+        f"pandas is not installed: {error}.", hint="pip install 'fluss-core[pandas]'"
+    ) from error
+
+from fluss.pandas.accessor import FlussAccessor
+from fluss.pandas.reading import Chunks, read_fluss
+
+__all__ = ["Chunks", "FlussAccessor", "read_fluss"]
+
+# pandas has no registry for readers, so the function is put where people look for it.
+pd.read_fluss = read_fluss  # type: ignore[attr-defined]
