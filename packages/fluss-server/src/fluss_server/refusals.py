@@ -1,8 +1,9 @@
 """Why a request is refused, as clients are told: a code of the protocol and a sentence.
 
-Everything below raises the package's own errors. What those mean to a client on the wire is decided
-here, once: errors that carry a server's code keep it, those that a client raises against itself get
-the code that Fluss's own server would answer, and what nobody foresaw is -1 without details.
+Everything below raises the package's own errors. What those mean to a client on the wire is
+decided here, once: errors that carry a server's code keep it, those that a client raises against
+itself get the code that Fluss's own server would answer, and what nobody foresaw is -1 without
+details.
 """
 
 from __future__ import annotations

@@ -1,0 +1,191 @@
+"""What becomes of a table that is altered: other properties, or columns added at the end.
+
+Java: `MetadataManager.alterTableProperties`, `SchemaUpdate`, `FlussConfigUtils`. Pure: a
+descriptor and a request in, a descriptor out. How the answer is coded follows Fluss: -1 for
+schema changes that it has not got, 56 for options that cannot change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError
+from fluss.model.aggregation import AggFunction
+from fluss.model.column import Column
+from fluss.model.database import DatabaseDescriptor
+from fluss.model.json_values import parse_json
+from fluss.model.schema import Schema
+from fluss.model.table import TableDescriptor
+from fluss.model.table_options import PREFIX, MergeEngine, TableOptions
+from fluss.model.type_json import type_from_json
+from fluss.wire import messages as pb
+from fluss_server.catalog.creation import check, with_other
+from fluss_server.refusals import refuse, with_code
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_LAST: Final = 0
+
+# What 0.9.1 and main let change; the rest is fixed when a table is made.
+_ALTERABLE: Final = frozenset(
+    option.key
+    for option in (
+        TableOptions.log_ttl_ms,
+        TableOptions.log_local_ttl_ms,
+        TableOptions.tiered_local_segments,
+        TableOptions.statistics_columns_text,
+        TableOptions.standby_replica,
+        TableOptions.auto_partition_enabled,
+        TableOptions.auto_partition_retention,
+        TableOptions.auto_partition_precreate,
+    )
+)
+
+
+def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> TableDescriptor:
+    """The table after the request; the very same object where nothing changes.
+
+    Raises:
+        FlussError: The change is not allowed, or not possible.
+    """
+    changes_schema = any(
+        (
+            request.add_columns,
+            request.drop_columns,
+            request.rename_columns,
+            request.modify_columns,
+        )
+    )
+    if changes_schema and request.config_changes:
+        raise refuse(
+            ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
+            "Table alteration can only be applied to one of the following: table properties or "
+            "table schema.",
+        )
+    if changes_schema:
+        return _with_schema(table, _altered_schema(table, request))
+    return _with_changes(table, request.config_changes)
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+
+def _with_changes(table: TableDescriptor, changes: Any) -> TableDescriptor:
+    own, custom = dict(table.properties), dict(table.custom_properties)
+    for change in changes:
+        target = own if change.config_key.startswith(PREFIX) else custom
+        if target is own:
+            _check_alterable(change.config_key, table)
+        _apply(change, target)
+    if own == dict(table.properties) and custom == dict(table.custom_properties):
+        return table
+    made = with_other(table, properties=own, custom_properties=custom)
+    check(made)
+    return made
+
+
+def _check_alterable(key: str, table: TableDescriptor) -> None:
+    allowed = key in _ALTERABLE
+    if key == TableOptions.standby_replica.key and not table.has_primary_key:
+        allowed = False
+    if not allowed:
+        raise refuse(
+            ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
+            f"The option {key!r} is not supported to alter yet.",
+        )
+
+
+def _apply(change: pb.PbAlterConfig, properties: dict[str, str]) -> None:
+    match change.op_type:
+        case 0 if change.HasField("config_value"):
+            properties[change.config_key] = change.config_value
+        case 1:
+            properties.pop(change.config_key, None)
+        case _:
+            raise refuse(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"The property {change.config_key!r} can be set or deleted; the operation "
+                f"{change.op_type} is neither, or has no value.",
+            )
+
+
+def altered_database(
+    database: DatabaseDescriptor, request: pb.AlterDatabaseRequest
+) -> DatabaseDescriptor:
+    """The database after the request; an equal one where nothing changes."""
+    properties = dict(database.custom_properties)
+    for change in request.config_changes:
+        _apply(change, properties)
+    comment = database.comment
+    if request.HasField("comment"):
+        comment = request.comment or None
+    return DatabaseDescriptor(comment, properties)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _altered_schema(table: TableDescriptor, request: pb.AlterTableRequest) -> Schema:
+    for refused, what in (
+        (request.drop_columns, "drop"),
+        (request.rename_columns, "rename"),
+        (request.modify_columns, "modify"),
+    ):
+        if refused:
+            raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"Not support {what} column now.")
+    schema = table.schema
+    for added in request.add_columns:
+        schema = _with_column(schema, added, merges=_aggregates(table))
+    return schema
+
+
+def _with_column(schema: Schema, added: pb.PbAddColumn, *, merges: bool) -> Schema:
+    name = added.column_name
+    if name in schema.column_names:
+        raise refuse(ErrorCode.INVALID_ALTER_TABLE_EXCEPTION, f"Column {name} already exists.")
+    if added.column_position_type != _LAST:
+        raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "Only support addColumn column at last now.")
+    data_type = type_from_json(parse_json(added.data_type_json, "data type"))
+    if not data_type.nullable:
+        raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"Column {name} must be nullable.")
+    column = Column(
+        name,
+        data_type,
+        added.comment if added.HasField("comment") else None,
+        aggregation=_aggregation(added, merges=merges),
+    )
+    try:
+        return schema.with_column(column)
+    except FlussError as error:
+        raise with_code(error, ErrorCode.INVALID_TABLE_EXCEPTION) from error
+
+
+def _aggregation(added: pb.PbAddColumn, *, merges: bool) -> AggFunction | None:
+    if not added.HasField("agg_function_type"):
+        return None
+    if not merges:
+        raise refuse(
+            ErrorCode.INVALID_CONFIG_EXCEPTION,
+            f"The column {added.column_name!r} has an aggregation function, but the table has not "
+            "the merge engine aggregation.",
+        )
+    parameters = {each.key: each.value for each in added.agg_function_params}
+    return AggFunction.of(added.agg_function_type, **parameters)
+
+
+def _aggregates(table: TableDescriptor) -> bool:
+    return table.options.merge_engine is MergeEngine.AGGREGATION
+
+
+def _with_schema(table: TableDescriptor, schema: Schema) -> TableDescriptor:
+    made = TableDescriptor(
+        schema,
+        partition_keys=table.partition_keys,
+        bucket_count=table.bucket_count,
+        bucket_keys=table.bucket_keys,
+        comment=table.comment,
+        properties=table.properties,
+        custom_properties=table.custom_properties,
+    )
+    check(made)
+    return made

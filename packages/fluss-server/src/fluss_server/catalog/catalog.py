@@ -1,0 +1,446 @@
+"""The catalog: what exists, what may be made or dropped, and under which numbers.
+
+Everything is in memory; a change goes to the file first and to memory when the file has it.
+Called on the event loop alone, except for `take_numbers`. What a drop leaves on disk is named
+`doomed` in the same transaction, so that files are deleted because somebody said so, never
+because nobody knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from fluss.error_codes import ErrorCode
+from fluss.model.database import DatabaseDescriptor
+from fluss.model.names import check_new_name
+from fluss.model.partitions import PartitionSpec, qualified_partition_name
+from fluss.model.paths import TablePath
+from fluss.model.schema import Schema
+from fluss.model.table import TableDescriptor
+from fluss_server.catalog.creation import BUCKETS_MAX, PARTITIONS_MAX
+from fluss_server.catalog.entries import (
+    DatabaseEntry,
+    PartitionEntry,
+    ProducerOffsets,
+    TableEntry,
+    read_only,
+)
+from fluss_server.catalog.store import CatalogStore
+from fluss_server.places import partition_directory, table_directory
+from fluss_server.refusals import refuse
+
+DEFAULT_DATABASE: Final = "fluss"
+_FIRST_SCHEMA_ID: Final = 1
+_WRITER_IDS_TAKEN: Final = 1_000
+
+
+class Catalog:
+    """What exists.
+
+    Args:
+        store: The file it is kept in.
+
+    Raises:
+        FlussError: What the file says makes no sense.
+    """
+
+    def __init__(self, store: CatalogStore) -> None:
+        self._store = store
+        self._databases: dict[str, DatabaseEntry] = {}
+        self._tables: dict[TablePath, TableEntry] = {}
+        self._tables_by_id: dict[int, TableEntry] = {}
+        self._partitions: dict[int, dict[str, PartitionEntry]] = {}
+        self._partitions_by_id: dict[int, PartitionEntry] = {}
+        self._producers: dict[str, ProducerOffsets] = {}
+        self._writer_ids = iter(range(0))
+        self._load()
+
+    # --- databases ------------------------------------------------------------------------------
+
+    @property
+    def databases(self) -> list[DatabaseEntry]:
+        """All databases, by name."""
+        return [self._databases[name] for name in sorted(self._databases)]
+
+    def has_database(self, name: str) -> bool:
+        """Whether there is a database of this name."""
+        return name in self._databases
+
+    def database(self, name: str) -> DatabaseEntry:
+        """The database of this name.
+
+        Raises:
+            DatabaseNotFoundError: There is none.
+        """
+        found = self._databases.get(name)
+        if found is None:
+            raise refuse(ErrorCode.DATABASE_NOT_EXIST, f"Database '{name}' does not exist.")
+        return found
+
+    def create_database(self, name: str, descriptor: DatabaseDescriptor, *, now_ms: int) -> None:
+        """Make a database.
+
+        Raises:
+            DatabaseAlreadyExistsError: There is one of this name.
+        """
+        if name in self._databases:
+            raise refuse(ErrorCode.DATABASE_ALREADY_EXIST, f"Database {name} already exists.")
+        check_new_name("database name", name)
+        entry = DatabaseEntry(
+            name=name, descriptor=descriptor, created_ms=now_ms, modified_ms=now_ms
+        )
+        with self._store.transaction():
+            self._store.run(
+                "INSERT INTO databases VALUES (?, ?, ?, ?)",
+                name,
+                descriptor.to_json(),
+                now_ms,
+                now_ms,
+            )
+        self._databases[name] = entry
+
+    def change_database(self, name: str, descriptor: DatabaseDescriptor, *, now_ms: int) -> None:
+        """Give a database another comment or other properties."""
+        entry = replace(self.database(name), descriptor=descriptor, modified_ms=now_ms)
+        with self._store.transaction():
+            self._store.run(
+                "UPDATE databases SET descriptor = ?, modified = ? WHERE name = ?",
+                descriptor.to_json(),
+                now_ms,
+                name,
+            )
+        self._databases[name] = entry
+
+    def drop_database(self, name: str) -> list[TableEntry]:
+        """Drop a database with all its tables; returns those."""
+        self.database(name)
+        tables = self.tables_of(name)
+        with self._store.transaction():
+            for each in tables:
+                self._drop_rows(each)
+            self._store.run("DELETE FROM databases WHERE name = ?", name)
+        for each in tables:
+            self._forget(each)
+        del self._databases[name]
+        return tables
+
+    # --- tables ---------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> list[TableEntry]:
+        """All tables."""
+        return list(self._tables.values())
+
+    def tables_of(self, database: str) -> list[TableEntry]:
+        """The tables of a database, by name."""
+        found = (each for each in self._tables.values() if each.path.database_name == database)
+        return sorted(found, key=lambda each: each.path.table_name)
+
+    def find_table(self, path: TablePath) -> TableEntry | None:
+        """The table of this path, None where there is none."""
+        return self._tables.get(path)
+
+    def table(self, path: TablePath) -> TableEntry:
+        """The table of this path.
+
+        Raises:
+            TableNotFoundError: There is none.
+        """
+        found = self._tables.get(path)
+        if found is None:
+            raise refuse(ErrorCode.TABLE_NOT_EXIST, f"Table '{path}' does not exist.")
+        return found
+
+    def find_table_by_id(self, table_id: int) -> TableEntry | None:
+        """The table with this id, None where there is none."""
+        return self._tables_by_id.get(table_id)
+
+    def create_table(
+        self, path: TablePath, descriptor: TableDescriptor, *, now_ms: int
+    ) -> TableEntry:
+        """Make a table of a descriptor that has been checked.
+
+        Raises:
+            DatabaseNotFoundError: Its database does not exist.
+            TableAlreadyExistsError: There is a table of this path.
+        """
+        self.database(path.database_name)
+        if path in self._tables:
+            raise refuse(ErrorCode.TABLE_ALREADY_EXIST, f"Table {path} already exists.")
+        with self._store.transaction():
+            entry = TableEntry(
+                path=path,
+                table_id=self._store.take_numbers_here("table", 1),
+                schema_id=_FIRST_SCHEMA_ID,
+                descriptor=descriptor,
+                schemas=read_only({_FIRST_SCHEMA_ID: descriptor.schema}),
+                created_ms=now_ms,
+                modified_ms=now_ms,
+            )
+            self._store.run(
+                "INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?, ?)",
+                entry.table_id,
+                path.database_name,
+                path.table_name,
+                entry.schema_id,
+                descriptor.to_json(),
+                now_ms,
+                now_ms,
+            )
+            self._write_schema(entry)
+        self._remember(entry)
+        return entry
+
+    def change_table(
+        self, path: TablePath, descriptor: TableDescriptor, *, now_ms: int
+    ) -> TableEntry:
+        """Give a table other properties or a newer schema; returns what it is then."""
+        known = self.table(path)
+        schema_id = known.schema_id + (descriptor.schema != known.descriptor.schema)
+        entry = replace(
+            known,
+            schema_id=schema_id,
+            descriptor=descriptor,
+            schemas=read_only({**known.schemas, schema_id: descriptor.schema}),
+            modified_ms=now_ms,
+        )
+        with self._store.transaction():
+            self._store.run(
+                "UPDATE tables SET schema_id = ?, descriptor = ?, modified = ? WHERE id = ?",
+                schema_id,
+                descriptor.to_json(),
+                now_ms,
+                entry.table_id,
+            )
+            if schema_id != known.schema_id:
+                self._write_schema(entry)
+        self._remember(entry)
+        return entry
+
+    def drop_table(self, path: TablePath) -> TableEntry:
+        """Drop a table; returns what it was."""
+        entry = self.table(path)
+        with self._store.transaction():
+            self._drop_rows(entry)
+        self._forget(entry)
+        return entry
+
+    # --- partitions -----------------------------------------------------------------------------
+
+    def partitions_of(self, table: TableEntry) -> list[PartitionEntry]:
+        """The partitions of a table, by name."""
+        found = self._partitions.get(table.table_id, {})
+        return [found[name] for name in sorted(found)]
+
+    def find_partition(self, table: TableEntry, name: str) -> PartitionEntry | None:
+        """The partition of this name, None where there is none."""
+        return self._partitions.get(table.table_id, {}).get(name)
+
+    def find_partition_by_id(self, partition_id: int) -> PartitionEntry | None:
+        """The partition with this id, None where there is none."""
+        return self._partitions_by_id.get(partition_id)
+
+    def create_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
+        """Make a partition.
+
+        Raises:
+            PartitionAlreadyExistsError: There is one of this name.
+            LimitExceededError: The table has as many as it may have.
+        """
+        shown = qualified_partition_name(spec.spec_map)
+        known = self._partitions.get(table.table_id, {})
+        if name in known:
+            raise refuse(
+                ErrorCode.PARTITION_ALREADY_EXISTS,
+                f"Partition '{shown}' already exists for table {table.path}",
+            )
+        if len(known) + 1 > PARTITIONS_MAX:
+            raise refuse(
+                ErrorCode.PARTITION_MAX_NUM_EXCEPTION,
+                f"Exceed the maximum number of partitions for table {table.path}, only allow "
+                f"{PARTITIONS_MAX} partitions.",
+            )
+        total = table.bucket_count * (len(known) + 1)
+        if total > BUCKETS_MAX:
+            raise refuse(
+                ErrorCode.BUCKET_MAX_NUM_EXCEPTION,
+                f"Adding partition '{name}' would result in {total} total buckets for table "
+                f"{table.path}, exceeding the maximum of {BUCKETS_MAX} buckets.",
+            )
+        with self._store.transaction():
+            entry = PartitionEntry(
+                partition_id=self._store.take_numbers_here("partition", 1),
+                table_id=table.table_id,
+                name=name,
+            )
+            self._store.run(
+                "INSERT INTO partitions VALUES (?, ?, ?)", entry.partition_id, table.table_id, name
+            )
+        self._remember_partition(entry)
+        return entry
+
+    def drop_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
+        """Drop a partition; returns what it was.
+
+        Raises:
+            PartitionNotFoundError: There is none of this name.
+        """
+        entry = self.find_partition(table, name)
+        if entry is None:
+            raise refuse(
+                ErrorCode.PARTITION_NOT_EXISTS,
+                f"Partition '{qualified_partition_name(spec.spec_map)}' does not exist for table "
+                f"{table.path}",
+            )
+        with self._store.transaction():
+            self._store.run("DELETE FROM partitions WHERE id = ?", entry.partition_id)
+            self._doom([self.directory_of(table, entry)])
+        del self._partitions[table.table_id][name]
+        del self._partitions_by_id[entry.partition_id]
+        return entry
+
+    def directory_of(self, table: TableEntry, partition: PartitionEntry | None) -> Path:
+        """Where a table's or a partition's buckets are, relative to the data directory."""
+        if partition is None:
+            return table_directory(table.path, table.table_id)
+        return partition_directory(
+            table.path, table.table_id, partition.name, partition.partition_id
+        )
+
+    # --- numbers --------------------------------------------------------------------------------
+
+    def next_writer_id(self) -> int:
+        """An id that no writer has had; those of a block that a crash loses are never given."""
+        for each in self._writer_ids:
+            return each
+        first = self._store.take_numbers("writer", _WRITER_IDS_TAKEN)
+        self._writer_ids = iter(range(first + 1, first + _WRITER_IDS_TAKEN))
+        return first
+
+    def take_numbers(self, table_id: int, column_id: int, count: int) -> int:
+        """Take numbers for an auto-increment column, from 1 on; any thread may."""
+        return self._store.take_numbers(f"column {table_id} {column_id}", count, first=1)
+
+    # --- producers ------------------------------------------------------------------------------
+
+    def producer(self, producer_id: str) -> ProducerOffsets | None:
+        """What a producer wrote down, expired or not."""
+        return self._producers.get(producer_id)
+
+    def put_producer(self, offsets: ProducerOffsets) -> None:
+        """Keep what a producer writes down, in the place of what there was."""
+        with self._store.transaction():
+            self._store.run(
+                "INSERT OR REPLACE INTO producers VALUES (?, ?, ?)",
+                offsets.producer_id,
+                offsets.expires_ms,
+                offsets.body,
+            )
+        self._producers[offsets.producer_id] = offsets
+
+    def drop_producers(self, ids: Iterable[str]) -> None:
+        """Forget what producers wrote down; those who wrote nothing are no mistake."""
+        known = [each for each in ids if each in self._producers]
+        if not known:
+            return
+        with self._store.transaction():
+            self._store.run_many("DELETE FROM producers WHERE id = ?", [(each,) for each in known])
+        for each in known:
+            del self._producers[each]
+
+    def expired_producers(self, *, now_ms: int) -> list[str]:
+        """The producers whose time is over."""
+        return [key for key, each in self._producers.items() if each.expires_ms < now_ms]
+
+    # --- what was dropped -----------------------------------------------------------------------
+
+    def doomed(self) -> list[Path]:
+        """Directories of dropped tables and partitions that may still be on disk."""
+        return [Path(path) for (path,) in self._store.rows("SELECT path FROM doomed")]
+
+    def absolve(self, path: Path) -> None:
+        """Take note that a doomed directory is gone."""
+        with self._store.transaction():
+            self._store.run("DELETE FROM doomed WHERE path = ?", path.as_posix())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    # --- memory and file ------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        for name, text, created, modified in self._store.rows("SELECT * FROM databases"):
+            self._databases[name] = DatabaseEntry(
+                name=name,
+                descriptor=DatabaseDescriptor.from_json(text),
+                created_ms=created,
+                modified_ms=modified,
+            )
+        schemas: dict[int, dict[int, Schema]] = {}
+        for table_id, schema_id, text in self._store.rows("SELECT * FROM schemas"):
+            schemas.setdefault(table_id, {})[schema_id] = Schema.from_json(text)
+        for row in self._store.rows("SELECT * FROM tables"):
+            table_id, database, name, schema_id, text, created, modified = row
+            self._remember(
+                TableEntry(
+                    path=TablePath(database, name),
+                    table_id=table_id,
+                    schema_id=schema_id,
+                    descriptor=TableDescriptor.from_json(text),
+                    schemas=read_only(schemas[table_id]),
+                    created_ms=created,
+                    modified_ms=modified,
+                )
+            )
+        for partition_id, table_id, name in self._store.rows("SELECT * FROM partitions"):
+            self._remember_partition(
+                PartitionEntry(partition_id=partition_id, table_id=table_id, name=name)
+            )
+        for producer_id, expires, body in self._store.rows("SELECT * FROM producers"):
+            self._producers[producer_id] = ProducerOffsets(
+                producer_id=producer_id, expires_ms=expires, body=body
+            )
+
+    def _write_schema(self, entry: TableEntry) -> None:
+        self._store.run(
+            "INSERT INTO schemas VALUES (?, ?, ?)",
+            entry.table_id,
+            entry.schema_id,
+            entry.descriptor.schema.to_json(),
+        )
+
+    def _drop_rows(self, entry: TableEntry) -> None:
+        for statement in (
+            "DELETE FROM tables WHERE id = ?",
+            "DELETE FROM schemas WHERE table_id = ?",
+            "DELETE FROM partitions WHERE table_id = ?",
+        ):
+            self._store.run(statement, entry.table_id)
+        self._doom([self.directory_of(entry, None)])
+
+    def _doom(self, paths: Iterable[Path]) -> None:
+        rows = [(each.as_posix(),) for each in paths]
+        self._store.run_many("INSERT OR IGNORE INTO doomed VALUES (?)", rows)
+
+    def _remember(self, entry: TableEntry) -> None:
+        self._tables[entry.path] = self._tables_by_id[entry.table_id] = entry
+
+    def _forget(self, entry: TableEntry) -> None:
+        del self._tables[entry.path]
+        del self._tables_by_id[entry.table_id]
+        for each in self._partitions.pop(entry.table_id, {}).values():
+            del self._partitions_by_id[each.partition_id]
+
+    def _remember_partition(self, entry: PartitionEntry) -> None:
+        self._partitions.setdefault(entry.table_id, {})[entry.name] = entry
+        self._partitions_by_id[entry.partition_id] = entry
+
+
+def create_default_database(catalog: Catalog, *, now_ms: int) -> None:
+    """Make the database that every fresh cluster has, where there is none at all."""
+    if not catalog.databases:
+        catalog.create_database(DEFAULT_DATABASE, DatabaseDescriptor(), now_ms=now_ms)

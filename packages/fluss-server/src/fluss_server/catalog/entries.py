@@ -1,0 +1,82 @@
+"""The nouns of the catalog: databases, tables, partitions, producer offsets. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from fluss.model.database import DatabaseDescriptor
+from fluss.model.paths import TablePath
+from fluss.model.schema import Schema
+from fluss.model.table import TableDescriptor
+from fluss.model.table_info import TableInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseEntry:
+    """A database that exists."""
+
+    name: str
+    descriptor: DatabaseDescriptor
+    created_ms: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableEntry:
+    """A table that exists; `descriptor` has its newest schema."""
+
+    path: TablePath
+    table_id: int
+    schema_id: int
+    descriptor: TableDescriptor
+    schemas: Mapping[int, Schema]
+    created_ms: int
+    modified_ms: int
+
+    @cached_property
+    def info(self) -> TableInfo:
+        """The table as codecs and readers want it."""
+        return TableInfo.of(
+            self.descriptor,
+            table_path=self.path,
+            table_id=self.table_id,
+            schema_id=self.schema_id,
+            created_time=self.created_ms,
+            modified_time=self.modified_ms,
+        )
+
+    @cached_property
+    def json(self) -> bytes:
+        """The descriptor as clients get it."""
+        return self.descriptor.to_json().encode()
+
+    @property
+    def bucket_count(self) -> int:
+        """How many buckets the table, or each of its partitions, has."""
+        return self.info.num_buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEntry:
+    """A partition that exists."""
+
+    partition_id: int
+    table_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerOffsets:
+    """What a producer wrote down to come back to; the body is the request's own message."""
+
+    producer_id: str
+    expires_ms: int
+    body: bytes
+
+
+def read_only(schemas: Mapping[int, Schema]) -> Mapping[int, Schema]:
+    """The same mapping, safe to hand out."""
+    return MappingProxyType(dict(schemas))

@@ -1,0 +1,141 @@
+"""What a server is told when it starts, checked, and the limits that nobody need set.
+
+Every limit on what strangers may make the server do has its name here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from fluss.errors import ConfigError
+from fluss.wire.frame import FRAME_BYTES_MAX
+from fluss_server.log.bucket_log import SEGMENT_BYTES
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class Durability(StrEnum):
+    """What an acknowledgement promises."""
+
+    PROCESS = "process"
+    DISK = "disk"
+    NONE = "none"
+
+    @property
+    def sentence(self) -> str:
+        """What it means, for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES: Final = {
+    Durability.PROCESS: "acknowledged rows survive kill -9; a power cut may take the last second",
+    Durability.DISK: "acknowledged rows are on the disk and survive a power cut",
+    Durability.NONE: "nothing is synced: rows survive kill -9, but not a power cut",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one connection, and all of them, may take.
+
+    Args:
+        frame_bytes_max: The longest request.
+        connections_max: How many connections at once.
+        requests_in_flight_max: How many requests of one connection are worked on at once.
+        request_queue_bytes_max: How much of one connection is read ahead of that.
+        write_buffer_bytes: How much may wait for a slow reader before its requests wait, too.
+        idle_s: After how much silence a connection is closed.
+        frame_s: How long the first bytes of a request may wait for the rest.
+        frame_bytes_per_s: How much longer a large one may take.
+        login_s: How long somebody may take to log in.
+        logins_failed_max: How many wrong passwords a connection may try.
+        fetch_wait_ms_max: How long a fetch may be parked.
+        response_bytes_max: How many bytes of rows go into one answer.
+    """
+
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    connections_max: int = 4_000
+    requests_in_flight_max: int = 1_000
+    request_queue_bytes_max: int = 64 << 20
+    write_buffer_bytes: int = 8 << 20
+    idle_s: float = 600.0
+    frame_s: float = 30.0
+    frame_bytes_per_s: int = 64 << 10
+    login_s: float = 60.0
+    logins_failed_max: int = 10
+    fetch_wait_ms_max: int = 300_000
+    response_bytes_max: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """What a server is told.
+
+    Args:
+        directory: Where everything is kept.
+        port: The port without passwords, on loopback only; 0 for a free one.
+        sasl_port: The port that asks for user and password; None for no such port.
+        sasl_host: Where that port listens.
+        users: Their passwords.
+        durability: What an acknowledgement promises.
+        segment_bytes: How large a log segment becomes.
+        retention_bytes: How much of each bucket's log is kept at most, in whole segments.
+        limits: What strangers may do.
+
+    Raises:
+        ConfigError: Something of it contradicts the rest.
+    """
+
+    directory: Path
+    port: int = 0
+    sasl_port: int | None = None
+    sasl_host: str = LOOPBACK
+    users: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    durability: Durability = Durability.PROCESS
+    segment_bytes: int = SEGMENT_BYTES
+    retention_bytes: int | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        for name, port in (("port", self.port), ("sasl_port", self.sasl_port)):
+            if port is not None and not 0 <= port <= 65_535:  # noqa: PLR2004 - TCP's own limit
+                raise ConfigError(f"{name} is {port}; ports go from 0 to 65535.", key=name)
+        if self.sasl_port is not None and not self.users:
+            raise ConfigError(
+                "A port that asks for passwords needs somebody who has one.",
+                hint="Name a user and the variable with the password: --user alice:ALICE_PASSWORD",
+                key="users",
+            )
+        if self.sasl_port is None and self.users:
+            raise ConfigError(
+                "Users are named, but no port asks for passwords.",
+                hint="Add --sasl-port 9124, or --sasl-port 0 for a free one.",
+                key="sasl_port",
+            )
+        if self.sasl_port is None and not is_loopback(self.sasl_host):
+            raise ConfigError(
+                f"Without passwords the server listens on this machine only, not on {self.sasl_host}.",
+                hint="Add --sasl-port and --user for the port that others may reach.",
+                key="sasl_host",
+            )
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether anything is synced at all."""
+        return self.durability is not Durability.NONE
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,8 @@
+"""The log of a bucket: wire batches in segment files, kept verbatim, found again after a crash.
+
+`bucket_log` is the log, `segment` one of its files, `writers` what it remembers of idempotent
+writers, `recovery` opens it from what is on disk, `checks` refuses batches nobody could read,
+`projection` cuts columns out of batches on their way to a reader. Nothing here waits for anything
+but the disk, and nothing knows of connections; who may call what at which time is said in
+`fluss_server.tablets`.
+"""

@@ -1,0 +1,93 @@
+"""Files as the log needs them: written at the end, read anywhere, synced, cut, on every system.
+
+What differs between systems is here alone. Directories are synced where a system can do that, so
+that a file which was created before a crash of the machine is still there after it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from fluss.wire.buffers import Buffer, count_bytes, size_of
+
+_BUFFERS_MAX: Final = 512  # below every system's limit for one gathered write
+_OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+def open_file(path: Path) -> int:
+    """Open a file for reading and writing, making it where it is missing."""
+    return os.open(path, _OPEN_FLAGS, 0o644)
+
+
+def append(descriptor: int, size: int, buffers: Sequence[Buffer]) -> int:
+    """Write buffers at the end of a file of `size` bytes, all of them or none.
+
+    Returns:
+        The file's new size.
+
+    Raises:
+        OSError: The disk refused; the file is as long as it was, unless even that failed.
+    """
+    total = count_bytes(buffers)
+    try:
+        os.lseek(descriptor, size, os.SEEK_SET)
+        for start in range(0, len(buffers), _BUFFERS_MAX):
+            _write_all(descriptor, buffers[start : start + _BUFFERS_MAX])
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
+    return size + total
+
+
+def _write_all(descriptor: int, buffers: Sequence[Buffer]) -> None:
+    if hasattr(os, "writev"):
+        written = os.writev(descriptor, buffers)
+        if written == sum(map(size_of, buffers)):
+            return
+        rest = memoryview(b"".join(buffers))[written:]
+    else:
+        rest = memoryview(b"".join(buffers))
+    # A short write: what is left either goes through or says why not.
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def read(descriptor: int, position: int, size: int) -> bytes:
+    """Read bytes; fewer than asked for where the file ends."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, position)
+    os.lseek(descriptor, position, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
+def sync(descriptor: int) -> None:
+    """Wait until the file's bytes are on the disk."""
+    _sync(descriptor)
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names in a directory are on the disk, where the system can tell."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
+    """Put a whole file in place of another one, or of none, at once."""
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, _OPEN_FLAGS | os.O_TRUNC, 0o644)
+    try:
+        os.write(descriptor, data)
+        if durable:
+            sync(descriptor)
+    finally:
+        os.close(descriptor)
+    fresh.replace(path)

@@ -1,0 +1,252 @@
+"""The life of a server: lock, catalog, recovery, ports, upkeep; and the way back in reverse.
+
+`Server` runs on whatever event loop it is started on. `serve` is the whole program: it makes the
+loop, says when it is ready, and ends on SIGTERM, SIGINT, or when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Final, Self
+
+from fluss.errors import LocalServerError
+from fluss_server.catalog.catalog import Catalog, create_default_database
+from fluss_server.catalog.store import CatalogStore
+from fluss_server.config import LOOPBACK, ServerConfig
+from fluss_server.handlers import HANDLERS
+from fluss_server.listener import Listener, listening
+from fluss_server.lock import DirectoryLock, Holder
+from fluss_server.log import files
+from fluss_server.node import Node, clock_ms
+from fluss_server.places import CATALOG, CLEAN_MARK, DATA
+from fluss_server.upkeep import Upkeep
+
+_LOG = logging.getLogger(__name__)
+STOP_GRACE_S: Final = 5.0
+
+
+class Server:
+    """An embedded server.
+
+    Args:
+        config: What it is told.
+        clock: The time in milliseconds since 1970.
+    """
+
+    def __init__(self, config: ServerConfig, *, clock: Callable[[], int] = clock_ms) -> None:
+        self._config = config
+        self._clock = clock
+        self._lock = DirectoryLock(config.directory)
+        self._node: Node | None = None
+        self._listeners: list[Listener] = []
+        self._upkeep: Upkeep | None = None
+        self._is_recovered = False
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    @property
+    def node(self) -> Node:
+        """What it serves."""
+        if self._node is None:
+            raise LocalServerError("The server does not run.", hint="Start it first.")
+        return self._node
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for everybody on this machine."""
+        return listening(self._listeners[0].address)
+
+    @property
+    def sasl_bootstrap_servers(self) -> str | None:
+        """The address for users with a password, if there is one."""
+        return listening(self._listeners[1].address) if self._config.sasl_port is not None else None
+
+    async def start(self) -> None:
+        """Open everything and begin to listen.
+
+        Raises:
+            LocalServerError: The directory is in use, a file is damaged, or a port is taken.
+        """
+        directory = self._config.directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._lock.take()
+        except OSError as error:
+            raise _unusable(directory, error) from error
+        try:
+            await self._open()
+        except OSError as error:
+            await self.stop()
+            raise _unusable(directory, error) from error
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _open(self) -> None:
+        config = self._config
+        mark = config.directory / CLEAN_MARK
+        was_clean = mark.exists()
+        node = self._node = Node(config, _open_catalog(config), clock=self._clock)
+        if not was_clean:
+            await node.in_storage(node.tablets.open_all)
+        self._is_recovered = True
+        mark.unlink(missing_ok=True)
+        if config.is_durable:
+            files.sync_directory(config.directory)
+        create_default_database(node.catalog, now_ms=self._clock())
+        for table in node.catalog.tables:
+            node.make_partitions(table)
+        node.sweep_soon()
+        await self._listen(node)
+        self._upkeep = Upkeep(node)
+        self._upkeep.start()
+        self._lock.write(
+            Holder(
+                pid=os.getpid(),
+                bootstrap_servers=self.bootstrap_servers,
+                sasl_bootstrap_servers=self.sasl_bootstrap_servers,
+            )
+        )
+
+    async def _listen(self, node: Node) -> None:
+        config = self._config
+        plain = Listener(node, HANDLERS)
+        await plain.open(LOOPBACK, config.port)
+        self._listeners.append(plain)
+        if config.sasl_port is not None:
+            guarded = Listener(node, HANDLERS, passwords=config.users)
+            await guarded.open(config.sasl_host, config.sasl_port)
+            self._listeners.append(guarded)
+
+    async def stop(self) -> None:
+        """Answer what was begun, write everything down, and let the directory go."""
+        for each in self._listeners:
+            await each.stop_accepting()
+        if self._upkeep is not None:
+            await self._upkeep.stop()
+        for each in self._listeners:
+            await each.close(grace_s=STOP_GRACE_S)
+        self._listeners.clear()
+        node, self._node = self._node, None
+        try:
+            if node is not None:
+                await node.settle()
+                await asyncio.to_thread(node.close)
+                self._mark_clean()
+        finally:
+            self._lock.release()
+
+    def _mark_clean(self) -> None:
+        # Without recovery nothing is known of the files, and the next start must look at them.
+        if self._is_recovered:
+            mark = self._config.directory / CLEAN_MARK
+            files.replace_file(mark, b"", durable=self._config.is_durable)
+
+
+def _open_catalog(config: ServerConfig) -> Catalog:
+    path = config.directory / CATALOG
+    data = config.directory / DATA
+    if not path.exists() and data.is_dir() and any(data.iterdir()):
+        raise LocalServerError(
+            f"{data} holds tables, but the catalog {path} that names them is missing. Nothing was "
+            "changed.",
+            hint="Restore the catalog from a backup, or name an empty directory.",
+            path=str(path),
+        )
+    store = CatalogStore(path, is_durable=config.is_durable)
+    try:
+        return Catalog(store)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _unusable(directory: Path, error: OSError) -> LocalServerError:
+    return LocalServerError(
+        f"The directory {directory} cannot be used: {error}.",
+        hint="Name a directory that this user may write, on a disk with room.",
+        path=str(directory),
+    )
+
+
+# --- the program --------------------------------------------------------------------------------
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Uvloop's loop where it is installed, asyncio's otherwise."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def serve(
+    config: ServerConfig, *, ready: Callable[[Server], None], lifeline: IO[bytes] | None = None
+) -> None:
+    """Run a server until it is told to end.
+
+    Args:
+        config: What it is told.
+        ready: Called when clients can come.
+        lifeline: A pipe from whoever started it; its end is theirs.
+
+    Raises:
+        LocalServerError: It could not start.
+    """
+    _raise_file_limit()
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(config, ready, lifeline))
+
+
+async def _serve(
+    config: ServerConfig, ready: Callable[[Server], None], lifeline: IO[bytes] | None
+) -> None:
+    loop = asyncio.get_running_loop()
+    told_to_end = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, told_to_end.set)
+    if lifeline is not None:
+        _watch(lifeline, lambda: loop.call_soon_threadsafe(told_to_end.set))
+    async with Server(config) as server:
+        ready(server)
+        await told_to_end.wait()
+
+
+def _watch(lifeline: IO[bytes], on_end: Callable[[], object]) -> None:
+    """Call back when the other end of a pipe is closed, by a process that ended or by will."""
+
+    def wait() -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            while lifeline.read(1):
+                pass
+            on_end()
+
+    threading.Thread(target=wait, name="fluss-lifeline", daemon=True).start()
+
+
+def _raise_file_limit() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else hard
+    if soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

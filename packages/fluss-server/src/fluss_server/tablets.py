@@ -1,0 +1,251 @@
+"""The buckets that are open: log, state, whose turn it is, and who waits for rows.
+
+The turn of a bucket is a fair lock. Whoever writes, or asks for keys, holds it, on the event loop
+or on a storage thread; requests take it in the order in which they came. Reading the log needs no
+turn. Logs are opened when they are first asked for, and all of them at the start after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fluss.error_codes import ErrorCode
+from fluss.model.paths import TableBucket
+from fluss_server.catalog.catalog import Catalog
+from fluss_server.catalog.entries import PartitionEntry, TableEntry
+from fluss_server.config import ServerConfig
+from fluss_server.keyed import KvTable
+from fluss_server.log.bucket_log import BucketLog
+from fluss_server.log.recovery import open_log
+from fluss_server.places import kv_directory, log_directory
+from fluss_server.refusals import refuse
+from fluss_server.schemas import TableSchemas
+from fluss_server.turn import Turn
+
+if TYPE_CHECKING:
+    from fluss_server.kv.tablet import KvTablet
+
+_FILES_OPEN_MAX: Final = 400
+
+Place = tuple[int, int | None, int]
+
+
+class Tablet:
+    """One bucket that is open.
+
+    Args:
+        table: Its table.
+        log: Its log.
+        directory: Where its table's or partition's buckets are.
+    """
+
+    def __init__(self, table: TableEntry, log: BucketLog, directory: Path) -> None:
+        self.table = table
+        self.log = log
+        self.turn = Turn()
+        self.state: KvTablet | None = None
+        self.is_dropped = False
+        self.schemas = _schemas_of(table)
+        self._directory = directory
+        self._waiting: set[asyncio.Event] = set()
+
+    @property
+    def bucket(self) -> TableBucket:
+        """Which bucket it is."""
+        return self.log.bucket
+
+    @property
+    def kv_directory(self) -> Path:
+        """Where its primary key state is."""
+        return kv_directory(self._directory, self.bucket.bucket_id)
+
+    def check_exists(self) -> None:
+        """Refuse what was asked before the bucket was dropped and is done afterwards.
+
+        Raises:
+            LeaderChangedError: It has been dropped, with code 21.
+        """
+        if self.is_dropped:
+            raise _unknown(self.bucket)
+
+    def open_state(self, take_numbers: Callable[[int, int, int], int]) -> KvTablet:
+        """The rows by key, opened if need be; on a storage thread, by the holder of the turn.
+
+        Args:
+            take_numbers: The counter for auto-increment columns: table id, column id, how many.
+
+        Raises:
+            FlussError: The rows, or the log they are made from, are damaged.
+        """
+        if self.state is None:
+            from fluss_server.kv.tablet import KvTablet
+
+            self.state = KvTablet.open(
+                directory=self.kv_directory,
+                log=self.log,
+                table=self._kv_table,
+                take_range=self._range_taker(take_numbers),
+            )
+        return self.state
+
+    def change_table(self, table: TableEntry) -> None:
+        """Take over what ALTER TABLE changed; by the holder of the turn."""
+        if table.schema_id != self.table.schema_id:
+            self.schemas = _schemas_of(table)
+        self.table = table
+        if self.state is not None:
+            self.state.change_table(self._kv_table)
+
+    def close(self) -> None:
+        """Close state and log, so that the next start is quick; any thread may."""
+        state, self.state = self.state, None
+        if state is not None:
+            self.log.sync()
+            state.close()
+        self.log.close()
+
+    def abandon(self) -> None:
+        """Close the files of a bucket that was dropped."""
+        state, self.state = self.state, None
+        if state is not None:
+            state.close()
+        self.log.close_files()
+
+    def await_rows(self, event: asyncio.Event) -> None:
+        """Set the event when there are rows that there have not been, or the bucket is gone."""
+        self._waiting.add(event)
+
+    def forget(self, event: asyncio.Event) -> None:
+        """Nobody waits for the event any more."""
+        self._waiting.discard(event)
+
+    def wake(self) -> None:
+        """Tell those who wait."""
+        for each in self._waiting:
+            each.set()
+
+    @property
+    def _kv_table(self) -> KvTable:
+        return KvTable(info=self.table.info, schemas=self.table.schemas)
+
+    def _range_taker(
+        self, take_numbers: Callable[[int, int, int], int]
+    ) -> Callable[[int], int] | None:
+        schema = self.table.descriptor.schema
+        if not schema.auto_increment_columns:
+            return None
+        position = schema.column_index(schema.auto_increment_columns[0])
+        return partial(take_numbers, self.table.table_id, position)
+
+
+class Tablets:
+    """All open buckets; used on the event loop.
+
+    Args:
+        config: What the server was told.
+        catalog: What exists.
+    """
+
+    def __init__(self, config: ServerConfig, catalog: Catalog) -> None:
+        self._config = config
+        self._catalog = catalog
+        self._open: dict[Place, Tablet] = {}
+
+    def __iter__(self) -> Iterator[Tablet]:
+        return iter(list(self._open.values()))
+
+    def find(self, table_id: int, partition_id: int | None, bucket_id: int) -> Tablet:
+        """A bucket, opened if need be.
+
+        Raises:
+            LeaderChangedError: There is none, with code 21.
+            LocalServerError: Its files are damaged.
+        """
+        found = self._open.get((table_id, partition_id, bucket_id))
+        return found if found is not None else self._open_one(table_id, partition_id, bucket_id)
+
+    def of_table(self, table_id: int, partition_id: int | None = None) -> list[Tablet]:
+        """The open buckets of a table, or of one of its partitions."""
+        return [
+            each
+            for (table, partition, _), each in self._open.items()
+            if table == table_id and partition_id in {None, partition}
+        ]
+
+    def open_all(self) -> None:
+        """Open every bucket that has files; any thread may, while nothing else is going on."""
+        for table in self._catalog.tables:
+            for partition in self._parents_of(table):
+                directory = self._config.directory / self._catalog.directory_of(table, partition)
+                partition_id = None if partition is None else partition.partition_id
+                for bucket in range(table.bucket_count):
+                    if log_directory(directory, bucket).is_dir():
+                        self.find(table.table_id, partition_id, bucket)
+
+    async def change_table(self, table: TableEntry) -> None:
+        """Take over what ALTER TABLE changed."""
+        for each in self.of_table(table.table_id):
+            async with each.turn.enter():
+                each.change_table(table)
+
+    async def drop(self, table_id: int, partition_id: int | None = None) -> None:
+        """Close the buckets of what was dropped; from now on nobody finds them."""
+        for each in self.of_table(table_id, partition_id):
+            del self._open[each.bucket.table_id, each.bucket.partition_id, each.bucket.bucket_id]
+            each.is_dropped = True
+            each.wake()
+            async with each.turn.enter():
+                await asyncio.to_thread(each.abandon)
+
+    def rest(self) -> None:
+        """Close files that are not in use, where many are open."""
+        if len(self._open) > _FILES_OPEN_MAX:
+            for each in self:
+                if not each.turn.is_taken:
+                    each.log.close_files()
+
+    def close(self) -> None:
+        """Close all of them, so that the next start is quick; any thread may."""
+        for each in self:
+            each.close()
+
+    def _parents_of(self, table: TableEntry) -> list[PartitionEntry] | list[None]:
+        if table.info.is_partitioned():
+            return self._catalog.partitions_of(table)
+        return [None]
+
+    def _open_one(self, table_id: int, partition_id: int | None, bucket_id: int) -> Tablet:
+        table = self._catalog.find_table_by_id(table_id)
+        bucket = TableBucket(table_id, bucket_id, partition_id=partition_id)
+        if table is None or not 0 <= bucket_id < table.bucket_count:
+            raise _unknown(bucket)
+        partition = None
+        if partition_id is not None:
+            partition = self._catalog.find_partition_by_id(partition_id)
+        belongs = partition is not None and partition.table_id == table_id
+        if table.info.is_partitioned() != belongs or (partition_id is not None and not belongs):
+            raise _unknown(bucket)
+        directory = self._config.directory / self._catalog.directory_of(table, partition)
+        log = open_log(
+            bucket,
+            log_directory(directory, bucket_id),
+            segment_bytes=self._config.segment_bytes,
+            is_durable=self._config.is_durable,
+        )
+        made = Tablet(table, log, directory)
+        self._open[table_id, partition_id, bucket_id] = made
+        return made
+
+
+def _unknown(bucket: TableBucket) -> Exception:
+    return refuse(
+        ErrorCode.UNKNOWN_TABLE_OR_BUCKET_EXCEPTION, f"This server has no bucket {bucket}."
+    )
+
+
+def _schemas_of(table: TableEntry) -> TableSchemas:
+    return TableSchemas(table.schemas, table.descriptor.options.log_format)
