@@ -216,11 +216,11 @@ def test_a_cursor_of_another_table_is_refused():
 
 
 def test_an_offset_for_a_bucket_that_is_not_read_is_refused():
-    facts = [BucketFacts(bucket=BUCKET, partition_name="EU", extent=Extent(earliest=0, end=1))]
-    check_places(bound_of({("EU", 2): 0}, "start"), facts, "start")
-    check_places(bound_of(5, "start"), facts, "start")
+    places = [("EU", 2), (7, 2)]
+    check_places(bound_of({("EU", 2): 0, (7, 2): 1}, "start"), places, "start")
+    check_places(bound_of(5, "start"), places, "start")
     with pytest.raises(InvalidValueError, match="not part of the scan"):
-        check_places(bound_of({2: 0}, "start"), facts, "start")
+        check_places(bound_of({2: 0}, "start"), places, "start")
 
 
 def test_times_are_held_against_rows_start_inclusive_and_end_exclusive():

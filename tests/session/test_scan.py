@@ -24,6 +24,8 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+
 
 def ids(table):
     return sorted(table.column("id").to_pylist())
@@ -312,9 +314,57 @@ def test_a_scan_is_a_dataset(events):
     computed = dataset.to_table(columns={"twice": ds.field("id") + ds.field("id")})
     assert computed.column_names == ["twice"]
     with pytest.raises(UnsupportedOperationError):
-        next(dataset.get_fragments())
-    with pytest.raises(UnsupportedOperationError):
         pickle.dumps(dataset)
+    assert dataset.to_table(columns=[]).num_rows == 1_000
+    assert dataset.to_table(columns=["x", "id"], filter=ds.field("day") == DAYS[0]).shape == (
+        334,
+        2,
+    )
+    assert dataset.filter(ds.field("id") < 7).count_rows() == 7
+    assert dataset.sort_by("id").head(2).column("id").to_pylist() == [0, 1]
+    names = ds.dataset(pa.table({"id": [3, 4], "name": ["c", "d"]}))
+    assert dataset.join(names, "id", join_type="inner").to_table().num_rows == 2
+    with pytest.raises(InvalidValueError, match="did you mean 'day'"):
+        dataset.to_table(columns=["dayy"])
+
+
+def test_a_filter_of_a_dataset_comes_behind_the_limit_of_its_scan(events):
+    first = events.scan(limit=50).to_arrow()
+    wanted = [each for each in ids(first) if each % 2 == 0]
+    dataset = events.scan(limit=50).to_dataset()
+    even = pc.bit_wise_and(ds.field("id"), 1) == 0
+    assert ids(dataset.to_table(filter=even)) == wanted
+    assert ids(dataset.to_table(filter=ds.field("id") < 100)) == [x for x in ids(first) if x < 100]
+    with pytest.raises(UnsupportedOperationError, match="limit"):
+        next(dataset.get_fragments())
+
+
+def test_fragments_are_the_splits_of_one_plan(events, rows):
+    dataset = events.scan().to_dataset()
+    fragments = list(dataset.get_fragments())
+    assert len(fragments) == 4
+    events.append(rows.slice(0, 50))
+    assert ids(pa.concat_tables(each.to_table() for each in fragments)) == list(range(1_000))
+    assert sum(each.count_rows() for each in fragments) == 1_000
+    first = fragments[0]
+    assert isinstance(first, ds.Fragment)
+    assert first.physical_schema == dataset.schema
+    scanner = first.scanner(dataset.schema, columns=["x"], filter=ds.field("id") < 500)
+    assert scanner.projected_schema.names == ["x"]
+    found = [each.to_table(columns=["id"], filter=ds.field("x") < 1) for each in fragments]
+    assert ids(pa.concat_tables(found)) == list(range(8))
+    rest = [
+        each.to_table(["id"], (ds.field("id") + 0 < 5) & (ds.field("x") > 0)) for each in fragments
+    ]
+    assert ids(pa.concat_tables(rest)) == [1, 2, 3, 4]
+    assert first.head(3).num_rows == 3
+    assert "bucket 0" in repr(first)
+    with pytest.raises(UnsupportedOperationError, match="laid out"):
+        first.scanner(pa.schema([("id", pa.string())]))
+    with pytest.raises(UnsupportedOperationError, match="travel"):
+        pickle.dumps(first)
+    one = list(dataset.get_fragments(filter=ds.field("id") == 77))
+    assert [each.to_table(filter=ds.field("id") == 77).num_rows for each in one] == [1]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +417,7 @@ def test_a_filter_on_the_whole_key_looks_up(keyed):
     assert "lookup of 4 keys" in scan.explain()
     assert state_of(scan.to_arrow()) == {7: -1.0, 21: 21 / 8}
     pinned = keyed.scan(filter=col("id") == 7, as_of="latest")
-    assert "lookup" not in pinned.explain()
+    assert "no lookup, which answers the state at the moment of reading: as_of=" in pinned.explain()
     assert state_of(pinned.to_arrow()) == {7: -1.0}
     both = keyed.scan(filter=(col("id") == 7) & (col("x") > 0))
     assert both.to_arrow().num_rows == 0

@@ -66,6 +66,23 @@ def test_a_bucket_key_leaves_one_bucket(session, wire, events):
     assert place == (None, next(each["_bucket"] for each in whole if each["id"] == 77))
 
 
+def test_a_key_of_a_pinned_state_is_read_and_not_looked_up(session, wire, keyed):
+    keyed.scan(filter=col("id") == 6).to_arrow()
+    scan = keyed.scan(filter=col("id") == 7, as_of="latest")
+    seen = recorded(wire, lambda: pa.table(scan))
+    assert "LOOKUP" not in seen.counts()
+    assert len(places(seen.buckets("LIMIT_SCAN", "FETCH_LOG"))) == 1
+
+
+def test_where_no_row_can_be_wanted_no_bucket_is_asked(session, wire, keyed, parted):
+    no_key = keyed.scan(filter=(col("id") == 7) & (col("id") == 8))
+    no_day = parted.scan(filter=col("day") == "2027-01-01")
+    for each in (no_key, no_day):
+        seen = recorded(wire, lambda scan=each: pa.table(scan))
+        assert seen.buckets() == []
+        assert each.to_arrow().num_rows == 0
+
+
 def test_the_beginning_of_a_key_sends_a_prefix_lookup(session, wire):
     rows = pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "x": [1.0, 2.0, 3.0, 4.0]})
     table = session.create_table(
@@ -119,3 +136,45 @@ def test_a_plan_over_many_partitions_is_one_round_of_requests(session, wire, par
     assert seen.counts().pop("FETCH_LOG") == 1
     assert set(seen.counts()) <= {"FETCH_LOG", "GET_TABLE_INFO", "LIST_PARTITION_INFOS"}
     assert len(seen.buckets()) == 6
+
+
+@pytest.fixture
+def heavy(session):
+    """A log of 16 MB in four buckets, in 32 batches that do not compress."""
+    noise = [Random(each).randbytes(1_000) for each in range(500)]
+    rows = pa.table({"id": pa.array(range(500)), "noise": noise})
+    table = session.create_table("heavy", rows, buckets=4)
+    for _ in range(32):
+        table.append(rows)
+    return table
+
+
+HEAVY_BYTES = 32 * 500 * 1_000
+
+
+def read_bytes(wire, work):
+    with wire.recording() as seen:
+        work()
+    return sum(each.rows_bytes for each in seen.reads())
+
+
+def test_a_limit_stops_early(session, wire, heavy):
+    batch_bytes = HEAVY_BYTES // 32 + 16 * 1024
+    assert read_bytes(wire, heavy.scan().to_arrow) > HEAVY_BYTES
+    # One batch for the rows, and one that was on its way already.
+    assert read_bytes(wire, heavy.scan(limit=10).to_arrow) <= 2 * batch_bytes
+    some = heavy.scan(limit=10, filter=col("id") >= 250)
+    assert read_bytes(wire, some.to_arrow) <= 4 * 2 * batch_bytes
+    assert read_bytes(wire, lambda: heavy.scan().to_dataset().head(5)) <= 2 * batch_bytes
+
+
+def test_a_reader_that_is_let_go_fetches_no_more(session, wire, heavy):
+    for _ in range(4):
+        heavy.append(heavy.to_arrow())
+    wire.forget()
+
+    def take_one():
+        reader = heavy.scan().to_reader()
+        assert reader.read_next_batch().num_rows
+
+    assert read_bytes(wire, take_one) < 4 * HEAVY_BYTES

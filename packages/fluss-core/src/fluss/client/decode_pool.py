@@ -1,4 +1,4 @@
-"""Decodes several fetches at a time, and gives them in their order.
+"""Decodes what was fetched in several pieces at a time, and gives them in their order.
 
 Decompression and checksums release the GIL, so that a few threads decode as many times faster; what
 is small is decoded where it is asked for. The threads are shared by all scanners of the process and
@@ -7,24 +7,30 @@ end with it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from fluss.client.decode import DecodedBatch, Decoder
 from fluss.engine.fetcher import Fetched
 from fluss.errors import FlussError
+from fluss.records.log_batch import iter_log_places
 
 WORKERS_MAX = 4
-# Below this, handing a fetch to another thread costs more than it saves.
+# Below this, handing bytes to another thread costs more than it saves.
 BYTES_MIN = 128 * 1024
+# What several threads share is cut into pieces of this size, or of one batch where that is larger.
+PIECE_BYTES = 384 * 1024
+# How many pieces may wait, decoded or not, for an event loop that takes them.
+WAITING_MAX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """What became of one fetch.
+    """What became of one piece.
 
     Attributes:
         batches: The rows, up to the first damage.
@@ -37,8 +43,22 @@ class Decoded:
     rest: Fetched | None = None
 
 
+def pieces_of(fetched: Fetched) -> list[Fetched]:
+    """The same batches in pieces that are worth a thread each."""
+    data = fetched.data
+    if len(data) <= PIECE_BYTES:
+        return [fetched]
+    pieces = []
+    start = 0
+    for at, size in iter_log_places(data):
+        if at + size - start >= PIECE_BYTES or at + size == len(data):
+            pieces.append(replace(fetched, data=data[start : at + size]))
+            start = at + size
+    return pieces
+
+
 def decode_one(decoder: Decoder, fetched: Fetched) -> Decoded:
-    """Decode one fetch, here and now."""
+    """Decode one piece, here and now."""
     batches: list[DecodedBatch] = []
     try:
         batches.extend(decoder.decode(fetched))
@@ -49,22 +69,51 @@ def decode_one(decoder: Decoder, fetched: Fetched) -> Decoded:
 
 
 def decode_ahead(decoder: Decoder, fetched: Iterable[Fetched]) -> Iterator[Decoded]:
-    """Decode fetches ahead of whoever takes them, as many at a time as there are workers."""
-    waiting: deque[Future[Decoded]] = deque()
+    """Decode fetches ahead of whoever takes them; what is a piece already stays one."""
+    waiting: deque[_Decoding] = deque()
     for each in fetched:
-        waiting.append(_start(decoder, each))
-        if len(waiting) > _workers():
+        waiting.extend(_Decoding(decoder, piece) for piece in pieces_of(each))
+        while len(waiting) > _workers():
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
 
 
-def _start(decoder: Decoder, fetched: Fetched) -> Future[Decoded]:
-    if len(fetched.data) >= BYTES_MIN:
-        return _executor().submit(decode_one, decoder, fetched)
-    done: Future[Decoded] = Future()
-    done.set_result(decode_one(decoder, fetched))
-    return done
+async def decode_while_fetching(
+    decoder: Decoder, source: AsyncIterable[list[Fetched]]
+) -> AsyncGenerator[Decoded, None]:
+    """Decode what a source brings while it brings more; never on the event loop this runs on."""
+    waiting: deque[Future[Decoded]] = deque()
+    try:
+        async for fetched in source:
+            for each in fetched:
+                for piece in pieces_of(each):
+                    waiting.append(_executor().submit(decode_one, decoder, piece))
+            while len(waiting) > WAITING_MAX:
+                yield await asyncio.wrap_future(waiting.popleft())
+        while waiting:
+            yield await asyncio.wrap_future(waiting.popleft())
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+class _Decoding:
+    """One piece being decoded: by a worker, or by whoever wants it before a worker has begun."""
+
+    __slots__ = ("_decoder", "_fetched", "_future")
+
+    def __init__(self, decoder: Decoder, fetched: Fetched) -> None:
+        self._decoder = decoder
+        self._fetched = fetched
+        self._future: Future[Decoded] | None = None
+        if len(fetched.data) >= BYTES_MIN:
+            self._future = _executor().submit(decode_one, decoder, fetched)
+
+    def result(self) -> Decoded:
+        if self._future is None or self._future.cancel():
+            return decode_one(self._decoder, self._fetched)
+        return self._future.result()
 
 
 def _workers() -> int:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from fluss.connector.planning import ScanPlan
+from typing import TYPE_CHECKING
+
 from fluss.connector.split import ScanSplit
+from fluss.model.bounds import Bound
+from fluss.model.scan_options import Mode, ScanOptions
 from fluss.model.table_info import TableInfo
+
+if TYPE_CHECKING:
+    from fluss.connector.planning import Pinned, ScanPlan, ScanShape
 
 SPLITS_SHOWN_MAX = 8
 
@@ -31,3 +37,45 @@ def _shown(split: ScanSplit) -> str:
     partition = "" if split.partition_name is None else f"partition {split.partition_name} "
     way = "" if split.state is None else f", {split.state.strategy}: {split.state.why}"
     return f"{partition}bucket {split.bucket.bucket_id}: [{split.start}, {split.stop}){way}"
+
+
+def reasons_of(
+    shape: ScanShape, pinned: Pinned, start: Bound | None, end: Bound | None
+) -> tuple[str, ...]:
+    """What was decided about a scan, and why, as lines of text."""
+    options, filtered = shape.options, pinned.filtered
+    said: list[str] = []
+    said += [f"spared by the filter: {each}" for each in filtered.reasons]
+    if filtered.pushed is not None:
+        said.append(f"applied while reading: {filtered.pushed}")
+    if filtered.metadata_residual is not None:
+        said.append(f"applied behind it: {filtered.metadata_residual}")
+    if pinned.partitions is not None:
+        said.append(f"partitions: {pinned.partitions_kept} of {pinned.partitions}")
+    if pinned.splits and pinned.splits[0].keys is not None:
+        what = "prefixes" if pinned.splits[0].prefix_columns else "keys"
+        said.append(
+            f"lookup of {len(pinned.splits[0].keys)} {what}: the state at the moment of reading, "
+            "not pinned (say as_of='latest' for a pinned one)"
+        )
+        return tuple(said)
+    if shape.mode is Mode.STATE and (filtered.lookups or filtered.prefixes):
+        said.append(f"no lookup, which answers the state at the moment of reading: {_why(options)}")
+    said.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more need not be read")
+    if shape.mode is Mode.STATE:
+        said.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
+    else:
+        said.append(f"start: {start if start is not None else 'earliest'}")
+        said.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
+    if options.tail is not None:
+        said.append(f"tail: the last {options.tail} rows by time, bucket and offset")
+    if shape.order is not options.order:
+        said.append("order: bucket, so that the limit cuts the same rows each time")
+    return tuple(said)
+
+
+def _why(options: ScanOptions) -> str:
+    for name in ("as_of", "strategy", "partitions"):
+        if getattr(options, name) is not None:
+            return f"{name}= is given"
+    return "metadata columns are wanted, which it does not know"

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch, Decoder
-from fluss.client.decode_pool import decode_ahead
+from fluss.client.decode_pool import Decoded, decode_ahead, decode_one
 from fluss.client.pruning import pruning_predicate
 from fluss.connector.metadata import (
     Dresser,
@@ -43,8 +44,14 @@ from fluss.model.types import (
     TimeType,
     TinyIntType,
 )
-from fluss.plan.fetch import Position
+from fluss.plan.fetch import FetchLimits, Position
 from fluss.records.log_batch import iter_log_headers
+
+# Whoever reads on is fetched for ever further ahead; whoever leaves soon has cost little.
+UNREAD_BYTES_FIRST = 4 * 1024 * 1024
+BUCKET_BYTES_FIRST = 64 * 1024
+ROW_BYTES_GUESSED = 128
+GROWTH = 2
 
 # The less a column weighs, the less is moved; BOOLEAN was measured at a fortieth of a text.
 _CHEAP_FIRST: tuple[type[DataType], ...] = (
@@ -93,6 +100,7 @@ class FetchSource:
         ranges: For each bucket its partition, where to begin, and where to end.
         target: Which columns are fetched.
         unread_bytes_max: How much may lie fetched and unread.
+        rows_max: How many rows whoever reads will take, where that is known.
         skips_missing: Whether partitions that are gone are passed over.
     """
 
@@ -103,12 +111,14 @@ class FetchSource:
         target: FetchTarget,
         *,
         unread_bytes_max: int,
+        rows_max: int | None = None,
         skips_missing: bool = False,
     ) -> None:
         self._source = table.scan_source()
         self._ranges = ranges
         self._target = target
-        self._unread_bytes_max = unread_bytes_max
+        self._limits_max = replace(self._source.limits, unread_bytes_max=unread_bytes_max)
+        self._limits = first_limits(self._limits_max, rows_max)
         self._skips_missing = skips_missing
         self._engine = table.connection.engine
         self._fetcher: Fetcher | None = None
@@ -140,10 +150,14 @@ class FetchSource:
             self._fetcher = self._open()
         while True:
             try:
-                return await self._fetcher.take(None)
+                taken = await self._fetcher.take(None)
             except PartitionNotFoundError:
                 if not (self._skips_missing and self._skip(self._fetcher)):
                     raise
+                continue
+            self._limits = grown(self._limits, self._limits_max)
+            self._fetcher.plan.limits = self._limits
+            return taken
 
     def _skip(self, fetcher: Fetcher) -> bool:
         gone = [
@@ -161,7 +175,7 @@ class FetchSource:
             source.cluster,
             source.book,
             self._target,
-            limits=replace(source.limits, unread_bytes_max=self._unread_bytes_max),
+            limits=self._limits,
             is_bounded=True,
             magic_1=source.magic_1,
             remote=source.remote,
@@ -173,6 +187,27 @@ class FetchSource:
                     Position(bucket=each.bucket, path=path, offset=each.start, stop=each.stop)
                 )
         return fetcher
+
+
+def first_limits(limits: FetchLimits, rows_max: int | None) -> FetchLimits:
+    """How much is fetched ahead at first."""
+    for_bucket = limits.bytes_max_for_bucket
+    if rows_max is not None:
+        wanted = max(rows_max * ROW_BYTES_GUESSED, BUCKET_BYTES_FIRST)
+        for_bucket = min(for_bucket, wanted)
+    unread = min(limits.unread_bytes_max, UNREAD_BYTES_FIRST if rows_max is None else for_bucket)
+    return replace(limits, bytes_max_for_bucket=for_bucket, unread_bytes_max=unread)
+
+
+def grown(limits: FetchLimits, most: FetchLimits) -> FetchLimits:
+    """How much is fetched ahead of a reader that has come back for more."""
+    if limits == most:
+        return limits
+    return replace(
+        limits,
+        bytes_max_for_bucket=min(limits.bytes_max_for_bucket * GROWTH, most.bytes_max_for_bucket),
+        unread_bytes_max=min(limits.unread_bytes_max * GROWTH, most.unread_bytes_max),
+    )
 
 
 class LogReader:
@@ -207,24 +242,39 @@ class LogReader:
         }
         self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
         self._window = first.window
+        self._limit = first.limit
         self._stats = stats
         self._source = FetchSource(
             table,
             splits,
             self._target,
             unread_bytes_max=unread_bytes_max,
+            rows_max=first.limit,
             skips_missing=first.skips_missing,
         )
         self._magic_1 = table.scan_source().magic_1
 
     def __iter__(self) -> Iterator[Piece]:
-        for decoded in decode_ahead(self._decoder, self._counted()):
+        rows = 0
+        for decoded in self._decoded():
             for each in decoded.batches:
                 piece = self._piece(each)
                 if piece is not None:
                     yield piece
+                    rows += piece.batch.num_rows
+                    if self._limit is not None and rows >= self._limit:
+                        self.close()
+                        return
             if decoded.error is not None:
                 raise decoded.error
+
+    def _decoded(self) -> Iterator[Decoded]:
+        counted = self._counted()
+        if self._limit is not None:
+            # What comes first may be enough; decoding ahead would wait for what comes behind it.
+            for fetched in islice(counted, 1):
+                yield decode_one(self._decoder, fetched)
+        yield from decode_ahead(self._decoder, counted)
 
     def _counted(self) -> Iterator[Fetched]:
         for fetched in self._source:

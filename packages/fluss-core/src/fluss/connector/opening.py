@@ -26,6 +26,7 @@ UNREAD_BYTES_MIN = 4 * 1024 * 1024
 STATE_BYTES_MIN = 32 * 1024 * 1024
 # Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
 ROWS_USEFUL = 16 * 1024
+BYTES_USEFUL = 4 * 1024 * 1024
 ROWS_MAX = 128 * 1024
 
 
@@ -81,13 +82,13 @@ class OpenSplits:
                 self._cancellation.check()
                 taken = piece
                 if left is not None:
-                    if left == 0:
-                        break
                     if piece.batch.num_rows > left:
                         taken = Piece(index=piece.index, batch=piece.batch.slice(0, left))
                     left -= taken.batch.num_rows
                 self._stats.add(rows_returned=taken.batch.num_rows, batches_returned=1)
                 yield taken
+                if left == 0:
+                    break  # without asking for what would only be thrown away
         except Exception:
             self._cancellation.check()  # what a cancelled reader stumbles over is its cancelling
             raise
@@ -102,12 +103,14 @@ class OpenSplits:
             return
         each_bytes_max = max(UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups)))
         sources = [partial(self._source, group, each_bytes_max) for group in groups]
-        if len(sources) == 1:
-            yield from self._alone(sources[0])
+        at_once = self._at_once(len(sources))
+        if at_once == 1:
+            for each in sources:
+                yield from self._alone(each)
             return
         fan_in = FanIn(
             sources,
-            parallel_max=len(sources) if self._order is Order.TIMESTAMP else self._parallel,
+            parallel_max=at_once,
             bytes_max=UNREAD_BYTES_MAX,
             size_of=lambda piece: piece.size_bytes,
             in_order=self._order is not Order.NONE,
@@ -120,6 +123,21 @@ class OpenSplits:
                 yield from fan_in
         finally:
             forget()
+
+    def _at_once(self, sources: int) -> int:
+        """How many sources are read at once: no more than are likely to have the rows wanted."""
+        if self._order is Order.TIMESTAMP:
+            return sources
+        first = self._splits[0]
+        is_whole = first.mode in {Mode.LOG, Mode.CHANGELOG} and not first.is_filtered
+        if self._limit is None or not is_whole:
+            return min(self._parallel, sources)
+        rows = 0
+        for count, each in enumerate(self._splits, start=1):
+            rows += each.rows_max
+            if rows >= self._limit:
+                return min(count, self._parallel, sources)
+        return min(self._parallel, sources)
 
     def _alone(self, make: Callable[[], Source[Piece]]) -> Iterator[Piece]:
         source = make()
@@ -195,16 +213,16 @@ def check_same_table(table: TableCore, split: ScanSplit) -> None:
 def coalesced(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of a useful size: small ones joined, huge ones cut."""
     small: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
-        if not small and batch.num_rows >= ROWS_USEFUL:
-            yield from _cut(batch)
-            continue
         small.append(batch)
         rows += batch.num_rows
-        if rows >= ROWS_USEFUL:
-            yield from _cut(_joined(small, schema))
-            small, rows = [], 0
+        if rows < ROWS_USEFUL:
+            size += batch.nbytes
+            if size < BYTES_USEFUL:
+                continue
+        yield from _cut(_joined(small, schema))
+        small, rows, size = [], 0, 0
     if rows:
         yield _joined(small, schema)
 

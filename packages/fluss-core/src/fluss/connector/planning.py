@@ -8,7 +8,7 @@ of partitions; what a filter rules out is not asked about.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from fluss.client.connection import TableCore
 from fluss.client.state.changelog import binlog_schema
 from fluss.client.state.planning import plan_states
+from fluss.connector.explaining import reasons_of
 from fluss.connector.headers import cut_to_tail
 from fluss.connector.metadata import output_schema
 from fluss.connector.split import ScanSplit, change_columns
@@ -141,7 +142,7 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
     end = None if asked_end is None else asked_end.at(now_ms)
     pinned = table.connection.engine.run(_pin(table, shape, start, end))
     splits = pinned.splits
-    reasons = _reasons(shape, pinned, start, end)
+    reasons = reasons_of(shape, pinned, start, end)
     if options.tail is not None:
         splits = cut_to_tail(table, splits, options.tail)
     stats = ScanStats(
@@ -157,6 +158,28 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
         reasons=reasons,
         partitions=pinned.partitions,
         stats=stats,
+    )
+
+
+def narrowed(
+    table: TableCore, options: ScanOptions, split: ScanSplit
+) -> tuple[ScanShape, ScanSplit]:
+    """A split that has been pinned, with other columns or fewer rows wanted of it.
+
+    Args:
+        table: The table.
+        options: Those it was planned with, with other columns and a filter that wants no more.
+        split: The split; where it begins and ends is kept.
+    """
+    shape = shape_of(table, options)
+    filtered = plan_filter(shape.options.filter, table.info, metadata_names=options.metadata_names)
+    wanted = _template(table, shape, filtered, split.window)
+    return shape, replace(
+        split,
+        output=wanted.output,
+        filter=wanted.filter,
+        metadata_filter=wanted.metadata_filter,
+        window=wanted.window,
     )
 
 
@@ -194,7 +217,9 @@ def _check_state_metadata(output: Output) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pinned:
+class Pinned:
+    """What is read, and what a filter has spared."""
+
     splits: list[ScanSplit]
     partitions: int | None
     partitions_kept: int
@@ -204,7 +229,7 @@ class _Pinned:
 
 async def _pin(
     table: TableCore, shape: ScanShape, start: Bound | None, end: Bound | None
-) -> _Pinned:
+) -> Pinned:
     options = shape.options
     for attempt in range(1, ATTEMPTS_MAX + 1):
         partitions = await _partitions(table, options)
@@ -213,19 +238,22 @@ async def _pin(
             options.filter, table.info, chosen, metadata_names=options.metadata_names
         )
         kept = _kept(chosen, filtered)
-        pruning = _Pinned(
+        pruning = Pinned(
             splits=[],
             partitions=None if partitions is None else len(partitions),
             partitions_kept=0 if kept is None else len(kept),
             buckets_pruned=_buckets_pruned(table, chosen, kept, filtered),
             filtered=filtered,
         )
+        places = _places(table, chosen)
+        check_places(start, places, "start")
+        check_places(end, places, "as_of" if options.as_of is not None else "end")
+        if filtered.is_empty:
+            return pruning
         try:
-            if _may_look_up(shape, filtered):
+            if may_look_up(shape, filtered):
                 return replace(pruning, splits=_lookup_splits(table, shape, filtered))
             facts = await _facts(table, kept, filtered, start, end)
-            check_places(start, facts, "start")
-            check_places(end, facts, "as_of" if options.as_of is not None else "end")
             splits = await _splits(table, shape, filtered, facts, start, end)
         except PartitionNotFoundError:
             # One was dropped between the list and the question.
@@ -252,6 +280,16 @@ def _chosen(
         return None
     skips = options.missing_partitions == "skip"
     return select_partitions(options.partitions, partitions, table.info, skips_missing=skips)
+
+
+def _places(
+    table: TableCore, chosen: list[PartitionInfo] | None
+) -> Iterator[tuple[str | int | None, int]]:
+    """What the buckets of a scan may be called, whatever a filter leaves of them."""
+    names: list[str | int | None] = [None]
+    if chosen is not None:
+        names = [name for each in chosen for name in (each.partition_name, each.partition_id)]
+    return ((name, bucket_id) for name in names for bucket_id in range(table.info.num_buckets))
 
 
 def _kept(chosen: list[PartitionInfo] | None, filtered: FilterPlan) -> list[PartitionInfo] | None:
@@ -399,13 +437,15 @@ def _range(
 # --- lookups --------------------------------------------------------------------------------------
 
 
-def _may_look_up(shape: ScanShape, filtered: FilterPlan) -> bool:
-    """Whether lookups may answer: they know the state at the moment of reading, and no other."""
+def may_look_up(shape: ScanShape, filtered: FilterPlan) -> bool:
+    """Whether lookups may answer: they know the state at the moment of reading, and no other.
+
+    So not where another was asked for; `end` a state does not take at all (`decide_mode`).
+    """
     options = shape.options
     return (
         shape.mode is Mode.STATE
         and (filtered.lookups is not None or filtered.prefixes is not None)
-        and not filtered.is_empty
         and options.as_of is None
         and options.strategy is None
         and options.partitions is None
@@ -419,38 +459,3 @@ def _lookup_splits(table: TableCore, shape: ScanShape, filtered: FilterPlan) -> 
     if filtered.lookups is not None:
         return [replace(template, keys=filtered.lookups)]
     return [replace(template, keys=filtered.prefixes, prefix_columns=filtered.prefix_columns)]
-
-
-# --- words ----------------------------------------------------------------------------------------
-
-
-def _reasons(
-    shape: ScanShape, pinned: _Pinned, start: Bound | None, end: Bound | None
-) -> tuple[str, ...]:
-    options, filtered = shape.options, pinned.filtered
-    said: list[str] = []
-    said += [f"spared by the filter: {each}" for each in filtered.reasons]
-    if filtered.pushed is not None:
-        said.append(f"applied while reading: {filtered.pushed}")
-    if filtered.metadata_residual is not None:
-        said.append(f"applied behind it: {filtered.metadata_residual}")
-    if pinned.partitions is not None:
-        said.append(f"partitions: {pinned.partitions_kept} of {pinned.partitions}")
-    if pinned.splits and pinned.splits[0].keys is not None:
-        what = "prefixes" if pinned.splits[0].prefix_columns else "keys"
-        said.append(
-            f"lookup of {len(pinned.splits[0].keys)} {what}: the state at the moment of reading, "
-            "not pinned (say as_of='latest' for a pinned one)"
-        )
-        return tuple(said)
-    said.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more need not be read")
-    if shape.mode is Mode.STATE:
-        said.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
-    else:
-        said.append(f"start: {start if start is not None else 'earliest'}")
-        said.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
-    if options.tail is not None:
-        said.append(f"tail: the last {options.tail} rows by time, bucket and offset")
-    if shape.order is not options.order:
-        said.append("order: bucket, so that the limit cuts the same rows each time")
-    return tuple(said)

@@ -66,6 +66,12 @@ class ScanSplit:
         return change_columns(self.metadata_prefix)
 
     @property
+    def is_filtered(self) -> bool:
+        """Whether some of its rows may not be wanted."""
+        wanted = (self.filter, self.metadata_filter, self.window)
+        return any(each is not None for each in wanted)
+
+    @property
     def rows_max(self) -> int:
         """No fewer than there are rows: offsets without rows count as well."""
         return max(0, self.stop - self.start)

@@ -396,18 +396,22 @@ def _of_cursor(bound: Bound, facts: BucketFacts) -> int | None:
     return dict(cursor.offsets).get((facts.bucket.partition_id, facts.bucket.bucket_id))
 
 
-def check_places(bound: Bound | None, facts: Iterable[BucketFacts], name: str) -> None:
+def check_places(
+    bound: Bound | None, places: Iterable[tuple[str | int | None, int]], name: str
+) -> None:
     """Refuse offsets for buckets that are not part of the scan.
+
+    Args:
+        bound: The start or the end.
+        places: The buckets, each with its partition's name and with its id.
+        name: Which option it is.
 
     Raises:
         InvalidValueError: Naming the bucket.
     """
     if bound is None or bound.kind is not BoundKind.OFFSETS:
         return
-    known: set[tuple[str | int | None, int]] = set()
-    for each in facts:
-        known.add((each.partition_name, each.bucket.bucket_id))
-        known.add((each.bucket.partition_id, each.bucket.bucket_id))
+    known = set(places)
     for place, offset in bound.offsets:
         if place not in known:
             partition, bucket = place
