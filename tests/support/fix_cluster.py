@@ -7,6 +7,7 @@ is missing its tests are skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL
 machine must have it. A test that fails shows what the servers wrote into their logs since it began.
 
 ==========================  ====================================================================
+FLUSS_TEST_CLUSTER          `real` (default), `embedded` for our own server, `both` for each in turn
 FLUSS_TEST_BOOTSTRAP        the address of another cluster, used instead of one of our own
 FLUSS_TEST_SASL_BOOTSTRAP   its address for users with a password, if it has one
 FLUSS_TEST_USER             such a user
@@ -36,6 +37,7 @@ from fluss_server.java.keeper import Order, share_cluster
 from fluss_server.java.logs import LogMark, mark_logs, tail_logs
 from fluss_server.java.profiles import REPLICATED, Profile
 from fluss_server.java.runtime import JavaRuntime, find_java
+from fluss_server.local import LOG_NAME, LocalCluster
 from tests.support.raw_client import COORDINATOR, RawClient
 
 LOG_BYTES_MAX = 16 * 1024
@@ -71,11 +73,29 @@ class ClusterUnderTest:
         return self.sasl
 
 
+_KINDS = {"real": ["real"], "embedded": ["embedded"], "both": ["real", "embedded"]}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    kinds = _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "real")]
+    if "cluster_kind" in metafunc.fixturenames and len(kinds) > 1:
+        metafunc.parametrize("cluster_kind", kinds, scope="session")
+
+
+@pytest.fixture(scope="session")
+def cluster_kind() -> str:
+    """Which server `cluster` is: `real` or `embedded`."""
+    return _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "real")][0]
+
+
 @pytest.fixture(scope="session")
 def cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+    cluster_kind: str, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[ClusterUnderTest]:
     """The cluster of this worker; its tests share it, so each works in its own `database`."""
+    if cluster_kind == "embedded":
+        yield from _embedded_cluster(tmp_path_factory, pytestconfig)
+        return
     named = os.environ.get("FLUSS_TEST_BOOTSTRAP")
     if named:
         yield _named_cluster(named)
@@ -150,6 +170,21 @@ def replicated_cluster(start_cluster: StartCluster) -> Iterator[JavaCluster]:
     """Three tablet servers that may be killed; the tests of a module mend what they break."""
     with start_cluster(REPLICATED) as running:
         yield running
+
+
+def _embedded_cluster(
+    tmp_path_factory: pytest.TempPathFactory, config: pytest.Config
+) -> Iterator[ClusterUnderTest]:
+    users = {"admin": uuid.uuid4().hex}
+    directory = tmp_path_factory.mktemp("embedded")
+    with LocalCluster(directory, users=users, durability="none") as running:
+        log = running.directory / LOG_NAME
+        with _watching(config, lambda: (log,)):
+            assert running.sasl_bootstrap_servers is not None
+            yield ClusterUnderTest(
+                bootstrap=running.bootstrap_servers,
+                sasl=(running.sasl_bootstrap_servers, "admin", users["admin"]),
+            )
 
 
 def _named_cluster(bootstrap: str) -> ClusterUnderTest:

@@ -1,1 +1,5 @@
-"""Apache Fluss servers for laptops, notebooks and tests."""
+"""Apache Fluss servers for laptops, notebooks and tests: an embedded one, and the real one."""
+
+from fluss_server.local import LocalCluster
+
+__all__ = ["LocalCluster"]
