@@ -1,6 +1,8 @@
 """What the headers of log batches tell: how many rows there are, and when they were committed.
 
-The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it.
+The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it. Here
+is also where a time ends: of a log that has moved to the remote store a server knows only the entry
+of an index before it, from which on the headers are looked at.
 """
 
 from __future__ import annotations
@@ -9,12 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fluss.client.connection import TableCore
-from fluss.connector.log_reader import FetchSource, cheapest_column, rows_within
+from fluss.connector.log_reader import (
+    FetchSource,
+    bounded_fetcher,
+    cheapest_column,
+    first_limits,
+    rows_within,
+)
 from fluss.connector.split import ScanSplit
 from fluss.connector.statistics import ScanStats
+from fluss.engine.fetched import Fetched
 from fluss.model.paths import TableBucket
 from fluss.plan.scan import Span, tail_starts
 from fluss.records.log_batch import iter_log_headers
+from fluss.records.log_header import Magic1
 
 UNREAD_BYTES_MAX = 16 * 1024 * 1024
 # Offsets without rows are rare; where they are not, as many offsets more are looked at each time.
@@ -64,6 +74,40 @@ def count_rows(table: TableCore, splits: Sequence[ScanSplit], stats: ScanStats) 
         for span in spans
         if window is None or window.holds(span.timestamp_ms)
     )
+
+
+async def offsets_of_time(
+    table: TableCore, splits: Sequence[ScanSplit], timestamp_ms: int
+) -> dict[TableBucket, int]:
+    """Where the first batch begins that was committed at or after a time; the stop for none.
+
+    Args:
+        table: The table.
+        splits: Its buckets, each from an offset before which all is older.
+        timestamp_ms: The time.
+    """
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    few = first_limits(source.limits, rows_max=1)
+    fetcher = bounded_fetcher(table, splits, decoder.fetch_target, few)
+    found = {each.bucket: each.stop for each in splits}
+    try:
+        while taken := await fetcher.take(None):
+            for fetched in taken:
+                offset = _first_since(fetched, timestamp_ms, magic_1=source.magic_1)
+                if offset is not None and fetched.bucket in fetcher.plan.positions:
+                    found[fetched.bucket] = min(offset, found[fetched.bucket])
+                    fetcher.unsubscribe(fetched.bucket)
+    finally:
+        fetcher.close()
+    return found
+
+
+def _first_since(fetched: Fetched, timestamp_ms: int, *, magic_1: Magic1) -> int | None:
+    for _, header in iter_log_headers(fetched.data, magic_1=magic_1):
+        if header.commit_timestamp >= timestamp_ms and header.next_offset > fetched.start:
+            return max(header.base_offset, fetched.start)
+    return None
 
 
 def cut_to_tail(table: TableCore, splits: Sequence[ScanSplit], rows: int) -> list[ScanSplit]:

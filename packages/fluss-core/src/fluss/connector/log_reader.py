@@ -114,10 +114,11 @@ class FetchSource:
         rows_max: int | None = None,
         skips_missing: bool = False,
     ) -> None:
-        self._source = table.scan_source()
+        self._table = table
         self._ranges = ranges
         self._target = target
-        self._limits_max = replace(self._source.limits, unread_bytes_max=unread_bytes_max)
+        limits = table.scan_source().limits
+        self._limits_max = replace(limits, unread_bytes_max=unread_bytes_max)
         self._limits = first_limits(self._limits_max, rows_max)
         self._skips_missing = skips_missing
         self._engine = table.connection.engine
@@ -170,23 +171,30 @@ class FetchSource:
         return bool(gone)
 
     def _open(self) -> Fetcher:
-        source = self._source
-        fetcher = Fetcher(
-            source.cluster,
-            source.book,
-            self._target,
-            limits=self._limits,
-            is_bounded=True,
-            magic_1=source.magic_1,
-            remote=source.remote,
-        )
-        for each in self._ranges:
-            if each.start < each.stop:
-                path = PhysicalTablePath(each.table_path, each.partition_name)
-                fetcher.subscribe(
-                    Position(bucket=each.bucket, path=path, offset=each.start, stop=each.stop)
-                )
-        return fetcher
+        return bounded_fetcher(self._table, self._ranges, self._target, self._limits)
+
+
+def bounded_fetcher(
+    table: TableCore, ranges: Sequence[ScanSplit], target: FetchTarget, limits: FetchLimits
+) -> Fetcher:
+    """What fetches some buckets from start to stop each; to be made on the engine's loop."""
+    source = table.scan_source()
+    fetcher = Fetcher(
+        source.cluster,
+        source.book,
+        target,
+        limits=limits,
+        is_bounded=True,
+        magic_1=source.magic_1,
+        remote=source.remote,
+    )
+    for each in ranges:
+        if each.start < each.stop:
+            path = PhysicalTablePath(each.table_path, each.partition_name)
+            fetcher.subscribe(
+                Position(bucket=each.bucket, path=path, offset=each.start, stop=each.stop)
+            )
+    return fetcher
 
 
 def first_limits(limits: FetchLimits, rows_max: int | None) -> FetchLimits:

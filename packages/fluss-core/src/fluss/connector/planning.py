@@ -8,7 +8,7 @@ of partitions; what a filter rules out is not asked about.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,11 +18,11 @@ from fluss.client.connection import TableCore
 from fluss.client.state.changelog import binlog_schema
 from fluss.client.state.planning import plan_states
 from fluss.connector.explaining import reasons_of
-from fluss.connector.headers import cut_to_tail
+from fluss.connector.headers import cut_to_tail, offsets_of_time
 from fluss.connector.metadata import output_schema
 from fluss.connector.split import ScanSplit, change_columns
 from fluss.connector.statistics import ScanStats
-from fluss.engine.pins import offsets_at, pin_buckets
+from fluss.engine.pins import Places, offsets_at, pin_buckets
 from fluss.errors import InvalidValueError, PartitionNotFoundError, UnsupportedOperationError
 from fluss.model.bounds import Bound, BoundKind, Cursor
 from fluss.model.metadata_columns import metadata_types
@@ -39,6 +39,7 @@ from fluss.model.scan_options import (
 from fluss.plan.filters import FilterPlan, plan_filter
 from fluss.plan.scan import (
     BucketFacts,
+    Extent,
     Output,
     Range,
     Window,
@@ -334,21 +335,58 @@ async def _facts(
         if each is not None and each >= 0
     }
 
-    def at(bucket: TableBucket, timestamp_ms: int | None) -> int | None:
-        return None if timestamp_ms is None else times.get(timestamp_ms, {}).get(bucket)
+    ends = {
+        each: await _settled(table, places, extents, times[each], each)
+        for each in {_time_of(end), stop_ms}
+        if each is not None and each >= 0
+    }
+
+    def at(
+        known: Mapping[int, Mapping[TableBucket, int | None]],
+        bucket: TableBucket,
+        timestamp_ms: int | None,
+    ) -> int | None:
+        return None if timestamp_ms is None else known.get(timestamp_ms, {}).get(bucket)
 
     return [
         BucketFacts(
             bucket=bucket,
             partition_name=path.partition_name,
             extent=extents[bucket],
-            at_start=at(bucket, _time_of(start)),
-            at_end=at(bucket, _time_of(end)),
-            at_filter_start=None if low_ms is None else at(bucket, max(0, low_ms)),
-            at_filter_end=at(bucket, stop_ms),
+            at_start=at(times, bucket, _time_of(start)),
+            at_end=at(ends, bucket, _time_of(end)),
+            at_filter_start=None if low_ms is None else at(times, bucket, max(0, low_ms)),
+            at_filter_end=at(ends, bucket, stop_ms),
         )
         for bucket, path in places.items()
     ]
+
+
+async def _settled(
+    table: TableCore,
+    places: Places,
+    extents: Mapping[TableBucket, Extent],
+    offsets: Mapping[TableBucket, int | None],
+    timestamp_ms: int,
+) -> dict[TableBucket, int | None]:
+    """The offsets of a time where a scan is to end.
+
+    A server answers with an offset that is not later; from there on the headers say where it is.
+    """
+    unsettled = [
+        ScanSplit(
+            table_path=path.table_path,
+            bucket=bucket,
+            partition_name=path.partition_name,
+            schema_id=table.info.schema_id,
+            start=max(offset, extents[bucket].earliest),
+            stop=extents[bucket].end,
+            output=Output(names=(), metadata=()),
+        )
+        for bucket, path in places.items()
+        if (offset := offsets[bucket]) is not None and offset < extents[bucket].end
+    ]
+    return {**offsets, **await offsets_of_time(table, unsettled, timestamp_ms)}
 
 
 def _time_of(bound: Bound | None) -> int | None:
