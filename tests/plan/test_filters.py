@@ -103,6 +103,18 @@ def test_a_condition_on_other_columns_leaves_no_partition_out(predicate):
     assert plan_filter(predicate & (col("day") < DAYS[9]), EVENTS).partition_names is None
 
 
+def test_what_the_partitions_decide_is_not_asked_of_their_rows():
+    by_day = col("day") >= DAYS[5]
+    plan = plan_filter(by_day & (col("v") > 5), EVENTS, EVENT_PARTITIONS)
+    assert plan.pushed == (col("v") > 5)
+    assert plan_filter(by_day, EVENTS, EVENT_PARTITIONS).pushed is None
+    mixed = (col("day") == DAYS[0]) | (col("v") > 5)
+    assert plan_filter(mixed, EVENTS, EVENT_PARTITIONS).pushed == mixed
+    # Nobody knows the partitions, or the name of one is not theirs.
+    assert plan_filter(by_day, EVENTS).pushed == by_day
+    assert plan_filter(by_day, EVENTS, [*EVENT_PARTITIONS, *named("odd")]).pushed == by_day
+
+
 def test_a_partition_whose_name_cannot_be_read_is_kept():
     partitions = named("2024-01-01$EU", "yesterday$EU", "2024-01-02$EU", "odd")
     plan = plan_filter(col("day") == DAYS[0], EVENTS, partitions)

@@ -29,6 +29,9 @@ from fluss.model.predicate import Predicate
 
 ENGINES = {
     "core": "core:Core",
+    "duckdb": "duckdb:DuckDB",
+    "pandas": "pandas:Pandas",
+    "polars": "polars:Polars",
 }
 PLACE = "tests.connectors.expectations.engines"
 

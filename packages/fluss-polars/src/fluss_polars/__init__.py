@@ -1,14 +1,17 @@
-"""Apache Fluss tables as lazy Polars frames: `pl.scan_fluss("db.table")`.
+"""Apache Fluss tables as Polars frames: `pl.scan_fluss("db.table")`, `df.fluss.append("db.table")`.
 
-Importing this package gives Polars the function `scan_fluss`. What it reads and how is the business
-of `fluss.connector`; only the mapping of Polars's requests is here.
+Importing this package gives Polars the functions `scan_fluss` and `read_fluss`, and frames the
+namespace `fluss`. What is read and written, and how, is the business of `fluss.session` and
+`fluss.connector`; here is only what Polars asks for, in its words and in Fluss's.
 """
 
 import polars as pl
 
-from fluss_polars.scan import scan_fluss
+from fluss_polars.scan import read_fluss, scan_fluss
+from fluss_polars.writing import FlussFrame, FlussLazyFrame
 
-__all__ = ["scan_fluss"]
+__all__ = ["FlussFrame", "FlussLazyFrame", "read_fluss", "scan_fluss"]
 
-# The name people look for. Polars has no registry for sources, so the function is put there.
+# The names people look for. Polars has no registry for sources, so the functions are put there.
 pl.scan_fluss = scan_fluss  # type: ignore[attr-defined]
+pl.read_fluss = read_fluss  # type: ignore[attr-defined]

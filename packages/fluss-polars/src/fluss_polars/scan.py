@@ -1,83 +1,285 @@
-"""A Fluss table as a LazyFrame: the schema is asked for lazily, only the columns used are read.
+"""`pl.scan_fluss` and `pl.read_fluss`: a table as a LazyFrame, asked for at every collect.
 
-Polars calls the source at every collect with the columns, the filter and the number of rows it
-wants. Columns are handed on to Fluss; filter and row count are applied here, batch by batch, so
-that reading stops as soon as there are enough rows. Offsets are pinned at each collect.
+Polars tells a resolver which columns, filters and rows a query needs; the resolver plans a scan of
+just that, pins where it ends, and gives Polars one source for each of its splits. What Fluss was
+asked stands in `explain()`. Filters that Fluss can know are pushed (`pushdown`), and applied again
+by Polars, whose word counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 import polars as pl
 from polars.io.plugins import register_io_source
+from polars.lazyframe.resolver import (
+    FilterExpr,
+    LazyFrameResolver,
+    ResolvedLazyFrameProps,
+)
 
-from fluss.connector import ScanSplit, describe, open_split, splits
-from fluss.model.config import Config
-from fluss.model.paths import TablePath
+from fluss.connector import ScanSplit
+from fluss.errors import SchemaMismatchError
+from fluss.model.bounds import Bound, BoundKind, Cursor
+from fluss.model.metadata_columns import metadata_types
+from fluss.model.partitions import TOLD_BY_NAMES
+from fluss.model.predicate import Predicate, columns_in, conjoined
+from fluss.model.predicate_binding import column_types
+from fluss.model.scan_options import Mode, Order, ScanOptions
+from fluss.session import Scan, Table, TableName, TableSource, source_of
+from fluss_polars.pushdown import pushed
+from fluss_polars.reading import SplitSource, schema_of
+
+# More sources than these would only be more threads; splits beyond share them.
+SOURCES_MAX: Final = 16
+PLACES_SHOWN_MAX: Final = 4
+_versions = itertools.count()
 
 
 def scan_fluss(
-    table: TablePath | str, *, config: Config | Mapping[str, Any] | None = None
+    table: TableName, *, config: Any = None, pinned: bool = False, **options: Any
 ) -> pl.LazyFrame:
-    """Scan a Fluss table lazily, as it is when it is collected: a log, or the state of its keys.
+    """Scan a Fluss table lazily: a log, or the rows of a primary-key table.
+
+    Each collect reads up to where the table ends at that moment; a pinned frame always to where it
+    ended when the frame was made. Only the columns, partitions, buckets and keys that a query needs
+    are read.
 
     Args:
-        table: `"database.table"`.
-        config: How to reach the cluster; FLUSS_BOOTSTRAP_SERVERS or 127.0.0.1:9123 otherwise.
+        table: `"database.table"`, with `$changelog` or `$binlog` behind it if those are wanted, a
+            `fluss://` URL, or a `Table`.
+        config: How to reach the cluster; the URL, the active session, the environment or the
+            profile otherwise.
+        pinned: Whether every collect is to see the table as it is now.
+        **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
+            with_metadata, order, …: `fluss.model.scan_options.SCAN_OPTIONS` says what each does.
+
+    Raises:
+        ConfigError: There is no option of a name; the hint names the nearest.
+        InvalidValueError: A value is not one its option takes, or two contradict each other.
+        UnsupportedOperationError: The scan would have no end.
 
     Example:
-        >>> pl.scan_fluss("fluss.events").select("id").collect()  # doctest: +SKIP
+        >>> pl.scan_fluss("sales.orders").filter(pl.col("id") > 5).collect()  # doctest: +SKIP
+    """
+    source = source_of(table, options, config=config)
+    if pinned:
+        source = _pinned(source)
+    return FlussScan(source).lazy()
+
+
+def read_fluss(table: TableName, *, config: Any = None, **options: Any) -> pl.DataFrame:
+    """Read a Fluss table: `scan_fluss(...).collect()`, with the same arguments.
+
+    Raises:
+        TableNotFoundError: There is no such table; the hint names the nearest.
+    """
+    return scan_fluss(table, config=config, **options).collect()
+
+
+class FlussScan(LazyFrameResolver):
+    """A table in a query of Polars. Holds no connection, and can be pickled."""
+
+    def __init__(self, source: TableSource) -> None:
+        self._source = source
+        self._schema: pl.Schema | None = None
+        self._lock = threading.Lock()
+
+    def schema(self) -> pl.Schema:
+        """The columns, asked for once: a frame keeps those it began with."""
+        with self._lock:
+            if self._schema is None:
+                table = self._source.open()
+                self._schema = schema_of(Scan(table.core, self._source.options).schema)
+            return self._schema
+
+    def resolve_lazyframe(
+        self,
+        *,
+        projection: list[str] | None,
+        limit: int | None,
+        filters: list[FilterExpr],
+        filter_columns: list[str],  # noqa: ARG002 - they are in the projection
+        filter_drop_columns_idx: int | None,
+        existing_resolved_version_key: str | None,  # noqa: ARG002 - never the same twice
+    ) -> tuple[pl.LazyFrame, ResolvedLazyFrameProps]:
+        """The sources of one collect."""
+        table = self._source.open()
+        wanted = _Wanted.of(table, self._source.options, [each.expr for each in filters])
+        names = self.schema().names() if projection is None else projection
+        if projection is not None and filter_drop_columns_idx is not None:
+            # What only filters look at that the partitions have decided is not read at all.
+            behind = frozenset(projection[filter_drop_columns_idx:]) - wanted.looked_at
+            names = [each for each in projection if each not in behind]
+        options = _asked(self._source.options, names, wanted, limit)
+        frame = self._union(Scan(table.core, options), options, names)
+        if limit is not None:
+            frame = frame.filter(*wanted.left) if wanted.left else frame
+            frame = frame.head(limit)
+        # A stream has moved on at the next collect, so no answer is the same as the last.
+        return frame, ResolvedLazyFrameProps(
+            version_key=str(next(_versions)), applied_filters=wanted.decided
+        )
+
+    def _union(self, scan: Scan, options: ScanOptions, names: list[str]) -> pl.LazyFrame:
+        given = schema_of(scan.schema)
+        self._refuse_other_types(given, names)
+        splits = scan.splits()
+        if not splits:
+            return pl.LazyFrame(schema={name: given[name] for name in names})
+        sources = [
+            register_io_source(
+                SplitSource(
+                    splits=tuple(group),
+                    config=self._source.config,
+                    order=_order_of(options),
+                    max_parallel=options.max_parallel,
+                    columns=given,
+                ),
+                schema=given,
+                validate_schema=True,
+                explain_name="fluss",
+                explain_detail=_detail(scan, group) if number == 0 else _places(group),
+            )
+            for number, group in enumerate(_groups(splits, options))
+        ]
+        frame = pl.union(sources) if len(sources) > 1 else sources[0]
+        return frame if given.names() == names else frame.select(names)
+
+    def _refuse_other_types(self, given: pl.Schema, names: list[str]) -> None:
+        schema = self.schema()
+        for name in names:
+            if given[name] != schema[name]:
+                raise SchemaMismatchError(
+                    f"The column {name!r} of {self._source.path} was {schema[name]} when the frame "
+                    f"was made, and is {given[name]} now.",
+                    hint="the table has been made anew: scan it again",
+                    column=name,
+                )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FlussScan, (self._source,)
+
+    def __repr__(self) -> str:
+        return f"FlussScan({self._source.path})"
+
+
+# --- what Fluss is asked --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the filters of a query come to.
+
+    Attributes:
+        predicate: What Fluss is asked for; None for all rows.
+        decided: Which of the filters the choice of partitions decides by itself.
+        left: The filters that Polars applies.
     """
 
-    def schema() -> pl.Schema:
-        arrow = describe(table, config=config)
-        return pl.Schema(pl.DataFrame(arrow.empty_table()).schema)
+    predicate: Predicate | None
+    decided: tuple[int, ...]
+    left: tuple[pl.Expr, ...]
 
-    def source(
-        with_columns: list[str] | None,
-        predicate: pl.Expr | None,
-        n_rows: int | None,
-        batch_size: int | None,  # noqa: ARG001 - Fluss's batches have the size they were written in
-    ) -> Iterator[pl.DataFrame]:
-        planned = splits(
-            table, columns=_columns_to_read(table, with_columns, config), config=config
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The columns of the filters that Polars applies."""
+        return frozenset(name for each in self.left for name in each.meta.root_names())
+
+    @classmethod
+    def of(cls, table: Table, given: ScanOptions, filters: Sequence[pl.Expr]) -> Self:
+        if given.mode is Mode.BINLOG or given.limit is not None or given.tail is not None:
+            # A binlog is whole; the others cut before Polars filters, and would cut other rows.
+            return cls(predicate=None, decided=(), left=tuple(filters))
+        type_of = column_types(table.fluss_schema, metadata_types(given.metadata_names))
+        keys = frozenset(
+            name for name in table.partition_by if isinstance(type_of(name), TOLD_BY_NAMES)
         )
-        left = n_rows
-        for frame in _frames(planned, config):
-            taken = frame if predicate is None else frame.filter(predicate)
-            if with_columns is not None:
-                taken = taken.select(with_columns)
-            if left is not None:
-                taken = taken.head(left)
-                left -= taken.height
-            yield taken
-            if left == 0:
-                return
-
-    return register_io_source(source, schema=schema, validate_schema=True)
+        found = [pushed(each, type_of) for each in filters]
+        decided = tuple(
+            number
+            for number, each in enumerate(found)
+            if each is not None and each.is_exact and columns_in(each.predicate) <= keys
+        )
+        said = [each.predicate for each in found if each is not None]
+        left = tuple(each for number, each in enumerate(filters) if number not in decided)
+        return cls(predicate=conjoined(said), decided=decided, left=left)
 
 
-def _columns_to_read(
-    table: TablePath | str,
-    with_columns: list[str] | None,
-    config: Config | Mapping[str, Any] | None,
-) -> list[str] | None:
-    """At least one column, because a frame without columns has no rows to count."""
-    if with_columns:
-        return with_columns
-    return None if with_columns is None else describe(table, config=config).names[:1]
+def _asked(
+    given: ScanOptions, names: Sequence[str], wanted: _Wanted, limit: int | None
+) -> ScanOptions:
+    if given.mode is Mode.BINLOG:
+        return given
+    said: Any = wanted.predicate
+    if given.filter is not None:
+        said = given.filter if said is None else given.filter & said
+    options = replace(given, columns=tuple(names), with_metadata=(), filter=said)
+    if limit is not None and not wanted.left:
+        options = replace(options, limit=limit if given.limit is None else min(limit, given.limit))
+    return options
 
 
-def _frames(
-    planned: Sequence[ScanSplit], config: Config | Mapping[str, Any] | None
-) -> Iterator[pl.DataFrame]:
-    if not planned:
-        return
-    # Bucket by bucket, so that the same rows come in the same order however often.
-    for batch in open_split(planned, config=config, order="bucket"):
-        frame = pl.from_arrow(batch)
-        if not isinstance(frame, pl.DataFrame):
-            raise TypeError(f"a batch became a {type(frame).__name__}")
-        yield frame
+def _order_of(options: ScanOptions) -> Order:
+    if options.limit is not None and options.order is Order.NONE:
+        return Order.BUCKET
+    return options.order
+
+
+def _groups(splits: Sequence[ScanSplit], options: ScanOptions) -> list[list[ScanSplit]]:
+    """Which splits share a source: none, where the order is free and they are not too many."""
+    if _order_of(options) is not Order.NONE:
+        return [list(splits)]
+    count = min(len(splits), SOURCES_MAX)
+    return [list(splits[number::count]) for number in range(count)]
+
+
+def _detail(scan: Scan, splits: Sequence[ScanSplit]) -> str:
+    """What Fluss was asked, in the one line that a plan of Polars has for it."""
+    said = [each.strip() for each in scan.explain().splitlines()]
+    said = said[: next(n for n, each in enumerate(said) if each.startswith("splits:")) + 1]
+    return " | ".join([*said, _places(splits)])
+
+
+def _places(splits: Sequence[ScanSplit]) -> str:
+    shown = [
+        f"{'' if each.partition_name is None else each.partition_name + ' '}"
+        f"bucket {each.bucket.bucket_id} [{each.start}, {each.stop})"
+        for each in splits[:PLACES_SHOWN_MAX]
+    ]
+    left = len(splits) - len(shown)
+    more = f", and {left} more" if left else ""
+    return ", ".join(shown) + more
+
+
+# --- pinning --------------------------------------------------------------------------------------
+
+
+def _pinned(source: TableSource) -> TableSource:
+    """The same, ending for ever where it ends now."""
+    options = source.options
+    table = source.open()
+    splits = Scan(table.core, options).splits()
+    if any(each.keys is not None for each in splits):
+        # A lookup has no end of its own; the state that it would ask has one.
+        splits = Scan(table.core, replace(options, filter=None)).splits()
+    offsets = {each.bucket: each.stop for each in splits}
+    end = Bound(kind=BoundKind.CURSOR, cursor=Cursor.of(table.info.table_id, offsets))
+    is_state = bool(splits) and splits[0].mode is Mode.STATE
+    names = tuple({each.partition_name: None for each in splits if each.partition_name is not None})
+    now_ms = time.time_ns() // 1_000_000
+    return replace(
+        source,
+        options=replace(
+            options,
+            start=None if options.start is None else options.start.at(now_ms),
+            end=None if is_state or options.as_of is not None else end,
+            as_of=end if is_state and options.as_of is None else options.as_of,
+            partitions=names if table.partition_by else options.partitions,
+        ),
+    )

@@ -10,16 +10,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Final
 
 from fluss.errors import InvalidNameError, InvalidSchemaError
 from fluss.model.names import check_name, check_new_name
 from fluss.model.nearest import did_you_mean
 from fluss.model.string_map import StringMap
 from fluss.model.table_options import AutoPartitionUnit
+from fluss.model.types import (
+    BigIntType,
+    BooleanType,
+    DateType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TinyIntType,
+)
 
 SEPARATOR = "$"
 MONTHS_PER_YEAR = 12
 MONTHS_PER_QUARTER = 3
+# The name of a partition says exactly what its rows have in partition keys of these types.
+TOLD_BY_NAMES: Final = (
+    BooleanType,
+    TinyIntType,
+    SmallIntType,
+    IntType,
+    BigIntType,
+    StringType,
+    DateType,
+)
 
 
 @dataclass(frozen=True, slots=True)

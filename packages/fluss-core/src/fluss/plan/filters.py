@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from fluss.errors import FlussError
 from fluss.model.metadata_columns import METADATA_TYPES, metadata_types
-from fluss.model.partitions import PartitionInfo, parse_partition_name
+from fluss.model.partitions import TOLD_BY_NAMES, PartitionInfo, parse_partition_name
 from fluss.model.predicate import Predicate, columns_in, conjoined, conjuncts
 from fluss.model.predicate_binding import (
     ALL,
@@ -57,9 +57,9 @@ class FilterPlan:
         prefixes: The beginnings of primary keys that rows can have, where whole keys are not known:
             the partition keys and the bucket keys (`prefix_columns`).
         prefix_columns: The columns of a prefix.
-        pushed: The part of the filter that speaks of the table's own columns. Readers of a log may
-            apply it while they decode, and servers prune by it; where changes become a state, it
-            counts only afterwards.
+        pushed: The part of the filter that speaks of the table's own columns, without what the
+            partitions that are kept have decided. Readers of a log may apply it while they decode,
+            and servers prune by it; where changes become a state, it counts only afterwards.
         residual: The whole filter, for the rows that were read; None where every row fulfils it.
         metadata_residual: What of `residual` is left where `pushed` was applied.
         reasons: What was spared and why, for people.
@@ -142,7 +142,7 @@ class _Planning:
             return self._nothing()
         lookups = self._lookups(partition_rows)
         prefixes = self._prefixes(partition_rows) if lookups is None else None
-        pushed, rest = self._parts()
+        pushed, rest = self._parts(decided=self._decided(partition_rows))
         return FilterPlan(
             partition_names=kept,
             bucket_ids=buckets,
@@ -291,11 +291,22 @@ class _Planning:
 
     # --- the rest ---------------------------------------------------------------------------------
 
-    def _parts(self) -> tuple[Predicate | None, Predicate | None]:
+    def _decided(self, partition_rows: list[Row] | None) -> frozenset[str]:
+        """The partition keys whose conditions every row of the partitions kept fulfils."""
+        if partition_rows is None or not self._table.is_partitioned():
+            return frozenset()
+        typed = self._typed(self._table.partition_keys)
+        return frozenset(name for name, kind in typed if isinstance(kind, TOLD_BY_NAMES))
+
+    def _parts(self, decided: frozenset[str]) -> tuple[Predicate | None, Predicate | None]:
         """The conditions on the table's own columns, and those that need others."""
         further = frozenset(self._names.values())
         parts = conjuncts(self._predicate)
-        on_rows = [each for each in parts if not columns_in(each) & further]
+        on_rows = [
+            each
+            for each in parts
+            if not columns_in(each) & further and not columns_in(each) <= decided
+        ]
         on_metadata = [each for each in parts if columns_in(each) & further]
         return conjoined(on_rows), conjoined(on_metadata)
 
