@@ -23,6 +23,7 @@ from fluss.connector.statistics import ScanStats
 from fluss.errors import InvalidValueError
 from fluss.model.bounds import Cursor
 from fluss.model.scan_options import Mode, Order, ScanOptions
+from fluss.session.show import Explanation, scan_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +63,9 @@ class Scan:
         """The pieces it reads, pinned; `fluss.connector.open` opens them, here or elsewhere."""
         return list(self._pinned().splits)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """What is read and what is not, and why, as text."""
-        return explained(self._core.info, self._pinned())
+        return Explanation(explained(self._core.info, self._pinned()))
 
     def cursor(self) -> Cursor:
         """Where this scan ends: `table.scan(start=cursor)` reads what came later.
@@ -127,13 +128,18 @@ class Scan:
         self._cancellation.cancel()
 
     def __repr__(self) -> str:
-        set_options = {
-            name: getattr(self._options, name)
-            for name in ScanOptions.__dataclass_fields__
-            if getattr(self._options, name) != ScanOptions.__dataclass_fields__[name].default
+        shown = "".join(f", {name}={value}" for name, value in self._asked_for().items())
+        return f"Scan({self.name}{shown})"
+
+    def _repr_html_(self) -> str:
+        return scan_html(self.name, self.schema, self._asked_for(), self._plan)
+
+    def _asked_for(self) -> dict[str, str]:
+        return {
+            name: _shown(getattr(self._options, name))
+            for name, field in ScanOptions.__dataclass_fields__.items()
+            if getattr(self._options, name) != field.default
         }
-        shown = ", ".join(f"{name}={_shown(value)}" for name, value in set_options.items())
-        return f"Scan({self._core.info.table_path}{', ' if shown else ''}{shown})"
 
     # --- shared -------------------------------------------------------------------------------
 

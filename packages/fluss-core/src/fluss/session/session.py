@@ -20,13 +20,14 @@ from fluss.connector.config import Settings, entered, opened, resolve
 from fluss.connector.connections import connection_for, release
 from fluss.connector.launching import launch
 from fluss.connector.url import FlussUrl, parse_url
-from fluss.errors import ClosedError, InvalidNameError, InvalidValueError
+from fluss.errors import ClosedError, FlussError, InvalidNameError, InvalidValueError
 from fluss.model.arrow_import import from_arrow_schema
 from fluss.model.cluster import ServerNode
 from fluss.model.column import Column
 from fluss.model.config import Config
 from fluss.model.database import DatabaseDescriptor
 from fluss.model.paths import TablePath
+from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html
 from fluss.session.table import Table
 
 T = TypeVar("T")
@@ -184,6 +185,10 @@ class Session:
         is_of_url = self._url is not None and str(path) == _url_table(self._url)
         options = self._url.options if self._url is not None and is_of_url else {}
         return Table(self._run(self._connection.table(path)), options)
+
+    def path_of(self, name: TablePath | str) -> TablePath:
+        """The path that a name stands for: in the URL's database, where it says no other."""
+        return self._path(name)
 
     def create_table(
         self,
@@ -355,6 +360,16 @@ class Session:
         user = self._config.security_sasl_username
         as_user = f", user={user}" if self._config.security_protocol == "sasl" else ""
         return f"Session({self._config.bootstrap_servers}{as_user}{closed})"
+
+    def _repr_html_(self) -> str:
+        if self._closed:
+            return silent_html(repr(self), None)
+        try:
+            names = self.databases()
+            tables = {each: self.tables(each) for each in names[:DATABASES_SHOWN_MAX]}
+        except FlussError as error:
+            return silent_html(repr(self), error)
+        return session_html(repr(self), tables, more=len(names) - len(tables))
 
     # --- shared -------------------------------------------------------------------------------
 

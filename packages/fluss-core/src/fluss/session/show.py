@@ -1,26 +1,51 @@
-"""How a table shows itself, as text and as HTML: schema, keys, buckets, partitions, rows.
+"""How sessions, tables, scans and plans show themselves: as text, and as HTML in notebooks.
 
 What has to be asked for is asked for once and within moments; where a server does not answer, the
-rest is shown without it.
+rest is shown without it. Everything that comes from a cluster is escaped. The HTML has no colours
+of its own, so that it is readable wherever text is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
+
+import pyarrow as pa
 
 from fluss.client.connection import TableCore
-from fluss.connector.planning import plan_scan
+from fluss.connector.planning import ScanPlan, plan_scan
 from fluss.errors import FlussError
 from fluss.model.column import Column
 from fluss.model.scan_options import Mode, ScanOptions
 from fluss.model.table_info import TableInfo
+
+DATABASES_SHOWN_MAX = 20
+TABLES_SHOWN_MAX = 20
+COLUMNS_SHOWN_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fact:
     name: str
     value: str
+
+
+class Explanation(str):
+    """What a planned scan will do: a text, which notebooks show line by line."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        title, _, lines = self.partition("\n")
+        return _framed(title, f'<pre style="{_PRE}">{escape(lines)}</pre>')
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002, FBT001 - IPython's
+        printer.text(str(self))
+
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def table_text(core: TableCore) -> str:
@@ -36,22 +61,75 @@ def table_text(core: TableCore) -> str:
 
 
 def table_html(core: TableCore) -> str:
-    """A table as HTML; every name is escaped."""
+    """A table as HTML."""
     info = core.info
-    rows = "".join(
-        f"<tr><td>{escape(each.name)}</td><td>{escape(str(each.data_type))}</td>"
-        f"<td>{escape(_notes(each, info).strip())}</td></tr>"
-        for each in info.schema.columns
+    rows = [
+        (each.name, str(each.data_type), _notes(each, info).strip()) for each in info.schema.columns
+    ]
+    return _framed(
+        f"Table {info.table_path}", _grid(("column", "type", ""), rows) + _list(_facts(core))
     )
-    facts = "".join(
-        f"<tr><th>{escape(each.name)}</th><td>{escape(each.value)}</td></tr>"
-        for each in _facts(core)
-    )
-    return (
-        f"<div><strong>{escape(str(info.table_path))}</strong>"
-        f"<table><thead><tr><th>column</th><th>type</th><th></th></tr></thead>"
-        f"<tbody>{rows}</tbody></table><table><tbody>{facts}</tbody></table></div>"
-    )
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def session_html(text: str, tables: Mapping[str, Sequence[str]], *, more: int = 0) -> str:
+    """A session as HTML.
+
+    Args:
+        text: The session as text.
+        tables: The tables of each database that is shown.
+        more: How many databases there are besides.
+    """
+    rows = [(name, str(len(each)), _some(each)) for name, each in tables.items()]
+    note = _list([_Fact(name="and", value=f"{more} more databases")]) if more else ""
+    return _framed(text, _grid(("database", "tables", ""), rows) + note)
+
+
+def silent_html(text: str, error: FlussError | None) -> str:
+    """A session that is closed, or that gets no answer, as HTML."""
+    if error is None:
+        return _framed(text, "")
+    return _framed(text, _list([_Fact(name="databases", value=f"not known: {error.message}")]))
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:TABLES_SHOWN_MAX])
+    return shown if len(names) <= TABLES_SHOWN_MAX else f"{shown}, …"
+
+
+# --- scans ----------------------------------------------------------------------------------------
+
+
+def scan_html(
+    name: str, schema: pa.Schema, options: Mapping[str, str], plan: ScanPlan | None
+) -> str:
+    """A scan as HTML. Asks nobody.
+
+    Args:
+        name: The table.
+        schema: The columns it gives.
+        options: What was asked for, as text.
+        plan: The plan, where it is pinned already.
+    """
+    facts = [_Fact(name=each, value=value) for each, value in options.items() if each != "columns"]
+    if plan is None:
+        facts.append(_Fact(name="pinned", value="when it is first asked for rows"))
+    else:
+        rows = f"at most {plan.stats.rows_max:,} in {len(plan.splits)} splits"
+        facts += [
+            _Fact(name="pinned", value=rows),
+            _Fact(name="read so far", value=f"{plan.stats.rows_returned:,} rows"),
+        ]
+    columns = [(each.name, str(each.type)) for each in schema][:COLUMNS_SHOWN_MAX]
+    more = len(schema) - len(columns)
+    if more:
+        facts.insert(0, _Fact(name="and", value=f"{more} more columns"))
+    return _framed(f"Scan of {name}", _grid(("column", "type"), columns) + _list(facts))
+
+
+# --- facts of tables ------------------------------------------------------------------------------
 
 
 def _notes(column: Column, info: TableInfo) -> str:
@@ -87,3 +165,42 @@ def _facts(core: TableCore) -> list[_Fact]:
     what = "changes in the log" if info.has_primary_key() else "rows"
     facts.append(_Fact(name=what, value=f"at most {plan.stats.rows_max:,}"))
     return facts
+
+
+# --- HTML -----------------------------------------------------------------------------------------
+
+# Colours are the notebook's: lines and what matters less are its text, paler.
+_LINE = "1px solid rgba(128, 128, 128, .35)"
+_CELL = "text-align: left; padding: .15em 1.2em .15em 0; border: 0; background: none;"
+_PRE = "margin: .3em 0 0; padding: 0; background: none; color: inherit; white-space: pre-wrap;"
+_TABLE = "border-collapse: collapse; margin: .3em 0 0; border: 0;"
+
+
+def _framed(title: str, inner: str) -> str:
+    return (
+        f'<div style="border-left: 3px solid rgba(128, 128, 128, .5); padding-left: .8em;">'
+        f"<strong>{escape(title)}</strong>{inner}</div>"
+    )
+
+
+def _grid(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    head = "".join(
+        f'<th style="{_CELL} opacity: .65; font-weight: normal; border-bottom: {_LINE};">'
+        f"{escape(each)}</th>"
+        for each in names
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _list(facts: Iterable[_Fact]) -> str:
+    rows = "".join(
+        f'<tr><th style="{_CELL} opacity: .65; font-weight: normal;">{escape(each.name)}</th>'
+        f"{_cell(each.value)}</tr>"
+        for each in facts
+    )
+    return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
+
+
+def _cell(text: str) -> str:
+    return f'<td style="{_CELL}">{escape(text)}</td>'

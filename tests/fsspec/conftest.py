@@ -1,0 +1,34 @@
+"""A cluster with a log table, a table of partitions and one with a primary key; and it as files."""
+
+import fsspec
+import pyarrow as pa
+import pytest
+
+import fluss
+
+DAYS = ("2026-01-01", "2026-01-02")
+ROWS = pa.table({"id": range(1_000), "day": [DAYS[each % 2] for each in range(1_000)]})
+
+
+@pytest.fixture
+def session(cluster, database):
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def tables(session):
+    session.append("events", ROWS, create=True, buckets=2)
+    session.append("parted", ROWS, create=True, buckets=1, partition_by=["day"])
+    session.upsert("keyed", ROWS, create=True, buckets=1, primary_key=["id"], comment="by id")
+    return session
+
+
+@pytest.fixture
+def files(cluster, tables):
+    return fsspec.filesystem("fluss", servers=cluster.bootstrap)
+
+
+@pytest.fixture
+def url(cluster, database):
+    return f"fluss://{cluster.bootstrap}/{database}"
