@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from fluss.errors import UnsupportedOperationError
 
 DEPTH_MAX: Final = 200
+_WORDS: Final = {"call", "end", "field_ref", "literal", "options"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,18 @@ def read_tree(expression: pc.Expression) -> Node:
     if not tree.expression.equals(expression):
         raise unfit_expression(expression, "it is not the same any more when it was taken apart")
     return tree
+
+
+def fields_of(expression: pc.Expression) -> frozenset[str] | None:
+    """The columns that an expression speaks of, whatever it says of them; None if it is unknown."""
+    try:
+        _, (pickled,) = expression.__reduce__()
+        words = list(schema_metadata(pickled))
+    except (pa.ArrowException, struct.error, LookupError, ValueError, TypeError):
+        return None
+    if any(key not in _WORDS for key, _ in words):
+        return None
+    return frozenset(name for key, name in words if key == "field_ref")
 
 
 def unfit_expression(expression: pc.Expression, why: str) -> UnsupportedOperationError:
