@@ -29,6 +29,7 @@ from fluss.model.predicate import Predicate
 
 ENGINES = {
     "core": "core:Core",
+    "fsspec": "fsspec:Fsspec",
     "duckdb": "duckdb:DuckDB",
     "pandas": "pandas:Pandas",
     "polars": "polars:Polars",
