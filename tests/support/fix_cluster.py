@@ -38,6 +38,7 @@ from fluss_server.java.logs import LogMark, mark_logs, tail_logs
 from fluss_server.java.profiles import REPLICATED, Profile
 from fluss_server.java.runtime import JavaRuntime, find_java
 from fluss_server.local import LOG_NAME, LocalCluster
+from tests.support.embedded_differences import difference
 from tests.support.raw_client import COORDINATOR, RawClient
 
 LOG_BYTES_MAX = 16 * 1024
@@ -234,10 +235,20 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
+        reason = difference(item.nodeid) if _is_on_embedded(item) else None
+        if reason is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
         if used & REAL_FIXTURES:
             item.add_marker("real")
         if "replicated_cluster" in used:
             item.add_marker("slow")  # it waits until ZooKeeper gives up a killed server
+
+
+def _is_on_embedded(item: pytest.Item) -> bool:
+    called = getattr(item, "callspec", None)
+    default = _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "real")][0]
+    kind = default if called is None else called.params.get("cluster_kind", default)
+    return kind == "embedded"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from fluss_server.autopart import keep_partitions
 from fluss_server.catalog.catalog import Catalog
-from fluss_server.catalog.entries import TableEntry
+from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.config import Durability, ServerConfig
 from fluss_server.log.bucket_log import BucketLog, Mark
 from fluss_server.tablets import Tablet, Tablets
@@ -58,7 +58,8 @@ class Node:
         self.now_ms = clock
         self._pool = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="fluss-storage")
         self._background: set[asyncio.Task[None]] = set()
-        self._sweeping = asyncio.Lock()
+        # What was dropped before this start is open nowhere.
+        self._buried = catalog.doomed()
         self._syncing: dict[BucketLog, asyncio.Future[None]] = {}
 
     async def in_storage(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -137,20 +138,29 @@ class Node:
     def make_partitions(self, table: TableEntry) -> None:
         """Make and drop the partitions that the clock wants of a table."""
         for dropped in keep_partitions(self.catalog, table, now_ms=self.now_ms()):
-            self._in_background(self.tablets.drop(table.table_id, dropped.partition_id))
+            self._in_background(self.bury(table, dropped))
+
+    async def bury(self, table: TableEntry, partition: PartitionEntry | None = None) -> None:
+        """Close what was dropped; its files are removed when there is time."""
+        partition_id = None if partition is None else partition.partition_id
+        await self.tablets.drop(table.table_id, partition_id)
+        self._buried.append(self.catalog.directory_of(table, partition))
         self.sweep_soon()
 
     def sweep_soon(self) -> None:
-        """Remove the files of what was dropped, when there is time."""
-        if self.catalog.doomed():
-            self._in_background(self.sweep())
+        """Begin to remove the files of what was dropped."""
+        self._in_background(self.sweep())
 
     async def sweep(self) -> None:
-        """Remove the files of what was dropped."""
-        async with self._sweeping:
-            for path in self.catalog.doomed():
+        """Remove the files of what was dropped and closed."""
+        for path in list(self._buried):
+            # Out of the list first, so that nobody else removes it at the same time.
+            if path in self._buried:
+                self._buried.remove(path)
                 if await self.in_storage(remove_tree, self.config.directory / path):
                     self.catalog.absolve(path)
+                else:
+                    self._buried.append(path)
 
     async def settle(self) -> None:
         """Wait for what goes on in the background."""

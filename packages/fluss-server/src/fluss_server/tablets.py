@@ -8,12 +8,14 @@ turn. Logs are opened when they are first asked for, and all of them at the star
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
 from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
@@ -112,7 +114,8 @@ class Tablet:
         """Close the files of a bucket that was dropped."""
         state, self.state = self.state, None
         if state is not None:
-            state.close()
+            with contextlib.suppress(FlussError):  # nobody will miss what it could not write
+                state.close()
         self.log.close_files()
 
     def await_rows(self, event: asyncio.Event) -> None:

@@ -83,6 +83,8 @@ class Upkeep:
         node = self._node
         now_ms = node.now_ms()
         state = tablet.state
+        if tablet.is_dropped:
+            return
         if state is not None and state.wants_flush(now_ms=now_ms):
             async with tablet.turn.enter():
                 if tablet.state is not None:

@@ -321,8 +321,11 @@ class Catalog:
         return first
 
     def take_numbers(self, table_id: int, column_id: int, count: int) -> int:
-        """Take numbers for an auto-increment column, from 1 on; any thread may."""
-        return self._store.take_numbers(f"column {table_id} {column_id}", count, first=1)
+        """Take numbers for an auto-increment column, and return how many had been taken before.
+
+        Any thread may call it.
+        """
+        return self._store.take_numbers(f"column {table_id} {column_id}", count)
 
     # --- producers ------------------------------------------------------------------------------
 

@@ -91,15 +91,15 @@ class CatalogStore:
                 raise
             self._connection.execute("COMMIT")
 
-    def take_numbers(self, name: str, count: int, *, first: int = 0) -> int:
+    def take_numbers(self, name: str, count: int) -> int:
         """Take numbers that nobody gets again, and return the first of them."""
         with self.transaction():
-            return self.take_numbers_here(name, count, first=first)
+            return self.take_numbers_here(name, count)
 
-    def take_numbers_here(self, name: str, count: int, *, first: int = 0) -> int:
+    def take_numbers_here(self, name: str, count: int) -> int:
         """The same inside a transaction of the caller's."""
         found = self.rows("SELECT next FROM counters WHERE name = ?", name)
-        start = int(found[0][0]) if found else first
+        start = int(found[0][0]) if found else 0
         self.run("INSERT OR REPLACE INTO counters VALUES (?, ?)", name, start + count)
         return start
 

@@ -11,7 +11,6 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.calls import Call, plain
 from fluss_server.catalog.alteration import altered_database
-from fluss_server.catalog.entries import TableEntry
 from fluss_server.node import Node
 from fluss_server.refusals import refuse, with_code
 
@@ -45,13 +44,8 @@ async def drop_database(
     node.catalog.database(name)
     if not request.cascade and node.catalog.tables_of(name):
         raise refuse(ErrorCode.DATABASE_NOT_EMPTY, f"Database {name} is not empty.")
-    await _close(node, node.catalog.drop_database(name))
+    await asyncio.gather(*map(node.bury, node.catalog.drop_database(name)))
     return pb.DropDatabaseResponse()
-
-
-async def _close(node: Node, tables: list[TableEntry]) -> None:
-    await asyncio.gather(*(node.tablets.drop(each.table_id) for each in tables))
-    node.sweep_soon()
 
 
 def alter_database(

@@ -45,9 +45,7 @@ async def drop_partition(
     spec, name = _spec_of(table, request.partition_spec, is_new=False)
     if request.ignore_if_not_exists and node.catalog.find_partition(table, name) is None:
         return pb.DropPartitionResponse()
-    dropped = node.catalog.drop_partition(table, name, spec)
-    await node.tablets.drop(table.table_id, dropped.partition_id)
-    node.sweep_soon()
+    await node.bury(table, node.catalog.drop_partition(table, name, spec))
     return pb.DropPartitionResponse()
 
 

@@ -62,9 +62,7 @@ async def drop_table(node: Node, call: Call, request: pb.DropTableRequest) -> pb
     path = path_of(request.table_path)
     if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
         return pb.DropTableResponse()
-    table = node.catalog.drop_table(path)
-    await node.tablets.drop(table.table_id)
-    node.sweep_soon()
+    await node.bury(node.catalog.drop_table(path))
     return pb.DropTableResponse()
 
 

@@ -1,0 +1,32 @@
+"""Where the embedded server answers otherwise than Fluss 0.9.1, test by test, each with its reason.
+
+Tests named here are expected to fail on it, and a test that passes nevertheless is told. Everything
+that runs on a cluster and is not here passes on both.
+"""
+
+from __future__ import annotations
+
+# By the end of a test's id, without its parameters.
+DIFFERENCES: dict[str, str] = {
+    "test_read_scan.py::test_a_batch_of_an_unknown_schema_is_named": (
+        "a batch whose schema id is none of the table's is refused when it is written (error 9); "
+        "0.9.1 takes it, and every reader of the table fails from then on"
+    ),
+    "test_write_trouble.py::test_rows_that_were_never_sent_are_not_in_doubt": (
+        "coordinator and tablet server are one address, so a proxy in front of the one is in front "
+        "of both, and the connection cannot even be opened"
+    ),
+    "test_programs.py::test_the_differences_are_those_that_are_meant": (
+        "metadata of a missing table is answered with error 7 and a sentence; 0.9.1 answers -1 with "
+        "a Java stack trace"
+    ),
+}
+
+
+def difference(nodeid: str) -> str | None:
+    """Why a test cannot pass on the embedded server, None where it must."""
+    plain = nodeid.partition("[")[0]
+    for name, reason in DIFFERENCES.items():
+        if plain.endswith(name):
+            return reason
+    return None
