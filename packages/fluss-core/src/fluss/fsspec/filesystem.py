@@ -22,7 +22,6 @@ from fluss.errors import (
     DatabaseNotFoundError,
     FlussError,
     InvalidNameError,
-    PartitionNotFoundError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
@@ -34,12 +33,8 @@ from fluss.session import Scan, Table, source_of
 
 Info = dict[str, Any]
 
-_NOT_THERE = (
-    DatabaseNotFoundError,
-    TableNotFoundError,
-    PartitionNotFoundError,
-    InvalidNameError,
-)
+# A partition that only an option names is no place, and stays the error it is.
+_NOT_THERE = (DatabaseNotFoundError, TableNotFoundError, InvalidNameError)
 
 
 class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec ships no types
