@@ -44,6 +44,16 @@ def test_importing_fluss_loads_nothing_heavy_and_takes_no_time():
     assert min(float(took) for took, _ in found) < IMPORT_MS_MAX
 
 
+def test_a_session_needs_no_engine_and_no_pandas():
+    """pa.array() imports pandas where that is installed, so it has no place in a module's body."""
+    result = run(
+        "import sys, fluss.session.session; "
+        "heavy = {'pandas', 'polars', 'duckdb', 'fsspec', 'pyspark'} & set(sys.modules); "
+        "sys.exit(f'{heavy} were imported' if heavy else 0)"
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_config_and_a_path_need_no_arrow():
     result = run(
         "import sys, fluss; fluss.Config({'writer.acks': 'all'}); fluss.TablePath('a', 'b'); "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -55,8 +56,16 @@ class ChangeColumns:
 
 USUAL_COLUMNS: Final = ChangeColumns()
 
-_CHANGELOG_NAMES: Final = pa.array([each.long_name for each in sorted(ChangeType)])
-_BINLOG_NAMES: Final = pa.array(["insert", "insert", None, "update", "delete"])
+
+@cache
+def _changelog_names() -> pa.Array:
+    # When it is needed, not when this file is: pa.array() imports pandas where that is installed.
+    return pa.array([each.long_name for each in sorted(ChangeType)])
+
+
+@cache
+def _binlog_names() -> pa.Array:
+    return pa.array(["insert", "insert", None, "update", "delete"])
 
 
 def changelog_schema(rows: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> pa.Schema:
@@ -88,7 +97,7 @@ def changelog_batches(
     """
     wanted = changelog_schema(schema, names)
     for each in decoded:
-        arrays = [*_change_arrays(each, _CHANGELOG_NAMES), *each.batch.columns]
+        arrays = [*_change_arrays(each, _changelog_names()), *each.batch.columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
@@ -148,7 +157,7 @@ def _binlog_batch(
     before = _structs(rows, firsts, follows | is_delete, wanted.field(BEFORE).type)
     after = _structs(rows, changes, ~is_delete, wanted.field(AFTER).type)
     arrays = [
-        _BINLOG_NAMES.take(pa.array(kinds)),
+        _binlog_names().take(pa.array(kinds)),
         pa.array(offsets[firsts]),
         pa.array(times[firsts]).cast(TIMESTAMP_TYPE),
         before,
