@@ -1,7 +1,8 @@
 """Opening splits: readers for each kind of them, fanned in, ordered, cut, and counted.
 
-What several splits give is read in parallel and ahead of the reader, within `UNREAD_BYTES_MAX` of
-undecoded and as much of decoded rows together, however many splits there are.
+What several splits give is read in parallel and ahead of the reader: together they hold at most
+`UNREAD_BYTES_MAX` of undecoded or changed rows, and `READY_BYTES_MAX` of rows to give out, however
+many splits there are and however slow the reader is.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from fluss.errors import TableNotFoundError, UnsupportedOperationError
 from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
 
 PARALLEL = 4
-UNREAD_BYTES_MAX = 64 * 1024 * 1024
+UNREAD_BYTES_MAX = 32 * 1024 * 1024
 UNREAD_BYTES_MIN = 4 * 1024 * 1024
-STATE_BYTES_MIN = 32 * 1024 * 1024
+READY_BYTES_MAX = 16 * 1024 * 1024
 # Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
 ROWS_USEFUL = 16 * 1024
 BYTES_USEFUL = 4 * 1024 * 1024
@@ -111,7 +112,7 @@ class OpenSplits:
         fan_in = FanIn(
             sources,
             parallel_max=at_once,
-            bytes_max=UNREAD_BYTES_MAX,
+            bytes_max=READY_BYTES_MAX,
             size_of=lambda piece: piece.size_bytes,
             in_order=self._order is not Order.NONE,
         )
@@ -181,7 +182,7 @@ class OpenSplits:
                 first,
                 index,
                 stats=self._stats,
-                memory_bytes_max=max(unread_bytes_max, STATE_BYTES_MIN),
+                memory_bytes_max=unread_bytes_max,
             )
         if first.mode is Mode.BINLOG:
             return BinlogReader(

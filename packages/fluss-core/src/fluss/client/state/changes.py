@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from fluss.client.state.keys import parts_of
 from fluss.client.state.spill import PARTS, Spill
-from fluss.rows.columns import BoolArray
+from fluss.rows.columns import BoolArray, Int64Array
 
 Counting = Literal["last", "first"]
 
@@ -121,16 +121,26 @@ class Changes:
                 return
             self._spill = Spill()
         self._write_pieces(self._spill)
+        pa.default_memory_pool().release_unused()
 
     def _thinned(self, pieces: list[pa.Table]) -> pa.Table:
         together = pa.concat_tables(pieces).combine_chunks()
-        rows = pa.array(np.arange(together.num_rows, dtype=np.int64))
-        by_key = pa.table({_KEY: together.column(_KEY), _ROW: rows}).group_by(_KEY)
-        which = "max" if self._counts == "last" else "min"
-        found = by_key.aggregate([(_ROW, which)]).column(f"{_ROW}_{which}")
-        if len(found) == together.num_rows:
+        rows = self._counting_rows(together.column(_KEY))
+        if len(rows) == together.num_rows:
             return together
-        return together.take(found.sort())
+        return together.take(pa.array(rows))
+
+    def _counting_rows(self, keys: pa.ChunkedArray) -> Int64Array:
+        """The row of each key that counts, in their order."""
+        numbered = keys.combine_chunks().dictionary_encode()
+        numbers = numbered.indices.to_numpy(zero_copy_only=False)
+        rows = np.arange(len(numbers), dtype=np.int64)
+        found = np.empty(len(numbered.dictionary), dtype=np.int64)
+        if self._counts == "first":
+            numbers, rows = numbers[::-1], rows[::-1]
+        found[numbers] = rows  # of rows with the same key the last one stays
+        found.sort()
+        return found
 
     def _settled(self, pieces: list[pa.Table]) -> Settled:
         if not pieces:

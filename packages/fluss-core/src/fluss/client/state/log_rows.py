@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch
-from fluss.client.decode_pool import decode_ahead
 from fluss.client.scan import ScanSource
 from fluss.client.state.errands import Errands
 from fluss.engine.fetched import Fetched, FetchTarget
@@ -28,7 +27,7 @@ from fluss.rows.columns import ByteArray
 
 STRETCH_ROWS_MIN: Final = 8_192
 # Several buckets are read at a time, and what they fetch comes on top of what they keep.
-UNREAD_BYTES_MAX: Final = 8 * 1024 * 1024
+UNREAD_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,16 +98,10 @@ def read_changes(
     decoder = source.decoder(columns)
     fetching = _Fetching(source, decoder.fetch_target, bucket, start=start, stop=stop)
     run = (errands or Errands(source.engine)).run
-
-    def fetched() -> Iterator[Fetched]:
-        while taken := run(fetching.take()):
-            yield from taken
-
     try:
-        for each in decode_ahead(decoder, fetched()):
-            yield from each.batches
-            if each.error is not None:
-                raise each.error
+        while taken := run(fetching.take()):
+            for each in taken:
+                yield from decoder.decode(each)
     finally:
         source.engine.post(fetching.close)
 
