@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -17,12 +18,13 @@ from fluss.connector.explaining import explained
 from fluss.connector.fan_in import Cancellation
 from fluss.connector.headers import count_rows
 from fluss.connector.opening import OpenSplits
-from fluss.connector.planning import ScanPlan, ScanShape, plan_scan, shape_of
+from fluss.connector.planning import ScanPlan, ScanShape, narrowed, plan_scan, shape_of
 from fluss.connector.split import ScanSplit
 from fluss.connector.statistics import ScanStats
-from fluss.errors import InvalidValueError
+from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.model.bounds import Cursor
 from fluss.model.scan_options import Mode, Order, ScanOptions
+from fluss.session.capsules import requested_of
 from fluss.session.show import Explanation, scan_html
 
 if TYPE_CHECKING:
@@ -117,8 +119,19 @@ class Scan:
         return FlussDataset(self._core, self._options)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        stream: object = self.to_reader().__arrow_c_stream__(requested_schema)
-        return stream
+        if requested_schema is None:
+            stream: object = self.to_reader().__arrow_c_stream__()
+            return stream
+        requested = requested_of(requested_schema, self.schema)
+        reader = self._reader_of(tuple(requested.names))
+        return reader.__arrow_c_stream__(requested.__arrow_c_schema__())
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        # Otherwise pandas and numpy would take a scan for a list of batches.
+        raise UnsupportedOperationError(
+            "A scan is no array.",
+            hint="pd.read_fluss(scan), pd.DataFrame.from_arrow(scan), scan.to_pandas()",
+        )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return iter(self.to_reader())
@@ -149,8 +162,23 @@ class Scan:
                 self._plan = plan_scan(self._core, self._options)
             return self._plan
 
-    def _open(self, order: Order) -> OpenSplits:
+    def _reader_of(self, names: tuple[str, ...]) -> pa.RecordBatchReader:
+        """The same rows with some of their columns; the others are not read."""
+        if names == tuple(self.schema.names):
+            return self.to_reader()
+        if self._shape.mode is Mode.BINLOG:  # which is whole rows
+            return pa.RecordBatchReader.from_batches(
+                pa.schema([self.schema.field(each) for each in names]),
+                (each.select(list(names)) for each in self.to_reader()),
+            )
         plan = self._pinned()
+        options = replace(self._options, columns=names, with_metadata=())
+        shape = shape_of(self._core, options)
+        splits = tuple(narrowed(self._core, options, each)[1] for each in plan.splits)
+        return self._open(self._shape.order, replace(plan, shape=shape, splits=splits)).reader()
+
+    def _open(self, order: Order, plan: ScanPlan | None = None) -> OpenSplits:
+        plan = plan or self._pinned()
         return OpenSplits(
             self._core,
             plan.splits,

@@ -154,6 +154,9 @@ class Table:
         """All its rows, as a DataFrame."""
         return self.scan().to_pandas()
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     def lookup(
         self,
         keys: Any,
