@@ -20,6 +20,7 @@ from fluss.wire.envelope import (
     ProduceLogRequest,
     WrittenBucket,
 )
+from fluss.wire.envelope.fetch import find_first_records
 from fluss.wire.layout import Layout, Nested, NestedList
 from fluss.wire.messages import message_class
 from tests.support.random_messages import encodings, random_messages
@@ -292,3 +293,38 @@ def test_a_number_that_does_not_fit_is_not_written():
 def test_a_table_that_does_not_fit_its_dataclass_is_a_mistake():
     with pytest.raises(ValueError, match="does not fit"):
         Layout(LookupRequest, {})
+
+
+small_numbers = st.integers(-1, 2**40)
+fetched_buckets = st.builds(
+    FetchedBucket,
+    bucket_id=st.integers(0, 300),
+    partition_id=st.none() | small_numbers,
+    error_message=st.none() | st.text(max_size=5),
+    high_watermark=small_numbers,
+    records=st.lists(st.binary(max_size=200), max_size=1).map(tuple),
+)
+fetched_tables = st.builds(
+    FetchedTable,
+    table_id=st.integers(0, 2**40),
+    buckets_resp=st.lists(fetched_buckets, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(fetched_tables, max_size=2).map(tuple))
+def test_the_first_records_are_found_from_the_beginning_of_an_answer(tables):
+    encoded = memoryview(b"".join(FETCH_LOG_RESPONSE.write(FetchLogResponse(tables_resp=tables))))
+    buckets = [each for table in tables for each in table.buckets_resp]
+    first = next((each.records[0] for each in buckets if any(map(len, each.records))), None)
+    found = find_first_records(encoded)
+    if first is None:
+        assert found == 0
+        return
+    assert encoded[found : found + len(first)] == first
+    assert [find_first_records(encoded[:end]) for end in range(found)] == [0] * found
+    assert find_first_records(encoded[:found]) == found
+
+
+@given(st.binary(max_size=60))
+def test_looking_for_records_in_garbage_finds_some_place_or_none(garbage):
+    assert 0 <= find_first_records(memoryview(garbage)) <= len(garbage)

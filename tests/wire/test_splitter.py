@@ -4,12 +4,14 @@ import resource
 import struct
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from fluss.errors import ProtocolError
 from fluss.wire import splitter as splitter_module
 from fluss.wire.frame import FRAME_BYTES_MAX
+from fluss.wire.memory import ALIGNMENT
 from fluss.wire.splitter import FrameSplitter
 
 
@@ -91,6 +93,34 @@ def test_a_large_frame_is_received_where_it_stays():
     (frame,) = frames
     assert frame == bytes(100) + b"\x07" * (size - 100)
     assert all(place is frame.obj for place in places)
+
+
+@pytest.mark.parametrize("at", range(9))
+def test_a_large_frame_lies_so_that_a_byte_of_it_is_aligned(at):
+    heads = []
+
+    def aligned_at(head):
+        heads.append(bytes(head))
+        return at
+
+    splitter = FrameSplitter(chunk_bytes=64, aligned_at=aligned_at)
+    body = bytes(range(200)) * 5
+    (frame,) = receive(splitter, framed(body), 20)
+    assert frame == body
+    assert (np.frombuffer(frame, np.uint8).ctypes.data + at) % ALIGNMENT == 0
+    assert heads == [body[:16]], "asked once, with what had arrived"
+
+
+def test_only_of_a_large_frame_it_is_known_how_much_is_missing():
+    splitter = FrameSplitter(chunk_bytes=64)
+    receive(splitter, struct.pack(">i", 40) + b"x" * 30)
+    assert splitter.missing_bytes == 0
+    receive(splitter, b"x" * 10 + struct.pack(">i", 1000) + b"y" * 3)
+    assert splitter.missing_bytes == 997
+    receive(splitter, b"y" * 900)
+    assert splitter.missing_bytes == 97
+    receive(splitter, b"y" * 97)
+    assert splitter.missing_bytes == 0
 
 
 def test_what_follows_a_large_frame_is_not_received_into_it():

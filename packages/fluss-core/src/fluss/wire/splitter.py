@@ -3,15 +3,18 @@
 The splitter owns the memory a socket receives into and never waits: whoever reads asks for a
 buffer, fills it, and is handed the frames that are complete now. Small frames share a chunk; a
 large one is received straight into memory of its own. A frame handed out is never written to again,
-so that it may be kept as long as one likes. What stands in a frame is the business of `wire.frame`.
+while anybody has it, so that it may be kept as long as one likes. What stands in a frame is the
+business of `wire.frame`.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from fluss.errors import ProtocolError
 from fluss.wire.frame import FRAME_BYTES_MAX
+from fluss.wire.memory import ALIGNMENT, FRAME_MEMORY
 
 CHUNK_BYTES = 64 * 1024
 # A frame that claims more is believed step by step, as it arrives.
@@ -35,9 +38,12 @@ class FrameSplitter:
     Args:
         frame_bytes_max: The longest frame that is accepted.
         chunk_bytes: How much is received at once while frames are small.
+        aligned_at: Given what has arrived of a large frame, which byte of the frame is to lie at a
+            multiple of `ALIGNMENT`, so that nobody need copy what begins there.
     """
 
     __slots__ = (
+        "_aligned_at",
         "_chunk",
         "_chunk_bytes",
         "_consumed",
@@ -46,14 +52,20 @@ class FrameSplitter:
         "_large",
         "_large_filled",
         "_large_length",
+        "_large_shift",
         "_readable",
         "_refusal",
         "_start",
     )
 
     def __init__(
-        self, *, frame_bytes_max: int = FRAME_BYTES_MAX, chunk_bytes: int = CHUNK_BYTES
+        self,
+        *,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        chunk_bytes: int = CHUNK_BYTES,
+        aligned_at: Callable[[memoryview], int] = lambda _: 0,
     ) -> None:
+        self._aligned_at = aligned_at
         self._frame_bytes_max = frame_bytes_max
         self._chunk_bytes = chunk_bytes
         self._consumed = 0  # bytes of the stream before the unfinished frame
@@ -67,6 +79,12 @@ class FrameSplitter:
         self._large: memoryview | None = None
         self._large_filled = 0
         self._large_length = 0
+        self._large_shift = 0
+
+    @property
+    def missing_bytes(self) -> int:
+        """How many bytes of a large frame are still to come; 0 where none is under way."""
+        return 0 if self._large is None else self._large_length - self._large_filled
 
     @property
     def unfinished_bytes(self) -> int:
@@ -137,7 +155,9 @@ class FrameSplitter:
         self._end = len(tail)
 
     def _start_large(self, length: int, received: memoryview) -> None:
-        self._large = _allocate(min(length, max(TRUSTED_BYTES_MAX, 2 * len(received))))
+        self._large_shift = -self._aligned_at(received) % ALIGNMENT
+        trusted = min(length, max(TRUSTED_BYTES_MAX, 2 * len(received)))
+        self._large = FRAME_MEMORY.take(trusted, shift=self._large_shift)
         self._large[: len(received)] = received
         self._large_filled = len(received)
         self._large_length = length
@@ -149,7 +169,8 @@ class FrameSplitter:
             self._large = None
             return [large.toreadonly()]
         if self._large_filled == len(large):
-            self._large = _allocate(min(self._large_length, 2 * len(large)))
+            grown = min(self._large_length, 2 * len(large))
+            self._large = FRAME_MEMORY.take(grown, shift=self._large_shift)
             self._large[: len(large)] = large
         return []
 
@@ -171,12 +192,3 @@ class FrameSplitter:
             at=self._consumed,
             why=why,
         )
-
-
-def _allocate(size: int) -> memoryview:
-    # Imported here because small frames, which are most, never need it.
-    import numpy as np
-
-    # Not a bytearray, which would be filled with zeros first: untouched memory costs nothing until
-    # bytes arrive, so a peer that claims a large frame and sends none has gained nothing.
-    return np.empty(size, np.uint8).data

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from fluss.errors import ProtocolError
 from fluss.wire.buffers import Buffer
+from fluss.wire.fields import Stored, read_tag, read_varint, skip_value
 from fluss.wire.kinds import INT32, INT64, LARGE_BYTES, STRING
 from fluss.wire.layout import Layout, Nested, NestedList
 
@@ -100,3 +103,29 @@ _FETCHED_TABLE = Layout(
     {1: ("table_id", INT64), 2: ("buckets_resp", NestedList(_FETCHED_BUCKET))},
 )
 FETCH_LOG_RESPONSE = Layout(FetchLogResponse, {1: ("tables_resp", NestedList(_FETCHED_TABLE))})
+
+# Their tags mean the same wherever they stand: tables, their buckets, and the records of these.
+_AROUND_RECORDS: Final = frozenset(number << 3 | Stored.LENGTH for number in (1, 2))
+_RECORDS: Final = 8 << 3 | Stored.LENGTH
+
+
+def find_first_records(head: memoryview) -> int:
+    """Where the first records of an answer begin; 0 where the bytes that are there do not say.
+
+    Only the beginning of the answer need be there. Nothing is refused: who reads it all does that.
+    """
+    at, end = 0, len(head)
+    try:
+        while at < end:
+            tag, at = read_tag(head, at, end)
+            if tag in _AROUND_RECORDS:
+                _, at = read_varint(head, at, end)
+            elif tag == _RECORDS:
+                size, at = read_varint(head, at, end)
+                if size:
+                    return at
+            else:
+                at = skip_value(head, tag, at, end)
+    except ProtocolError:
+        pass
+    return 0
