@@ -2,6 +2,7 @@ import asyncio
 import socket
 import threading
 
+import numpy as np
 import pytest
 
 from fluss.engine.connection import ServerConnection
@@ -18,9 +19,10 @@ from fluss.errors import (
 from fluss.model.cluster import Address
 from fluss.plan.settings import ConnectionSettings, Login
 from fluss.wire.api import ApiKey
+from fluss.wire.envelope import FETCH_LOG_RESPONSE
 from tests.support.scripted_peer import Proxy, ScriptedPeer, api_versions, error, success, varint
 
-GREETING = api_versions(1000, 1003, 1038)
+GREETING = api_versions(1000, 1003, 1015, 1038)
 
 
 def settings_for(peer, **changes):
@@ -124,6 +126,56 @@ def test_a_late_answer_is_dropped_and_the_connection_lives_on():
         assert engine().run(ask_twice(connection)) == b"next"
         assert late.is_set()
         assert connection.is_open
+
+
+def large_fetch(records):
+    """A FetchLogResponse with one bucket."""
+    bucket = b"\x10\x00\x28\x07" + b"\x42" + varint(len(records)) + records
+    table = b"\x08\x01\x12" + varint(len(bucket)) + bucket
+    return b"\x0a" + varint(len(table)) + table
+
+
+@pytest.mark.parametrize("size", [70_000, 300_001, 1_000_003])
+def test_log_batches_of_a_large_answer_lie_where_arrow_reads_them(size):
+    records = bytes(range(250)) * (size // 250 + 1)
+    body = large_fetch(records[:size])
+    with ScriptedPeer(greeting_then(lambda request: success(request, body))) as peer:
+        connection = connect(peer)
+
+        async def asking():
+            return await connection.ask(ApiKey.FETCH_LOG, [b""], timeout_ms=5_000)
+
+        answer = engine().run(asking())
+    assert answer == body
+    found = FETCH_LOG_RESPONSE.read(answer).tables_resp[0].buckets_resp[0].records[0]
+    assert np.frombuffer(found, np.uint8).ctypes.data % 8 == 0
+
+
+def test_a_large_answer_that_trickles_in_is_complete_and_so_is_what_follows():
+    body = bytes(range(256)) * 3_000
+
+    def script(request):
+        if request.api_key == ApiKey.API_VERSIONS:
+            return success(request, GREETING)
+        return success(request, body if not request.body else request.body)
+
+    with ScriptedPeer(script) as peer, Proxy(peer.host, peer.port) as proxy:
+        proxy.bytes_at_once_max = 7_001
+        connection = connect(proxy)
+        for _ in range(2):
+            assert ask(connection, timeout_ms=20_000) == body
+            assert ask(connection, body=b"small") == b"small"
+
+
+def test_a_server_that_hangs_up_within_a_large_answer_is_noticed_at_once():
+    def answer(request):
+        return success(request, bytes(1_000_000))[:600_000]
+
+    with ScriptedPeer(greeting_then(answer)) as peer:
+        connection = connect(peer)
+        threading.Timer(0.2, peer.hang_up).start()
+        with pytest.raises(ConnectError, match="lost"):
+            ask(connection, timeout_ms=10_000)
 
 
 def test_requests_under_way_fail_when_the_server_hangs_up():

@@ -4,6 +4,7 @@ from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.plan.cluster import Leader
 from fluss.plan.fetch import (
     BUSY_FOR_S,
+    FETCHES_AHEAD,
     PARKED_MS_BUSY,
     PARKED_MS_QUIET,
     QUIET_FOR_S,
@@ -95,6 +96,19 @@ def test_nothing_is_fetched_while_too_much_lies_unread():
     assert fetches(plan) == ([], [])
     plan.consumed(here, 1)
     assert len(fetches(plan)[0]) == 1
+
+
+def test_a_bucket_of_which_much_lies_unread_waits_and_holds_up_nobody():
+    full, other = position(0), position(1)
+    plan = plan_of(full, other, bytes_max_for_bucket=100)
+    plan.advance(full, next_offset=10, unread_bytes=FETCHES_AHEAD * 100, now=0.0)
+    plan.advance(other, next_offset=10, unread_bytes=FETCHES_AHEAD * 100 - 1, now=0.0)
+    (fetch,), _ = fetches(plan)
+    assert buckets(fetch) == [1]
+    plan.ended(fetch)
+    plan.consumed(full, 1)
+    (fetch,), _ = fetches(plan)
+    assert buckets(fetch) == [0, 1]
 
 
 def test_what_was_unread_of_an_unsubscribed_bucket_does_not_count():

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -22,6 +24,7 @@ from fluss.errors import ConnectError, FlussError, ProtocolError, RequestTimeout
 from fluss.model.cluster import Address
 from fluss.wire.api import ApiKey, ServerApis
 from fluss.wire.buffers import Buffer, count_bytes
+from fluss.wire.envelope.fetch import find_first_records
 from fluss.wire.frame import RequestHeader, ResponseType, read_response, write_request
 from fluss.wire.messages import read_error
 from fluss.wire.splitter import FrameSplitter
@@ -29,6 +32,9 @@ from fluss.wire.splitter import FrameSplitter
 log = logging.getLogger("fluss.connection")
 
 REQUESTS_IN_FLIGHT_MAX = 1_024
+# Servers send large answers 8 KiB at a time. Waking up for each of these costs more than all the
+# rest of receiving them; waking up a few times per megabyte leaves enough to do meanwhile.
+WAKE_UP_BYTES_MAX = 256 * 1024
 _REQUEST_IDS = 2**31 - 1
 
 
@@ -50,8 +56,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.apis = ServerApis.of([ApiKey.API_VERSIONS, ApiKey.AUTHENTICATE])
         self._counters = counters
         self._loop = asyncio.get_running_loop()
-        self._splitter = FrameSplitter(frame_bytes_max=frame_bytes_max)
+        self._splitter = FrameSplitter(frame_bytes_max=frame_bytes_max, aligned_at=self._aligned_at)
         self._transport: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None
+        self._wake_up_bytes = 1
         self._pending: dict[int, _Pending] = {}
         self._last_id = 0
         self._receipts = 0  # how often bytes have come in
@@ -161,6 +169,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Always a stream here; uvloop's does not derive from asyncio's class.
         self._transport = cast("asyncio.Transport", transport)
+        if sys.platform == "linux":  # others may wait for more than fits into their buffers
+            self._socket = transport.get_extra_info("socket")
         self._counters.connections_opened += 1
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -174,6 +184,30 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._take(frame)
         except ProtocolError as error:
             self.close(error)
+            return
+        missing = self._splitter.missing_bytes
+        if missing < self._wake_up_bytes or (missing and self._wake_up_bytes == 1):
+            self._wake_up_at(missing // -(-missing // WAKE_UP_BYTES_MAX) if missing else 1)
+
+    def _wake_up_at(self, count: int) -> None:
+        """Be called when so many bytes have come, all of which are still to come, or the end."""
+        if count == self._wake_up_bytes:
+            return
+        self._wake_up_bytes = count
+        if self._socket is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
+
+    def _aligned_at(self, head: memoryview) -> int:
+        """Which byte of a large frame Arrow will look at: where its first log batch begins."""
+        try:
+            header, body = read_response(head)
+        except ProtocolError:
+            return 0  # too little of it is there, or the frame is none; that will be seen
+        pending = self._pending.get(header.request_id or 0)
+        if pending is None or pending.api is not ApiKey.FETCH_LOG:
+            return 0
+        found = find_first_records(body)
+        return len(head) - len(body) + found if found else 0
 
     def eof_received(self) -> bool | None:
         return None

@@ -124,10 +124,11 @@ class Fetcher:
         """
         self._pump()
         if self._has_nothing():
-            with anyio.move_on_after(timeout_s):
-                while self._has_nothing():
-                    self._news.clear()
-                    await self._news.wait()
+            if timeout_s is None:
+                await self._something()
+            else:
+                with anyio.move_on_after(timeout_s):
+                    await self._something()
         if self._closed:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
         taken = self._take_ready()
@@ -149,6 +150,11 @@ class Fetcher:
             task.cancel()
         self._ready.clear()
         self._news.set()
+
+    async def _something(self) -> None:
+        while self._has_nothing():
+            self._news.clear()
+            await self._news.wait()
 
     def _has_nothing(self) -> bool:
         return not (

@@ -27,6 +27,9 @@ BUSY_FOR_S = 10.0
 QUIET_FOR_S = 60.0
 # Where more batches than that fit into a fetch, one that is cut off does not count.
 CUT_COUNTS_MAX = 16
+# How many fetches of one bucket may lie unread: enough to keep a reader busy, and little enough
+# that who reads a few rows of many buckets does not have them sent in full.
+FETCHES_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,11 @@ class FetchLimits:
     bytes_min: int = 1
     wait_ms_max: int = 500
     unread_bytes_max: int = 64 * 1024 * 1024
+
+    @property
+    def unread_bytes_max_for_bucket(self) -> int:
+        """How much of one bucket may lie unread."""
+        return FETCHES_AHEAD * self.bytes_max_for_bucket
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -159,8 +167,9 @@ class FetchPlan:
             return [], []
         groups: dict[tuple[int, bool], list[Position]] = {}
         leaderless = []
+        unread_bytes_max = self.limits.unread_bytes_max_for_bucket
         for position in self.positions.values():
-            if not _wants_more(position, now):
+            if position.unread_bytes >= unread_bytes_max or not _wants_more(position, now):
                 continue
             leader = leader_of(position.bucket)
             if leader is None:
