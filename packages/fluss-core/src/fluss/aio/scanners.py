@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from fluss.client.batch_scanner import BatchScannerBase
 from fluss.client.calls import awaited
+from fluss.client.decode_pool import decode_while_fetching
 from fluss.client.log_scanner import LogScannerBase, checked_timeout
 from fluss.client.scan_records import RecordBatch, ScanRecord, ScanRecords
-from fluss.engine.fetcher import Fetched
 from fluss.errors import FlussError
 
 if TYPE_CHECKING:
@@ -69,14 +69,15 @@ class LogScanner(LogScannerBase):
     async def _table_to_end(self, *, method: str) -> pa.Table:
         self._check_kind(batches=True, method=method)
         batches: list[pa.RecordBatch] = []
-        async with aclosing(self._core.read_to_end()) as source:
-            async for fetched in source:
-                # Decoded by workers while more is fetched, and on no event loop.
-                batches += await anyio.to_thread.run_sync(self._batches_of, fetched)
+        async with (
+            aclosing(self._core.read_to_end()) as source,
+            aclosing(decode_while_fetching(self._core.decoder, source)) as found,
+        ):
+            async for decoded in found:
+                batches += [each.batch for each in decoded.batches]
+                if decoded.error is not None:
+                    raise decoded.error
         return pa.Table.from_batches(batches, schema=self._core.schema)
-
-    def _batches_of(self, fetched: list[Fetched]) -> list[pa.RecordBatch]:
-        return [each.batch for each in self._decode(fetched)]
 
     def __aiter__(self) -> AsyncIterator[ScanRecord | RecordBatch]:
         """Records, or batches, as they come, without an end.

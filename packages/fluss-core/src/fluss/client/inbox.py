@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from fluss.client.decode import DecodedBatch, Decoder
-from fluss.client.decode_pool import Decoded, decode_ahead, decode_one
+from fluss.client.decode_pool import Decoded, decode_ahead, decode_one, pieces_of
 from fluss.engine.fetcher import Fetched
 from fluss.model.paths import TableBucket
 
@@ -97,7 +97,7 @@ class Inbox:
         while self._news:
             news = self._news.popleft()
             if isinstance(news, Fetched):
-                self._fetched.append(news)
+                self._fetched.extend(pieces_of(news))
             else:
                 self._drop(news)
 

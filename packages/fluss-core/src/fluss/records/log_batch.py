@@ -174,7 +174,7 @@ def iter_log_headers(
 ) -> Iterator[tuple[int, LogBatchHeader]]:
     """Walk over the headers alone, with the positions of their batches; see `iter_log_batches`."""
     view = to_view(data)
-    for at, size in _iter_places(view, start, tail):
+    for at, size in iter_log_places(view, start=start, tail=tail):
         header = read_log_header(view[: at + size], at, magic_1=magic_1)
         check_log_header(header, at=at)
         yield at, header
@@ -190,7 +190,7 @@ def last_log_header(data: ByteSource, *, magic_1: Magic1 = "statistics") -> LogB
     """
     view = to_view(data)
     at = size = 0
-    for at, size in _iter_places(view, 0, "drop"):  # noqa: B007 - it is the last one that counts
+    for at, size in iter_log_places(view):  # noqa: B007 - it is the last one that counts
         continue
     if not size:
         return None
@@ -199,7 +199,11 @@ def last_log_header(data: ByteSource, *, magic_1: Magic1 = "statistics") -> LogB
     return header
 
 
-def _iter_places(view: memoryview, start: int, tail: Tail) -> Iterator[tuple[int, int]]:
+def iter_log_places(
+    data: ByteSource, *, start: int = 0, tail: Tail = "drop"
+) -> Iterator[tuple[int, int]]:
+    """Where the batches are: the position and the size of each, by their lengths alone."""
+    view = to_view(data)
     at, end = start, len(view)
     while at < end:
         size = _size_of_batch(view, at)
