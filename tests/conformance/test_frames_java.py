@@ -1,7 +1,8 @@
 """A frame of many partitions and buckets lies where Java's own code looks for it, row by row.
 
-Java (the oracle) encodes the keys, hashes them, names the partitions and reads the values; the
-requests are made by hand. Of our client only the writing takes part.
+Once Java (the oracle) encodes the keys, hashes them, names the partitions and reads the values, and
+the requests are made by hand; and once it is Java's own client that looks the rows up. Of our
+client only the writing takes part.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import fluss
 from fluss.client.frames.lookups import lookup_frame
 from fluss.client.frames.writing import write_frame
 from fluss.model.paths import PhysicalTablePath
 from fluss.wire import messages as pb
 from tests.support.arrow_rows import rows_of
 from tests.support.frame_desk import FrameDesk
+from tests.support.java_client import look_up
 from tests.support.raw_client import RawClient
 
 COUNT = 2_000
@@ -103,3 +106,43 @@ def test_java_finds_every_row_where_it_looks(frames, cluster, oracle, compare, l
     compare.rows("rows of a frame", types, physical, ours=physical, java=java)
     ours = lookup_frame(table, rows)
     assert ours.drop_columns(["_found"]).to_pylist() == rows.to_pylist()
+
+
+EPOCH = date(1970, 1, 1)
+
+
+def as_java_prints(value):
+    match value:
+        case bool():
+            return str(value).lower()
+        case date():
+            return str((value - EPOCH).days)
+        case None:
+            return None
+        case _:
+            return str(value)
+
+
+@pytest.mark.parametrize("bucket_key", [None, ["code"]], ids=["whole key", "part of the key"])
+def test_the_java_client_finds_every_row_of_a_frame(cluster, database, java, bucket_key):
+    rows = mixed_rows()
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as session:
+        table = session.create_table(
+            "mixed",
+            rows,
+            primary_key=["code", "day", "id", "shop"],
+            partition_by=["day", "shop"],
+            bucket_key=bucket_key,
+            buckets=5,
+        )
+        table.upsert(rows.slice(0, COUNT - 1))
+        keys = ["code", "day", "id", "shop"]
+        written = rows.to_pylist()
+        # As the table has them, which puts the key's columns in its own order.
+        order = table.info.primary_keys
+        asked = [[as_java_prints(row[each]) for each in order] for row in written]
+        found = look_up(cluster.bootstrap, database, "mixed", asked)
+    assert set(order) == set(keys)
+    assert found[-1] is None  # it was not written
+    for row, java_row in zip(written[:-1], found, strict=False):
+        assert java_row == [as_java_prints(each) for each in row.values()], row

@@ -70,6 +70,14 @@ FLUSS_SERVER = Artifact(
     sha256="fdda82aa7cc936086c420090920836066d48d741cf7e0aadde3c0e6f0832a169",
     size_bytes=85_810_597,
 )
+# No server needs it: with it the tests ask Java's own client what it finds.
+FLUSS_CLIENT = Artifact(
+    group="org.apache.fluss",
+    name="fluss-client",
+    version="0.9.1-incubating",
+    sha256="6921994a2067704ac714cb03cc727ff8448453815eda83b792cd6f937fc491d2",
+    size_bytes=68_821_740,
+)
 LOG_BINDING = Artifact(
     group="org.slf4j",
     name="slf4j-jdk14",
