@@ -1,0 +1,195 @@
+"""`fluss` as people and scripts use it: rows on the output, words on the other, and exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet as pq
+
+import fluss
+from fluss.cli import main
+
+ROWS = [
+    {"id": 1, "name": "Ann", "price": "1.10"},
+    {"id": 2, "name": "Böb, Jr.", "price": "2.20"},
+    {"id": 3, "name": None, "price": None},
+]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it wrote."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+@pytest.fixture
+def run(cluster, database, monkeypatch, capfdbinary):
+    """Runs `fluss`; what it shares with a shell (files, pipes, exit codes) is real."""
+    monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", cluster.bootstrap)
+
+    def one(*words: str, given: bytes = b"") -> Done:
+        monkeypatch.setattr(sys, "argv", ["fluss", *words])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        capfdbinary.readouterr()
+        code = main()
+        written = capfdbinary.readouterr()
+        return Done(code, written.out, written.err)
+
+    return one
+
+
+@pytest.fixture
+def session(cluster, database):
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def people(session, database):
+    """A primary-key table of three rows."""
+    frame = pa.table(
+        {
+            "id": pa.array([1, 2, 3], pa.int64()),
+            "name": [each["name"] for each in ROWS],
+            "price": pa.array(
+                [None if each["price"] is None else Decimal(each["price"]) for each in ROWS],
+                pa.decimal128(9, 2),
+            ),
+        }
+    )
+    session.create_table("people", frame, primary_key=["id"], buckets=2).upsert(frame)
+    return f"{database}.people"
+
+
+def _lines(done: Done) -> list[dict[str, object]]:
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(each) for each in done.stdout.splitlines()]
+
+
+def test_names_come_one_a_line(run, people, database):
+    assert database in run("ls").stdout.decode().split()
+    assert run("ls", database).stdout.decode().split() == ["people"]
+
+
+def test_rows_in_a_pipe_are_json_lines_without_loss(run, people):
+    assert sorted(_lines(run("head", people)), key=lambda each: each["id"]) == ROWS
+    assert [each["name"] for each in _lines(run("head", people, "-n", "1"))]
+
+
+def test_csv_quotes_and_arrow_is_a_stream(run, people):
+    text = run("head", people, "-o", "csv", "--columns", "id,name").stdout.decode()
+    assert text.splitlines()[0] == "id,name"
+    assert '2,"Böb, Jr."' in text
+    stream = run("head", people, "-o", "arrow").stdout
+    assert ipc.open_stream(stream).read_all().num_rows == 3
+
+
+def test_a_table_is_described(run, people):
+    text = run("describe", people).stdout.decode()
+    assert "BIGINT NOT NULL" in text
+    columns = _lines(run("describe", people, "-o", "json"))
+    assert (columns[0]["name"], columns[0]["primary_key"]) == ("id", True)
+
+
+def test_count_and_lookup_answer_and_a_missing_key_shows_in_the_exit_code(run, people):
+    assert run("count", people).stdout == b"3\n"
+    assert _lines(run("lookup", people, "2")) == [ROWS[1]]
+    done = run("lookup", people, "id=1", '{"id": 9}')
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == ROWS[0]
+    assert "not found" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["head", "{db}.peoples"], 1, "did you mean 'people'"),
+        (["head", "{db}.people", "--columns", "nam"], 1, "name"),
+        (["lookup", "{db}.people", "x"], 1, "not BIGINT"),
+        (["lookup", "{db}.people", "nme=3"], 1, "write a key as id=..."),
+        (["count"], 2, "Missing argument"),
+        (["head", "{db}.people", "-o", "xml"], 2, "xml"),
+        (["import", "{db}.people", "nosuch.parquet"], 1, "no file nosuch.parquet"),
+        (["import", "{db}.people", "rows.xyz"], 1, "--file-format"),
+        (["import", "{db}.people", "a.csv", "--buckets", "3"], 2, "--create"),
+        (["--url", "fluss://127.0.0.1:1", "ls"], 1, "127.0.0.1:1"),
+    ],
+)
+def test_what_is_wrong_is_said_on_the_error_output(run, people, database, words, code, said):
+    done = run(*(each.format(db=database) for each in words))
+    assert done.returncode == code
+    assert said in done.stderr.decode()
+    assert done.stdout == b""
+
+
+def test_files_go_in_and_come_out_again(run, database, tmp_path):
+    table = f"{database}.moved"
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(json.dumps(each) + "\n" for each in ROWS))
+    made = run("import", table, str(source), "--create", "--primary-key", "id", "--buckets", "1")
+    assert made.returncode == 0, made.stderr.decode()
+    assert "3 rows" in made.stderr.decode()
+    for name in ("out.parquet", "out.csv", "out.arrow", "out.jsonl"):
+        file = tmp_path / name
+        assert run("export", table, str(file)).returncode == 0
+        copy = f"{database}.from_{name.partition('.')[2]}"
+        assert run("import", copy, str(file), "--create", "--primary-key", "id").returncode == 0
+        assert sorted(_lines(run("head", copy)), key=lambda each: each["id"]) == [
+            # CSV has no NULL of its own: an empty text is what comes back.
+            {**each, "name": each["name"] or ("" if name == "out.csv" else None)}
+            | ({} if name != "out.csv" else {"price": each["price"] and float(each["price"])})
+            for each in ROWS
+        ]
+    assert pq.read_table(tmp_path / "out.parquet").num_rows == 3
+    assert not list(tmp_path.glob(".*unfinished"))
+
+
+def test_a_pipe_is_read_to_its_end_and_one_that_closes_ends_quietly(run, cluster, database):
+    given = b"".join(b'{"n":%d,"t":"some text"}\n' % each for each in range(50_000))
+    table = f"{database}.piped"
+    assert run("import", table, "-", "--create", given=given).returncode == 0
+    assert run("count", table).stdout == b"50000\n"
+    line = f"{sys.executable} -c 'from fluss.cli import main; raise SystemExit(main())'"
+    shell = f"{line} head {table} -n 50000 | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap},
+    )
+    assert done.stdout.splitlines()[1] == b"141"
+    assert done.stderr == b""
+
+
+def test_tail_shows_the_last_changes_and_goes_on_with_what_comes(
+    cluster, session, people, database
+):
+    line = [sys.executable, "-c", "import sys; from fluss.cli import main; sys.exit(main())"]
+    follower = subprocess.Popen(
+        [*line, "tail", people, "-f", "-n", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap},
+    )
+    assert follower.stdout is not None
+    try:
+        first = [json.loads(follower.stdout.readline()) for _ in range(2)]
+        assert {each["_change_type"] for each in first} == {"insert"}
+        session.table("people").delete([(1,)])
+        assert json.loads(follower.stdout.readline())["_change_type"] == "delete"
+    finally:
+        follower.send_signal(2)
+    assert follower.wait(timeout=10) == 0
+    assert follower.communicate()[1] == b""
