@@ -1,11 +1,11 @@
 """A row as it is given, and the tuple of physical values that it becomes."""
 
 from collections import OrderedDict, UserDict, namedtuple
+from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 
 import pytest
 
-from fluss.client.row_function import row_function
 from fluss.client.write_rows import RowReader, in_row
 from fluss.errors import InvalidValueError
 from fluss.model.data_types import DataTypes
@@ -97,7 +97,7 @@ def test_the_size_of_a_row_counts_its_texts():
 @pytest.mark.parametrize("data_type", ALL_TYPES, ids=str)
 def test_the_unrolled_function_does_what_the_converter_does(data_type):
     convert = to_physical(data_type, "c")
-    function = row_function([data_type], [convert])
+    function = RowReader(["c"], [data_type], places=[0], width=1).read
     back = from_physical(data_type)
     tried = 0
     for (value,) in random_rows(Random(3), [data_type], 60):
@@ -115,6 +115,25 @@ def test_the_unrolled_function_does_what_the_converter_does(data_type):
         assert outcome(lambda odd=odd: function((odd,))[0][0]) == outcome(
             lambda odd=odd: convert(odd)
         )
+
+
+@pytest.mark.parametrize("data_type", [DataTypes.timestamp(), DataTypes.timestamp_ltz()], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [
+        datetime.min,  # noqa: DTZ901 - what has no zone is what this is about
+        datetime.max,  # noqa: DTZ901 - and here
+        datetime(1969, 12, 31, 23, 59, 59, 999_999),  # noqa: DTZ001 - and here
+        datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=UTC),
+        datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=timezone(timedelta(hours=-5))),
+        None,
+    ],
+    ids=str,
+)
+def test_moments_are_what_the_converter_makes_of_them(data_type, value):
+    read = RowReader(["c"], [data_type], places=[0], width=1).read
+    convert = to_physical(data_type, "c")
+    assert outcome(lambda: read([value])[0][0]) == outcome(lambda: convert(value))
 
 
 def outcome(call):

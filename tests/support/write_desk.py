@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fluss.client.admin import AdminCore
 from fluss.client.settings import connection_settings
-from fluss.client.write import AppendCore, UpsertCore, WriteOutcome, WriteResult, WriterPool
+from fluss.client.write import AppendCore, UpsertCore, WriteOutcome, WriteResultHandle, WriterPool
 from fluss.engine.cluster import Cluster
 from fluss.engine.crossing import BlockingCaller
 from fluss.engine.thread import engine
@@ -34,7 +34,7 @@ from tests.support.raw_client import RawClient
 WAIT_S = 40
 
 
-def wait(result: WriteResult) -> WriteOutcome:
+def wait(result: WriteResultHandle) -> WriteOutcome:
     """What became of written rows; raises their error."""
     caller: BlockingCaller[WriteOutcome] = BlockingCaller()
     result.subscribe(caller)

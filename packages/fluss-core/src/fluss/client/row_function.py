@@ -1,14 +1,18 @@
-"""One function per writer that converts a whole row: what a loop over converters does, unrolled.
+"""One function per writer that reads a whole row: what loops over its columns do, unrolled.
 
-Appending a row costs about a microsecond, and half of it would be the loop. The function's source
+Appending a row costs about a microsecond, and half of it would be the loops. The function's source
 is put together from the types alone (no name and no value of a user gets into it) and compiled
 once, as `collections.namedtuple` does. A value of the plain type passes at once; everything else
-goes to the column's converter (`model.values`), which accepts or refuses it.
+goes to the column's converter (`model.values`), which accepts or refuses it. What is no plain dict,
+list or tuple of the right length is brought into order by its caller (`client.write_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from fluss.model.types import (
@@ -28,8 +32,32 @@ from fluss.model.types import (
     TinyIntType,
 )
 
-# Takes the values of a row in order; gives the physical ones, and roughly how many bytes they are.
-RowFunction = Callable[[Sequence[Any]], tuple[tuple[Any, ...], int]]
+# Takes a row; gives the physical values of all columns of the table, and roughly their bytes.
+RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowShape:
+    """What the rows of a writer look like.
+
+    Attributes:
+        names: The columns that a row gives, in order; at least one.
+        types: Their types.
+        converters: What `model.values.to_physical` made for each.
+        places: Where their values stand in the table; the others are NULL.
+        width: How many columns the table has.
+        by_name: Brings a mapping that has not all of the names into order.
+        otherwise: Brings into order what is no dict, list or tuple of the right length.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    converters: tuple[Callable[[Any], Any], ...]
+    places: tuple[int, ...]
+    width: int
+    by_name: Callable[[Mapping[Any, Any]], Sequence[Any]]
+    otherwise: Callable[[Any], Sequence[Any]]
+
 
 _BITS: dict[type[DataType], int] = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
 _WIDTHS: dict[type[DataType], int] = {
@@ -47,38 +75,80 @@ _WIDTH_OTHERWISE = 4
 _NESTED_WIDTH = 8
 
 
-def row_function(
-    types: Sequence[DataType], converters: Sequence[Callable[[Any], Any]]
-) -> RowFunction:
-    """Make the function for rows of these types.
-
-    Args:
-        types: The types of the columns, at least one.
-        converters: What `model.values.to_physical` made for each.
+def row_function(shape: RowShape) -> RowFunction:
+    """Make the function for rows of this shape.
 
     Returns:
-        The function. Its argument must have as many values as there are types; it raises what the
-        converters raise. Texts count by their characters: the size decides when a batch is full,
-        not what is too large.
+        The function. It raises what the converters raise. Texts count by their characters: the size
+        decides when a batch is full, not what is too large.
     """
-    values = [f"v{index}" for index in range(len(types))]
-    lines = ["def convert(given):", f"    {', '.join(values)}, = given"]
+    count = len(shape.types)
+    values = [f"v{index}" for index in range(count)]
+    names: dict[str, Any] = {
+        "pick": itemgetter(*shape.names),
+        "by_name": shape.by_name,
+        "otherwise": shape.otherwise,
+        "nested": _nested_size,
+        "datetime": datetime,
+        "utc": UTC,
+        "epoch": datetime(1970, 1, 1),  # noqa: DTZ001 - what has no zone is subtracted from it
+        "epoch_utc": datetime(1970, 1, 1, tzinfo=UTC),
+    }
+    names |= {f"c{index}": each for index, each in enumerate(shape.converters)}
+    whole = ["None"] * shape.width
+    for place, value in zip(shape.places, values, strict=True):
+        whole[place] = value
+    given = f"{', '.join(values)}," if count > 1 else "v0"  # as itemgetter gives them
+    lines = [
+        "def read(row):",
+        "    kind = type(row)",
+        f"    if kind is dict and len(row) == {count}:",
+        "        try:",
+        f"            {given} = pick(row)",
+        "        except KeyError:",
+        f"            {', '.join(values)}, = by_name(row)",
+        f"    elif (kind is tuple or kind is list) and len(row) == {count}:",
+        f"        {', '.join(values)}, = row",
+        "    else:",
+        f"        {', '.join(values)}, = otherwise(row)",
+        *(f"    {line}" for pair in enumerate(shape.types) for line in _conversion(*pair)),
+        f"    return ({', '.join(whole)},), {' + '.join(_sizes(shape.types))}",
+    ]
+    exec("\n".join(lines), names)  # noqa: S102 - made of numbers and our own words only
+    made: RowFunction = names["read"]
+    return made
+
+
+def _sizes(types: Sequence[DataType]) -> list[str]:
+    """What is added up to the size of a row."""
     sizes = [str(sum(_WIDTHS.get(type(each), _WIDTH_OTHERWISE) for each in types))]
     for index, data_type in enumerate(types):
         value = f"v{index}"
-        doubt = _doubt(data_type, value)
-        convert = f"{value} = c{index}({value})"
-        lines.append(f"    {convert}" if doubt is None else f"    if {doubt}: {convert}")
         if isinstance(data_type, CharType | StringType | BytesType):
             sizes.append(f"(0 if {value} is None else len({value}))")
         elif data_type.is_nested:
             sizes.append(f"nested({value})")
-    lines.append(f"    return ({', '.join(values)},), {' + '.join(sizes)}")
-    names: dict[str, Any] = {f"c{index}": each for index, each in enumerate(converters)}
-    names["nested"] = _nested_size
-    exec("\n".join(lines), names)  # noqa: S102 - made of numbers and our own words only
-    made: RowFunction = names["convert"]
-    return made
+    return sizes
+
+
+def _conversion(index: int, data_type: DataType) -> list[str]:
+    """The lines that make a value physical."""
+    value, convert = f"v{index}", f"v{index} = c{index}(v{index})"
+    if isinstance(data_type, TimestampType) and data_type.unit == "us":
+        return _moment(value, convert, zone="None", epoch="epoch")
+    if isinstance(data_type, TimestampLtzType) and data_type.unit == "us":
+        return _moment(value, convert, zone="utc", epoch="epoch_utc")
+    doubt = _doubt(data_type, value)
+    return [convert if doubt is None else f"if {doubt}: {convert}"]
+
+
+def _moment(value: str, convert: str, *, zone: str, epoch: str) -> list[str]:
+    return [
+        f"if type({value}) is datetime and {value}.tzinfo is {zone}:",
+        f"    delta = {value} - {epoch}",
+        f"    {value} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
+        f"else: {convert}",
+    ]
 
 
 def _doubt(data_type: DataType, value: str) -> str | None:

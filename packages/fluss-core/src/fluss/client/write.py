@@ -20,9 +20,16 @@ import anyio.to_thread
 import pyarrow as pa
 
 from fluss.client.placement import Placement
+from fluss.client.row_function import RowFunction
 from fluss.client.write_buffer import WriteBuffer
 from fluss.client.write_encoding import KvTarget, LogTarget, Target
-from fluss.client.write_result import JoinedResult, NoRows, WriteOutcome, WriteResult, WrittenBatch
+from fluss.client.write_result import (
+    JoinedResult,
+    NoRows,
+    WriteOutcome,
+    WriteResultHandle,
+    WrittenBatch,
+)
 from fluss.client.write_rows import RowReader, in_row
 from fluss.client.write_targets import check_target_columns, nullable_layout
 from fluss.engine.cluster import Cluster
@@ -42,7 +49,7 @@ __all__ = [
     "AppendCore",
     "UpsertCore",
     "WriteOutcome",
-    "WriteResult",
+    "WriteResultHandle",
     "WriterPool",
     "WrittenBatch",
 ]
@@ -50,7 +57,6 @@ __all__ = [
 log = logging.getLogger("fluss.writer")
 
 Frame: TypeAlias = Any  # a pyarrow.RecordBatch or pyarrow.Table, of which mypy knows nothing
-ReadRow = Callable[[Any], tuple[tuple[Any, ...], int]]
 AGG_OVERWRITE = 1
 
 # Less than the engine has at the end of the process.
@@ -181,7 +187,13 @@ class _Core:
         self.table = table
         self.rows_taken = 0
         self._buffer = buffer
+        self._read: RowFunction
+        self._read_key: RowFunction
         self._large_row_bytes = buffer.request_bytes_max // _LARGE_ROW
+
+    def hurry(self) -> None:
+        """Have what was taken sealed: at once where that is quick, otherwise by the next flush."""
+        self._buffer.hurry_all()
 
     def seal(self) -> None:
         """Send what was taken on its way now, from this thread; may wait for room."""
@@ -199,21 +211,29 @@ class _Core:
         """Flush, and take no more rows."""
         await self._buffer.close()
 
-    def _take_row(self, read: ReadRow, row: Any, *, deletes: bool = False) -> WriteResult:
-        # A hot path: about two microseconds a row, so everything is looked up once.
+    def take(self, row: Any, *, deletes: bool = False) -> WriteResultHandle:
+        """Take one row: a dict by column name, a list or tuple by position.
+
+        Raises:
+            InvalidValueError: A value does not fit its column; nothing was taken.
+            LimitExceededError: The row, or what is on its way already, is too large.
+            ClosedError: The writer or the connection has been closed.
+        """
+        # The hot path of all rows: a microsecond or two, so nothing is done that can be spared.
         try:
-            values, size = read(row)
+            values, size = self._read_key(row) if deletes else self._read(row)
         except InvalidValueError as error:
             raise in_row(error, self.rows_taken) from None
-        add = self._buffer.add_row if size <= self._large_row_bytes else self._buffer.add_alone
+        buffer = self._buffer
+        add = buffer.add_row if size <= self._large_row_bytes else buffer.add_alone
         result = add(values, size, deletes)
         self.rows_taken += 1
         return result
 
     def _take_frames(
         self, batches: Iterable[pa.RecordBatch], *, deletes: bool = False
-    ) -> WriteResult:
-        results: list[WriteResult] = []
+    ) -> WriteResultHandle:
+        results: list[WriteResultHandle] = []
         for batch in batches:
             if batch.num_rows:
                 results += self._buffer.add_frame(batch, deletes=deletes)
@@ -232,17 +252,9 @@ class AppendCore(_Core):
         self._layout = BatchLayout.of_schema(table.schema)
         self._read = RowReader(names, types, places=range(len(names)), width=len(names)).read
 
-    def append(self, row: Any) -> WriteResult:
-        """Take one row: a dict by column name, a list or tuple by position.
+    append = _Core.take
 
-        Raises:
-            InvalidValueError: A value does not fit its column; nothing was taken.
-            LimitExceededError: The row, or what is on its way already, is too large.
-            ClosedError: The writer or the connection has been closed.
-        """
-        return self._take_row(self._read, row)
-
-    def append_arrow(self, frame: Frame) -> WriteResult:
+    def append_arrow(self, frame: Frame) -> WriteResultHandle:
         """Take the rows of a frame; columns are matched by name and cast where that is safe.
 
         Raises:
@@ -282,15 +294,10 @@ class UpsertCore(_Core):
         self._row_layout = whole if len(written) == width else whole.project(written)
         self._key_layout = whole.project(keys)
 
-    def upsert(self, row: Any) -> WriteResult:
-        """Take one row, which replaces the one with its key, or its columns in a partial update.
+    # A row replaces the one with its key, or its columns in a partial update.
+    upsert = _Core.take
 
-        Raises:
-            InvalidValueError: A value does not fit its column; nothing was taken.
-        """
-        return self._take_row(self._read, row)
-
-    def delete(self, key: Any) -> WriteResult:
+    def delete(self, key: Any) -> WriteResultHandle:
         """Take the key of a row to delete: a dict by column name, or the values in key order.
 
         Raises:
@@ -298,14 +305,14 @@ class UpsertCore(_Core):
             UnsupportedOperationError: The table does not allow deletes.
         """
         self._check_deletes()
-        return self._take_row(self._read_key, key, deletes=True)
+        return self.take(key, deletes=True)
 
-    def upsert_arrow(self, frame: Frame) -> WriteResult:
+    def upsert_arrow(self, frame: Frame) -> WriteResultHandle:
         """Take the rows of a frame; see `upsert` and `AppendCore.append_arrow`."""
         batches = [to_wire_batch(each, self._row_layout) for each in _batches(frame)]
         return self._take_frames([self._widened(each, self._row_layout) for each in batches])
 
-    def delete_arrow(self, frame: Frame) -> WriteResult:
+    def delete_arrow(self, frame: Frame) -> WriteResultHandle:
         """Take the keys of rows to delete; further columns of the table are not looked at."""
         self._check_deletes()
         known = set(self._whole.names) - set(self._key_layout.names)
@@ -315,7 +322,7 @@ class UpsertCore(_Core):
         widened = [self._widened(each, self._key_layout) for each in batches]
         return self._take_frames(widened, deletes=True)
 
-    def apply_arrow(self, batch: pa.RecordBatch, deletes: BoolArray) -> WriteResult:
+    def apply_arrow(self, batch: pa.RecordBatch, deletes: BoolArray) -> WriteResultHandle:
         """Take the rows of a batch in their order, some of which delete their keys.
 
         They are queued at once; whoever has few at a time gathers them first.

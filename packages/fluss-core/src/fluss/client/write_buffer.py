@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
+from typing import TypeAlias
 
 import anyio.to_thread
 import numpy as np
 import pyarrow as pa
 
 from fluss.client.write_encoding import Encoded, Target
-from fluss.client.write_result import Chunk, WriteResult, copy_of
+from fluss.client.write_result import Chunk, WriteResultHandle, copy_of
 from fluss.engine.sender import Sender
 from fluss.errors import ClosedError, FlussError
 from fluss.plan.accumulator import BatchSizes
@@ -33,6 +34,8 @@ from fluss.records.layout import BatchLayout
 from fluss.rows.columns import BoolArray
 
 log = logging.getLogger("fluss.writer")
+
+Values: TypeAlias = tuple[object, ...]
 
 FAILURES_KEPT_MAX = 100
 # Sealing so few rows is quick enough for the thread of an event loop.
@@ -68,7 +71,7 @@ class WriteBuffer:
 
     def _open_chunk(self) -> None:
         self._chunk = Chunk(self)
-        self._rows: list[tuple[object, ...]] = []
+        self._rows: list[Values] = []
         self._frames: list[pa.RecordBatch] = []
         self._deletes: list[tuple[int, int]] = []
         self._count = 0
@@ -77,10 +80,10 @@ class WriteBuffer:
 
     # --- taking rows --------------------------------------------------------------------------
 
-    def add_row(self, values: tuple[object, ...], size: int, deletes: bool) -> WriteResult:  # noqa: FBT001 - keywords cost what a value costs
+    def add_row(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: FBT001 - keywords cost what a value costs
         """Take one row of physical values that takes about `size` bytes."""
-        sizes = self._sizes
-        if self._bytes >= sizes.target_bytes:
+        target_bytes = self._sizes.target_bytes
+        if self._bytes >= target_bytes:
             self.seal()
         with self._lock:
             place = self._count
@@ -89,33 +92,34 @@ class WriteBuffer:
             chunk = self._chunk
             self._rows.append(values)
             self._count = stop = place + 1
-            self._bytes += size
+            self._bytes = filled = self._bytes + size
             if deletes:
                 self._deletes.append((place, stop))
         if not self._clock_runs:
             self._start_clock()
-        if self._bytes >= sizes.target_bytes and self._sender.room.is_left:
+        if filled >= target_bytes and self._sender.room.is_left:
             self.seal()
-        return WriteResult(chunk, place, stop)
+        return WriteResultHandle(chunk, place, stop)
 
-    def add_alone(self, values: tuple[object, ...], size: int, deletes: bool) -> WriteResult:  # noqa: ARG002, FBT001 - called like `add_row`
+    def add_alone(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
         """Take one row that may be too large, and find out at once."""
         batch = batch_from_values([values], self._target.layout)
         marks = np.ones(1, dtype=np.bool_) if deletes else None
         return self._add_now([batch], marks, is_frame=False)[0]
 
-    def add_frame(self, batch: pa.RecordBatch, *, deletes: bool = False) -> list[WriteResult]:
+    def add_frame(self, batch: pa.RecordBatch, *, deletes: bool = False) -> list[WriteResultHandle]:
         """Take rows in wire form, at least one; a small frame waits for company."""
-        if batch.nbytes < self._sizes.target_bytes * _FULL_FRAME:
-            return [self._collect(batch, deletes=deletes)]
+        size = batch.nbytes  # walks through all buffers, so it is asked once
+        if size < self._sizes.target_bytes * _FULL_FRAME:
+            return [self._collect(batch, size, deletes=deletes)]
         marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
-        return self._add_now(self._cut(batch), marks, is_frame=True)
+        return self._add_now(self._cut(batch, size), marks, is_frame=True)
 
-    def add_changes(self, batch: pa.RecordBatch, deletes: BoolArray) -> list[WriteResult]:
+    def add_changes(self, batch: pa.RecordBatch, deletes: BoolArray) -> list[WriteResultHandle]:
         """Take rows in wire form, of which some delete their keys; they are queued at once."""
-        return self._add_now(self._cut(batch), deletes, is_frame=True)
+        return self._add_now(self._cut(batch, batch.nbytes), deletes, is_frame=True)
 
-    def _collect(self, batch: pa.RecordBatch, *, deletes: bool) -> WriteResult:
+    def _collect(self, batch: pa.RecordBatch, size: int, *, deletes: bool) -> WriteResultHandle:
         if self._bytes >= self._sizes.target_bytes:
             self.seal()
         with self._lock:
@@ -126,12 +130,12 @@ class WriteBuffer:
             self._gather_rows()
             self._frames.append(batch)
             self._count = stop = place + batch.num_rows
-            self._bytes += batch.nbytes
+            self._bytes += size
             if deletes:
                 self._deletes.append((place, stop))
         if not self._clock_runs:
             self._start_clock()
-        return WriteResult(chunk, place, stop)
+        return WriteResultHandle(chunk, place, stop)
 
     def _begin(self) -> None:
         """The first row of a chunk, or one too late."""
@@ -147,7 +151,7 @@ class WriteBuffer:
 
     def _add_now(
         self, batches: Sequence[pa.RecordBatch], deletes: BoolArray | None, *, is_frame: bool
-    ) -> list[WriteResult]:
+    ) -> list[WriteResultHandle]:
         """Encode and queue batches at once, behind what was collected before."""
         results = []
         first = 0
@@ -164,13 +168,13 @@ class WriteBuffer:
                 self._learn(batch, encoded)
                 chunk = Chunk(self)
                 self._queue(chunk, encoded)
-                results.append(WriteResult(chunk, 0, batch.num_rows))
+                results.append(WriteResultHandle(chunk, 0, batch.num_rows))
         return results
 
-    def _cut(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def _cut(self, batch: pa.RecordBatch, size: int) -> list[pa.RecordBatch]:
         """Cut a frame so that each part makes about one full batch."""
         bytes_max = self._sender.settings.batch_bytes_max / self._frame_ratio
-        parts = max(1, round(batch.nbytes / bytes_max))
+        parts = max(1, round(size / bytes_max))
         rows = -(-batch.num_rows // parts)
         return [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
 
@@ -233,6 +237,12 @@ class WriteBuffer:
             self.post(self._seal_soon)
         else:
             self.seal()
+
+    def hurry_all(self) -> None:
+        """Seal what was collected if that is quick here; the flush that follows does the rest."""
+        if 0 < self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left:
+            with contextlib.suppress(FlussError):  # which the flush will meet again, and say
+                self.seal()
 
     def post(self, job: Callable[[], None]) -> None:
         """Have a job done on the engine thread."""

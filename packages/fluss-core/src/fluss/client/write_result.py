@@ -1,17 +1,19 @@
 """What becomes of rows that were written: a handle to ask, and the answer.
 
 Rows that were sealed together form a chunk; a row's handle knows its chunk and its place in it,
-and concerns the batch that the row ended up in and no other. Handles cost next to nothing while
-nobody asks them. How a caller waits is the business of `engine.crossing`.
+and concerns the batch that the row ended up in and no other. Users hold these handles themselves,
+one per row, so a handle is one small object that does nothing while nobody asks it. How a caller
+waits is the business of `engine.crossing`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from fluss.client.calls import answered
 from fluss.engine.crossing import Caller
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
@@ -94,8 +96,8 @@ class Chunk:
             told()
 
 
-class WriteResult:
-    """A handle for rows that were taken; it may be ignored.
+class WriteResultHandle:
+    """What becomes of rows that were taken; it may be ignored, or waited for more than once.
 
     Args:
         chunk: The chunk of the rows.
@@ -120,6 +122,17 @@ class WriteResult:
             return False
         return all(each.is_settled for each in chunk.batches_of(self._first, self._stop))
 
+    def wait(self) -> Awaitable[tuple[()]]:
+        """Wait until the servers have the rows, which are sent at once. The result says nothing.
+
+        Raises:
+            FlussError: The rows could not be written.
+        """
+        return answered(self.subscribe, _nothing)
+
+    def __repr__(self) -> str:
+        return f"WriteResultHandle({'done' if self.done else 'pending'})"
+
     def hurry(self) -> None:
         """Have the rows sent now instead of when they have company. May wait for room."""
         self._chunk.sealer.hurry(self._chunk)
@@ -139,12 +152,12 @@ class WriteResult:
             watch.over(chunk.batches_of(self._first, self._stop))
 
 
-class JoinedResult(WriteResult):
+class JoinedResult(WriteResultHandle):
     """A handle for rows that were taken as several chunks."""
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: Sequence[WriteResult]) -> None:
+    def __init__(self, parts: Sequence[WriteResultHandle]) -> None:
         self._parts = parts
 
     @property
@@ -161,7 +174,7 @@ class JoinedResult(WriteResult):
             each.subscribe(gather)
 
 
-class NoRows(WriteResult):
+class NoRows(WriteResultHandle):
     """The handle of an empty frame."""
 
     __slots__ = ("_sealer",)
@@ -255,6 +268,10 @@ def copy_of(error: FlussError) -> FlussError:
         **error.facts,
     )
     return made  # type: ignore[no-any-return]
+
+
+def _nothing(_: object) -> tuple[()]:
+    return ()
 
 
 def _written(batch: WriteBatch) -> WrittenBatch:

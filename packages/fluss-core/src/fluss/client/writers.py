@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVa
 import pyarrow as pa
 
 from fluss.client.arguments import positions_by_name, positions_of
-from fluss.client.calls import answered
 from fluss.client.connection import TableCore
 from fluss.client.write import (
     AppendCore,
     UpsertCore,
-    WriteResult,
+    WriteResultHandle,
     check_appends,
     check_upserts,
 )
@@ -30,26 +29,6 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, Any] | Sequence[Any]
 CoreT = TypeVar("CoreT", bound=AppendCore | UpsertCore)
-
-
-class WriteResultHandle:
-    """What becomes of rows that were taken; it may be ignored, or waited for more than once."""
-
-    __slots__ = ("_result",)
-
-    def __init__(self, result: WriteResult) -> None:
-        self._result = result
-
-    def wait(self) -> Awaitable[tuple[()]]:
-        """Wait until the servers have the rows, which are sent at once. The result says nothing.
-
-        Raises:
-            FlussError: The rows could not be written.
-        """
-        return answered(self._result.subscribe, _nothing)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({'done' if self._result.done else 'pending'})"
 
 
 class _Writer(Generic[CoreT]):
@@ -65,6 +44,7 @@ class _Writer(Generic[CoreT]):
         Raises:
             FlussError: Something could not be written since the last flush; it is said once.
         """
+        self._core.hurry()
         return self._engine.submit(self._core.flush())
 
     async def __aenter__(self) -> Self:
@@ -96,7 +76,7 @@ class AppendWriter(_Writer[AppendCore]):
         Raises:
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
-        return WriteResultHandle(self._core.append(row))
+        return self._core.append(row)
 
     def write_arrow(self, table: pa.Table) -> None:
         """Take the rows of a table; columns are matched by name and cast where that is safe.
@@ -109,7 +89,7 @@ class AppendWriter(_Writer[AppendCore]):
 
     def write_arrow_batch(self, batch: pa.RecordBatch) -> WriteResultHandle:
         """Take the rows of a batch; see `write_arrow`."""
-        return WriteResultHandle(self._core.append_arrow(batch))
+        return self._core.append_arrow(batch)
 
     append_arrow_batch = write_arrow_batch
 
@@ -131,7 +111,7 @@ class UpsertWriter(_Writer[UpsertCore]):
         Raises:
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
-        return WriteResultHandle(self._core.upsert(row))
+        return self._core.upsert(row)
 
     def delete(self, pk: Row) -> WriteResultHandle:
         """Take the key of a row to delete.
@@ -143,7 +123,7 @@ class UpsertWriter(_Writer[UpsertCore]):
             InvalidValueError: A key column is missing or does not fit; nothing was taken.
             UnsupportedOperationError: The table does not allow deletes.
         """
-        return WriteResultHandle(self._core.delete(pk))
+        return self._core.delete(pk)
 
     def write_arrow(self, table: pa.Table) -> None:
         """Upsert the rows of a table; columns are matched by name and cast where that is safe."""
@@ -151,7 +131,7 @@ class UpsertWriter(_Writer[UpsertCore]):
 
     def write_arrow_batch(self, batch: pa.RecordBatch) -> WriteResultHandle:
         """Upsert the rows of a batch; see `write_arrow`."""
-        return WriteResultHandle(self._core.upsert_arrow(batch))
+        return self._core.upsert_arrow(batch)
 
     def write_pandas(self, df: pd.DataFrame) -> None:
         """Upsert the rows of a DataFrame, without its index; see `write_arrow`."""
@@ -163,7 +143,7 @@ class UpsertWriter(_Writer[UpsertCore]):
 
     def delete_arrow_batch(self, batch: pa.RecordBatch) -> WriteResultHandle:
         """Delete the rows with the keys in a batch; its other columns are not looked at."""
-        return WriteResultHandle(self._core.delete_arrow(batch))
+        return self._core.delete_arrow(batch)
 
     def delete_pandas(self, df: pd.DataFrame) -> None:
         """Delete the rows with the keys in a DataFrame; its other columns are not looked at."""
@@ -264,7 +244,3 @@ def _arrow_of(frame: pd.DataFrame) -> pa.Table:
             f"The DataFrame cannot be read as Arrow: {error}",
             hint="A column of objects must hold one kind of values.",
         ) from error
-
-
-def _nothing(_: object) -> tuple[()]:
-    return ()

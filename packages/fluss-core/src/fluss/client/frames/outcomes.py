@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fluss.client.write import WriteOutcome, WriteResult
+from fluss.client.write import WriteOutcome, WriteResultHandle
 from fluss.client.write_result import JoinedResult
 from fluss.engine.crossing import BlockingCaller
 from fluss.errors import FlussError
@@ -48,9 +48,9 @@ class Outcomes:
     def __init__(self) -> None:
         self.rows_written = 0
         self.last_offsets: dict[TableBucket, int] = {}
-        self._pending: deque[tuple[WriteResult, int]] = deque()
+        self._pending: deque[tuple[WriteResultHandle, int]] = deque()
 
-    def add(self, result: WriteResult, rows: int) -> None:
+    def add(self, result: WriteResultHandle, rows: int) -> None:
         """Rows were taken; this is their handle."""
         self._pending.append((result, rows))
         if len(self._pending) >= HANDLES_KEPT:
@@ -71,7 +71,7 @@ class Outcomes:
             done.append(self._pending.popleft())
         self._fold(done)
 
-    def _fold(self, handles: Sequence[tuple[WriteResult, int]]) -> None:
+    def _fold(self, handles: Sequence[tuple[WriteResultHandle, int]]) -> None:
         if not handles:
             return
         try:
@@ -90,7 +90,7 @@ class Outcomes:
                 last = self.last_offsets.get(batch.bucket, -1)
                 self.last_offsets[batch.bucket] = max(last, end - 1)
 
-    def _fold_one_by_one(self, handles: Sequence[tuple[WriteResult, int]]) -> None:
+    def _fold_one_by_one(self, handles: Sequence[tuple[WriteResultHandle, int]]) -> None:
         failed: FlussError | None = None
         for each in handles:
             try:
@@ -101,7 +101,7 @@ class Outcomes:
             raise failed
 
 
-def _outcome(results: Sequence[WriteResult]) -> WriteOutcome:
+def _outcome(results: Sequence[WriteResultHandle]) -> WriteOutcome:
     caller: BlockingCaller[WriteOutcome] = BlockingCaller()
     JoinedResult(results).subscribe(caller)
     caller.wait()  # ends: a batch is delivered or fails in its time

@@ -25,7 +25,13 @@ from fluss.client.frames.changes import (
 )
 from fluss.client.frames.outcomes import Outcomes, WriteReport
 from fluss.client.frames.tabular import Frame, frame_of
-from fluss.client.write import AGG_OVERWRITE, AppendCore, UpsertCore, WriteResult, check_upserts
+from fluss.client.write import (
+    AGG_OVERWRITE,
+    AppendCore,
+    UpsertCore,
+    WriteResultHandle,
+    check_upserts,
+)
 from fluss.errors import FlussError, InvalidValueError, SchemaMismatchError
 from fluss.model.change_type import ChangeType
 from fluss.model.partitions import SEPARATOR
@@ -110,7 +116,7 @@ class _Way:
     types: Mapping[str, DataType]
     left_out: Sequence[str]
     is_changelog: bool
-    take: Callable[[_Piece], WriteResult]
+    take: Callable[[_Piece], WriteResultHandle]
     layout: BatchLayout
 
     def prepare(self, batch: pa.RecordBatch) -> _Piece:
@@ -201,7 +207,7 @@ def _core(
 
 def _taker(
     core: AppendCore | UpsertCore, mode: Mode, *, is_changelog: bool
-) -> Callable[[_Piece], WriteResult]:
+) -> Callable[[_Piece], WriteResultHandle]:
     if isinstance(core, AppendCore):
         return lambda piece: core.append_arrow(piece.rows)
     if is_changelog:
