@@ -291,8 +291,7 @@ class _Child(_Running):
 
     def kill(self) -> None:
         """End it on the spot."""
-        self._process.kill()
-        self._process.wait()
+        self._end(graceful=False)
 
     def _await_ready(self, timeout_s: float, begin: int) -> None:
         line: list[bytes] = []
