@@ -21,8 +21,8 @@ PACKAGES = ("fluss-core", "fluss-polars", "fluss-duckdb", "fluss-spark", "fluss-
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Show what there is, on a server that starts and stops with it."""
-    return _python("-m", "tools.demo", *arguments)
+    """Show what there is: `fluss demo`, a small shop on an embedded server."""
+    return _tool("fluss", "demo", *arguments)
 
 
 def test(arguments: Sequence[str]) -> int:

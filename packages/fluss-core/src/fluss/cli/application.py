@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from fluss.cli.demo import demo
 from fluss.cli.moving import export_rows, import_rows
 from fluss.cli.places import Place
 from fluss.cli.reading import count, describe, head, list_names, lookup, tail
@@ -38,6 +39,7 @@ def application() -> typer.Typer:
     app.command()(lookup)
     app.command("import")(import_rows)
     app.command("export")(export_rows)
+    app.command()(demo)
     _add_others(app)
     return app
 

@@ -1,0 +1,174 @@
+"""`fluss demo`: a shop in Fluss, alive, and asked in every engine that is installed.
+
+On a screen it shows what is written while it is written, until Ctrl-C; elsewhere it writes so many
+rounds and ends. Every answer is compared with the shop's own books; the exit code says whether all
+were right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fluss.cli.demo.answers import Answer, answers
+from fluss.cli.demo.business import DATABASE, Shop
+from fluss.cli.places import Place
+from fluss.session.follow import Follow
+
+ROUNDS_UNSEEN: Final = 20
+ROUND_S: Final = 0.25
+_TOP: Final = 10
+
+
+def demo(
+    context: typer.Context,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many rounds are written; until Ctrl-C on a screen, otherwise 20."
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Keep the shop here; a directory that vanishes, otherwise.")
+    ] = None,
+) -> None:
+    """Start an embedded server with a small shop in it, and ask it in Polars, DuckDB and pandas."""
+    place: Place = context.obj
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    with tempfile.TemporaryDirectory(prefix="fluss-demo-") as scratch:
+        url = place.url or f"embedded:{data_dir or scratch}"
+        began = time.perf_counter()
+        with place.session(url) as session:
+            servers = session.config.bootstrap_servers
+            took = time.perf_counter() - began
+            console.print(f"A Fluss is ready at {servers} after {took:.2f} s.", highlight=False)
+            shop = Shop(session)
+            _keep_shop(shop, console, rounds)
+            right = _ask(shop, f"fluss://{servers}", console)
+            if sys.stdout.isatty() and rounds is None:
+                _stay_open(console)
+    if not right:
+        raise typer.Exit(1)
+
+
+def _keep_shop(shop: Shop, console: Console, rounds: int | None) -> None:
+    """Write round after round; on a screen, show how it goes."""
+    board = _Board(shop)
+    with board.follower:
+        if not sys.stdout.isatty():
+            for _ in range(rounds or ROUNDS_UNSEEN):
+                shop.write_round()
+        else:
+            _show(shop, board, console, rounds)
+        console.print(board.caught_up().picture())
+
+
+def _show(shop: Shop, board: _Board, console: Console, rounds: int | None) -> None:
+    """Another thread writes, so that Ctrl-C never falls between a write and its books."""
+    closing = threading.Event()
+
+    def write() -> None:
+        left = rounds
+        while not closing.is_set() and left != 0:
+            began = time.perf_counter()
+            shop.write_round()
+            left = None if left is None else left - 1
+            closing.wait(max(0.0, ROUND_S - (time.perf_counter() - began)))
+
+    writer = threading.Thread(target=write, name="shop")
+    writer.start()
+    try:
+        with Live(board.picture(), console=console, transient=True, refresh_per_second=8) as live:
+            while writer.is_alive():
+                live.update(board.caught_up().picture())
+                time.sleep(ROUND_S / 2)
+    except KeyboardInterrupt:
+        pass  # this is how one closes the shop
+    finally:
+        closing.set()
+        writer.join()
+
+
+def _stay_open(console: Console) -> None:
+    console.print("\nThe shop stays open for your notebook; Ctrl-C closes it.")
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(3600)
+
+
+class _Board:
+    """What the shop's window shows: rates, and the pages that are looked at, as followed."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._began = time.perf_counter()
+        self._seen: Counter[str] = Counter()
+        self.follower: Follow = shop.clicks.follow(start="earliest", columns=["page"])
+
+    def caught_up(self) -> _Board:
+        """Read what has come since, to the last click that was written."""
+        rows = iter(self.follower)
+        while self._seen.total() < self._shop.click_count:
+            pages = next(rows).column("page").value_counts()
+            for each in pages.to_pylist():
+                self._seen[each["values"]] += each["counts"]
+        return self
+
+    def picture(self) -> RenderableType:
+        """The window."""
+        shop, seconds = self._shop, time.perf_counter() - self._began
+        facts = Text.assemble(
+            (f"{shop.row_count:,}", "bold"),
+            f" rows written, {shop.row_count / seconds:,.0f} a second: ",
+            f"{shop.order_count:,} orders, {shop.click_count:,} clicks, ",
+            f"{shop.change_count:,} changes of {shop.customer_count:,} customers",
+        )
+        top = RichTable(title=f"{DATABASE}.clicks, followed", box=None, title_justify="left")
+        top.add_column("page")
+        top.add_column("clicks", justify="right")
+        top.add_column("")
+        best = self._seen.most_common(_TOP)
+        for page, count in best:
+            top.add_row(page, f"{count:,}", "█" * round(30 * count / best[0][1]))
+        return Group(facts, top)
+
+
+def _ask(shop: Shop, url: str, console: Console) -> bool:
+    """Ask every engine, and compare what it says with the shop's books."""
+    expected = shop.revenue_by_country()
+    table = RichTable(title="What customers spent, by country", box=None, title_justify="left")
+    table.add_column("asked in")
+    table.add_column("seconds", justify="right")
+    for country, _ in expected:
+        table.add_column(country, justify="right")
+    table.add_row("the books", "", *(_money(spent) for _, spent in expected))
+    heard: list[Answer] = []
+    for each in answers(url):
+        heard.append(each)
+        table.add_row(
+            each.engine, f"{each.seconds:.3f}", *(_money(spent) for _, spent in each.rows)
+        )
+    console.print(table)
+    wrong = [each.engine for each in heard if each.rows != expected]
+    for each in heard:
+        console.print(Text(f"\n# {each.engine}, for a notebook\n{each.lines}", style="dim"))
+    verdict = f"wrong: {', '.join(wrong)}" if wrong else "all as in the books"
+    console.print(f"{len(heard)} engines asked; {verdict}.", highlight=False)
+    return not wrong
+
+
+def _money(spent: Decimal) -> str:
+    return f"{spent / 1000:,.1f}k"
