@@ -1,4 +1,4 @@
-"""What the headers of log batches tell: how many rows there are, and when they were committed.
+"""What the headers of log batches tell: how many rows there are, how large, and since when.
 
 The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it. Here
 is also where a time ends: of a log that has moved to the remote store a server knows only the entry
@@ -29,6 +29,7 @@ from fluss.records.log_header import Magic1
 UNREAD_BYTES_MAX = 16 * 1024 * 1024
 # Offsets without rows are rare; where they are not, as many offsets more are looked at each time.
 WIDER_BY = 8
+BUCKETS_JUDGED_BY = 4
 
 
 def spans_of(
@@ -128,6 +129,31 @@ def cut_to_tail(table: TableCore, splits: Sequence[ScanSplit], rows: int) -> lis
         width *= WIDER_BY
     starts = tail_starts(wanted, rows)
     return [replace(each, start=starts.get(each.bucket, each.stop)) for each in splits]
+
+
+def bytes_stored(table: TableCore, splits: Sequence[ScanSplit]) -> int | None:
+    """About how many bytes the logs of some splits take, by the last batches of the longest.
+
+    None where there is none to judge by. A few batches are fetched; headers alone are looked at.
+    """
+    longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_JUDGED_BY]
+    ends = [replace(each, start=each.stop - 1) for each in longest if each.rows_max]
+    source = table.scan_source()
+    fetches = FetchSource(
+        table,
+        ends,
+        source.decoder(None).fetch_target,
+        unread_bytes_max=UNREAD_BYTES_MAX,
+        skips_missing=True,
+    )
+    size = offsets = 0
+    for fetched in fetches:
+        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+            size += header.size_bytes
+            offsets += header.next_offset - header.base_offset
+    if not offsets:
+        return None if ends else 0
+    return sum(each.rows_max for each in splits) * size // offsets
 
 
 def _is_enough(

@@ -23,9 +23,15 @@ from fluss.connector.metadata import output_schema
 from fluss.connector.split import ScanSplit, change_columns
 from fluss.connector.statistics import ScanStats
 from fluss.engine.pins import Places, offsets_at, pin_buckets
-from fluss.errors import InvalidValueError, PartitionNotFoundError, UnsupportedOperationError
+from fluss.errors import (
+    InvalidValueError,
+    PartitionNotFoundError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
 from fluss.model.bounds import Bound, BoundKind, Cursor
 from fluss.model.metadata_columns import metadata_types
+from fluss.model.nearest import did_you_mean
 from fluss.model.partitions import PartitionInfo
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.scan_options import (
@@ -125,7 +131,7 @@ def split_schema(table: TableCore, split: ScanSplit) -> pa.Schema:
     """The Arrow schema of a split's rows."""
     arrow = table.info.schema.to_arrow()
     if split.mode is Mode.BINLOG:
-        return binlog_schema(arrow, split.change_columns)
+        return binlog_schema(_selected(arrow, split.output.names), split.change_columns)
     return output_schema(split.output, arrow)
 
 
@@ -188,21 +194,40 @@ def narrowed(
 
 
 def _binlog_shape(table: TableCore, options: ScanOptions) -> ScanShape:
-    for name in ("columns", "filter"):
-        if getattr(options, name) is not None:
-            raise UnsupportedOperationError(
-                f"A binlog is whole rows before and after each change; {name}= cannot narrow it.",
-                hint=f"leave {name} out, or take mode='changelog'",
-            )
+    if options.filter is not None:
+        raise UnsupportedOperationError(
+            "A change in a binlog has a row before and a row after it, so a filter= of rows does "
+            "not say which of them it means.",
+            hint="filter what the scan gives, or take mode='changelog'; start and end cut a binlog",
+        )
     if options.with_metadata:
         raise UnsupportedOperationError(
             "A binlog has its metadata columns already: the kind of change, its offset and time.",
             hint="leave with_metadata out",
         )
-    schema = binlog_schema(table.info.schema.to_arrow(), change_columns(options.metadata_prefix))
-    names = table.info.schema.column_names
-    output = Output(names=names, metadata=(None,) * len(names))
+    known = table.info.schema.column_names
+    names = known if options.columns is None else options.columns
+    if not names:
+        raise InvalidValueError(
+            "A binlog of no columns says nothing of the rows.",
+            hint="mode='changelog' with columns=[] has a row for each of their halves",
+        )
+    for each in names:
+        if each not in known:
+            raise SchemaMismatchError(
+                f"There is no column {each!r} in {table.info.table_path}.",
+                hint=did_you_mean(each, known)
+                or f"columns= narrows the rows before and after; theirs are {', '.join(known)}",
+                column=each,
+            )
+    rows = _selected(table.info.schema.to_arrow(), names)
+    schema = binlog_schema(rows, change_columns(options.metadata_prefix))
+    output = Output(names=tuple(names), metadata=(None,) * len(names))
     return ScanShape(options=options, mode=Mode.BINLOG, output=output, schema=schema)
+
+
+def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(each) for each in names])
 
 
 def _check_state_metadata(output: Output) -> None:

@@ -123,8 +123,11 @@ class BinlogReader:
         unread_bytes_max: int,
     ) -> None:
         self._split, self._index, self._stats = split, index, stats
-        self._schema = table.info.schema.to_arrow()
-        self._decoder = table.scan_source().decoder(None)
+        schema, names = table.info.schema, split.output.names
+        self._schema = pa.schema([schema.to_arrow().field(each) for each in names])
+        is_whole = names == schema.column_names
+        columns = None if is_whole else list(schema.column_indexes(names))
+        self._decoder = table.scan_source().decoder(columns)
         self._source = FetchSource(
             table,
             [split],

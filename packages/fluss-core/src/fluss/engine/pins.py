@@ -89,9 +89,9 @@ async def _high_watermarks(
 
     async def attempt() -> None:
         missing = [each for each in places if each not in found]
-        by_leader = await _by_leader(cluster, {each: places[each] for each in missing})
+        leaders = await by_leader(cluster, {each: places[each] for each in missing})
         answers = await asyncio.gather(
-            *(_ask(cluster, server, asked, offset) for server, asked in by_leader.items())
+            *(_ask(cluster, server, asked, offset) for server, asked in leaders.items())
         )
         failed: FlussError | None = None
         for answer in answers:
@@ -109,7 +109,8 @@ async def _high_watermarks(
     return found
 
 
-async def _by_leader(cluster: Cluster, places: Places) -> dict[int, list[TableBucket]]:
+async def by_leader(cluster: Cluster, places: Places) -> dict[int, list[TableBucket]]:
+    """The buckets by the server that leads each, asked for where it is not known."""
     unknown = [path for bucket, path in places.items() if cluster.view.leader_of(bucket) is None]
     if unknown:
         await cluster.refresh(dict.fromkeys(unknown))

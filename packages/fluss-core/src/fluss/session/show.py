@@ -8,22 +8,26 @@ of its own, so that it is readable wherever text is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
+from fluss.connector.headers import bytes_stored
 from fluss.connector.planning import ScanPlan, plan_scan
+from fluss.engine.table_stats import row_counts
 from fluss.errors import FlussError
 from fluss.model.column import Column
+from fluss.model.paths import PhysicalTablePath
 from fluss.model.scan_options import Mode, ScanOptions
 from fluss.model.table_info import TableInfo
 
 DATABASES_SHOWN_MAX = 20
 TABLES_SHOWN_MAX = 20
 COLUMNS_SHOWN_MAX = 200
+THOUSAND = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +166,47 @@ def _facts(core: TableCore) -> list[_Fact]:
     if plan.partitions is not None:
         by = ", ".join(info.partition_keys)
         facts.append(_Fact(name="partitions", value=f"{plan.partitions} by {by}"))
-    what = "changes in the log" if info.has_primary_key() else "rows"
-    facts.append(_Fact(name=what, value=f"at most {plan.stats.rows_max:,}"))
+    return [*facts, *_amounts(core, plan)]
+
+
+def _amounts(core: TableCore, plan: ScanPlan) -> list[_Fact]:
+    """How much there is: rows as leaders count them, changes by offsets, bytes by the last of them.
+
+    Offsets without rows are counted among the changes, which is why these are `at most`.
+    """
+    changes = _Fact(name="rows", value=f"at most {plan.stats.rows_max:,}")
+    facts = [changes]
+    if core.info.has_primary_key():
+        rows = _row_count(core, plan)
+        facts = [replace(changes, name="changes in the log")]
+        if rows is not None:
+            facts.insert(0, _Fact(name="rows", value=f"{rows:,}"))
+    try:
+        size = bytes_stored(core, plan.splits)
+    except FlussError:
+        size = None
+    if size is not None:
+        facts.append(_Fact(name="size of the log", value=f"about {_size(size)}"))
     return facts
+
+
+def _row_count(core: TableCore, plan: ScanPlan) -> int | None:
+    connection, path = core.connection, core.info.table_path
+    places = {each.bucket: PhysicalTablePath(path, each.partition_name) for each in plan.splits}
+    try:
+        counts = connection.engine.run(row_counts(connection.cluster, places)).values()
+    except FlussError:
+        return None
+    known = [each for each in counts if each is not None]
+    return sum(known) if len(known) == len(places) else None
+
+
+def _size(count: float) -> str:
+    units = ("bytes", "KB", "MB", "GB", "TB")
+    place = 0
+    while count >= THOUSAND and place < len(units) - 1:
+        count, place = count / THOUSAND, place + 1
+    return f"{count:,.0f} {units[place]}" if place == 0 else f"{count:,.1f} {units[place]}"
 
 
 # --- HTML -----------------------------------------------------------------------------------------
