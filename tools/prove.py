@@ -64,6 +64,24 @@ PROOFS = (
         tests=("tests/session/test_filters.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
+    Proof(
+        name="state",
+        claim="After 10 000 random upserts, deletes and partial updates over 2 partitions of 4 "
+        "buckets, with two columns added in between, the state at 50 moments and at 50 offsets is "
+        "that of a dict, by changelog, LIMIT_SCAN and KV snapshot; by SCAN_KV the same for 10 000 "
+        "changes of a scripted server.",
+        tests=("tests/conformance/test_state_proof.py", "tests/engine/test_kv_scan.py"),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
+        name="jobs",
+        claim="A plan read again under a writer of 1 000 rows a second gives the same rows, 40 "
+        "times over; a job with a cursor that crashes at 60 of its steps delivers every row once; "
+        "a changelog of 5 million changes replayed into an empty table gives its source, with "
+        "less than 48 MB of growth on the way.",
+        tests=("tests/session/test_state_repeatable.py", "tests/session/test_state_jobs.py"),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
 )
 
 

@@ -22,7 +22,10 @@ CRASHED = 70
 KEYS = 1_000_000 if IS_EXHAUSTIVE else 20_000
 CHANGES = 5 * KEYS
 GROWTH_MB_MAX = 48
-pytestmark = pytest.mark.slow  # each run is a Python of its own
+pytestmark = [
+    pytest.mark.slow,  # each run is a Python of its own
+    pytest.mark.timeout(1_800),
+]
 
 
 # Ends without a word at one of its steps: a request, a batch, a row of its own database.
@@ -138,7 +141,6 @@ with fluss.connect(url) as session:
 """
 
 
-@pytest.mark.timeout(1_800)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 def test_a_changelog_replayed_into_an_empty_table_gives_the_source_in_flat_memory(
     cluster, database, session
