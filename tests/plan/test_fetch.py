@@ -4,6 +4,7 @@ from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.plan.cluster import Leader
 from fluss.plan.fetch import (
     BUSY_FOR_S,
+    BYTES_FIRST,
     FETCHES_AHEAD,
     PARKED_MS_BUSY,
     PARKED_MS_QUIET,
@@ -109,6 +110,18 @@ def test_a_bucket_of_which_much_lies_unread_waits_and_holds_up_nobody():
     plan.consumed(full, 1)
     (fetch,), _ = fetches(plan)
     assert buckets(fetch) == [0, 1]
+
+
+def test_a_reader_who_waits_for_rows_is_given_few_at_first():
+    limit = 1024 * 1024
+    waiting, counting = position(0), position(0)
+    plan_of(waiting)
+    plan_of(counting, is_bounded=True)
+    assert waiting.bytes_to_ask(limit) == BYTES_FIRST
+    assert waiting.bytes_to_ask(1_000) == 1_000
+    assert counting.bytes_to_ask(limit) == limit
+    waiting.batch_bytes = 10
+    assert waiting.bytes_to_ask(limit) == limit
 
 
 def test_what_was_unread_of_an_unsubscribed_bucket_does_not_count():

@@ -27,6 +27,9 @@ BUSY_FOR_S = 10.0
 QUIET_FOR_S = 60.0
 # Where more batches than that fit into a fetch, one that is cut off does not count.
 CUT_COUNTS_MAX = 16
+# The first rows of a bucket are shown as soon as a server can read and send so little; behind them
+# it is asked for as much as may be.
+BYTES_FIRST = 128 * 1024
 # How many fetches of one bucket may lie unread: enough to keep a reader busy, and little enough
 # that who reads a few rows of many buckets does not have them sent in full.
 FETCHES_AHEAD = 4
@@ -61,6 +64,7 @@ class Position:
         pushes_projection: Whether the server is asked to leave columns out.
         is_busy: Whether a request or something else is under way for it.
         batch_bytes: How large its batches are; 0 before the first.
+        begins_small: Whether it is asked for little at first, because somebody waits for rows.
         unread_bytes: What lies fetched and not taken.
         attempts: How often in a row it has gone wrong, and `failing_since` when it first did.
         remote_attempts: How often in a row that happened to a file of the remote store.
@@ -76,6 +80,7 @@ class Position:
     pushes_projection: bool = True
     is_busy: bool = False
     batch_bytes: int = 0
+    begins_small: bool = False
     unread_bytes: int = 0
     attempts: int = 0
     remote_attempts: int = 0
@@ -90,7 +95,9 @@ class Position:
 
     def bytes_to_ask(self, limit: int) -> int:
         """As many whole batches as fit into a limit: one that is cut off would come twice."""
-        count = limit // self.batch_bytes if self.batch_bytes else 0
+        if not self.batch_bytes:
+            return min(limit, BYTES_FIRST) if self.begins_small else limit
+        count = limit // self.batch_bytes
         if not 0 < count <= CUT_COUNTS_MAX:
             return limit
         return min(limit, count * self.batch_bytes + self.batch_bytes // 8)
@@ -129,6 +136,7 @@ class FetchPlan:
     def subscribe(self, position: Position, *, now: float) -> None:
         """Read a bucket from here on; a position it had is forgotten, with what lies unread."""
         self.unsubscribe(position.bucket)
+        position.begins_small = not self.is_bounded
         self.positions[position.bucket] = position
         self._last_rows_at = now
 
