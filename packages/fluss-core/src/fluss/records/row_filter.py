@@ -30,15 +30,12 @@ from fluss.model.predicate_binding import (
     simplified,
 )
 from fluss.model.schema import Schema
-from fluss.model.types import BooleanType, DataType
-from fluss.records.columns import to_column
+from fluss.model.types import DataType
 from fluss.records.from_values import array_from_values
 from fluss.rows.columns import Int64Array
 
 Condition = Callable[[pa.RecordBatch], pa.BooleanArray]
 Answer = Callable[[pa.Array], pa.BooleanArray]
-
-_BOOLEAN: Final = BooleanType()
 
 
 class RowFilter:
@@ -86,12 +83,20 @@ class BoundFilter:
 
     def matching(self, batch: pa.RecordBatch) -> Int64Array:
         """The places of the rows for which it is true, in order."""
-        # Through numpy: Arrow's indices_nonzero takes up to sixteen times as long.
-        truth = to_column(self._condition(batch), _BOOLEAN)
-        is_true: Any = truth.values
-        if truth.valid is not None:
-            is_true = is_true & truth.valid
-        return np.flatnonzero(is_true)
+        return _true_places(self._condition(batch))
+
+
+def _true_places(truth: pa.BooleanArray) -> Int64Array:
+    """Where it is true; through numpy, as Arrow's indices_nonzero takes up to 16 times as long."""
+    count = len(truth)
+    start, shift = divmod(truth.offset, 8)
+    stop = start + (shift + count + 7) // 8
+    valid, values = truth.buffers()
+    bits = np.frombuffer(values, np.uint8)[start:stop]
+    if valid is not None:
+        bits = bits & np.frombuffer(valid, np.uint8)[start:stop]
+    is_true = np.unpackbits(bits, count=shift + count, bitorder="little").view(np.bool_)
+    return np.flatnonzero(is_true[shift:])
 
 
 def _condition_of(bound: BoundPredicate) -> Condition:
