@@ -73,7 +73,8 @@ class ConnectionCore:
         core._remote = RemoteLogReader(
             RemoteFiles(core.cluster),
             reads_at_once_max=config.remote_file_download_thread_num,
-            magic_1=core._magic_1,
+            parts_ahead_max=config.scanner_remote_log_read_concurrency,
+            segments_ahead_max=config.scanner_remote_log_prefetch_num,
         )
         core._forget_farewell = engine.at_exit(core.close)
         return core

@@ -1,22 +1,23 @@
-"""Reads log segments that have moved to the remote store, in pieces, ahead of whoever reads.
+"""Reads log segments that have moved to the remote store, ahead of whoever reads.
 
 A FETCH_LOG answer names the segments, from the one the wanted offset is in to the last that has
-moved; behind them the log goes on at the tablet server. A piece is as many whole batches as fit;
-the next piece is read while this one is passed on.
+moved; behind them the log goes on at the tablet server. Files are read in parts, several at a time
+and also of the segments to come, and passed on in their order, cut behind whole batches.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
 import anyio.to_thread
 
 from fluss.engine.remote_files import RemoteFile, RemoteFiles
 from fluss.errors import CorruptBatchError
-from fluss.records.log_batch import iter_log_headers
-from fluss.records.log_header import LENGTH_END, Magic1, read_length
+from fluss.records.log_batch import iter_log_places
+from fluss.records.log_header import LENGTH_END, read_length
 from fluss.records.segment import segment_file_name
 from fluss.wire.envelope.fetch import RemoteLogFetchInfo, RemoteLogSegment
 
@@ -25,18 +26,43 @@ BATCH_BYTES_MAX = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    data: bytes
-    size: int  # of the whole batches in it
+class _Part:
+    """Some bytes of a segment's file; `number` counts the segments."""
+
+    number: int
+    path: str
+    at: int
+    size: int
+    file_size: int
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the file ends with it."""
+        return self.at + self.size == self.file_size
 
 
 class RemoteLogReader:
-    """Reads segments for the scanners of one connection, so many at once as the limiter allows."""
+    """Reads segments for the scanners of one connection.
 
-    def __init__(self, files: RemoteFiles, *, reads_at_once_max: int, magic_1: Magic1) -> None:
+    Args:
+        files: Where they are.
+        reads_at_once_max: How many parts are read at a time, by all scanners together.
+        parts_ahead_max: How many parts one scanner reads at a time.
+        segments_ahead_max: Of how many segments these may be.
+    """
+
+    def __init__(
+        self,
+        files: RemoteFiles,
+        *,
+        reads_at_once_max: int,
+        parts_ahead_max: int,
+        segments_ahead_max: int,
+    ) -> None:
         self._files = files
         self._limiter = anyio.CapacityLimiter(reads_at_once_max)
-        self._magic_1: Magic1 = magic_1
+        self._parts_ahead_max = parts_ahead_max
+        self._segments_ahead_max = segments_ahead_max
 
     async def read(self, info: RemoteLogFetchInfo, offset: int) -> AsyncGenerator[memoryview, None]:
         """The batches of all segments, from `first_start_pos` on.
@@ -44,54 +70,110 @@ class RemoteLogReader:
         Args:
             info: What the tablet server said.
             offset: The offset wanted; segments that end before it are passed over.
+
+        Raises:
+            CorruptBatchError: A file is not made of whole batches.
         """
-        start = info.first_start_pos or 0
-        for index, segment in enumerate(info.remote_log_segments):
-            if segment.remote_log_end_offset <= offset:
-                continue
-            name = segment_file_name(segment.remote_log_start_offset, "log")
-            directory = info.remote_log_tablet_dir.rstrip("/")
-            file = await self._files.prepare(f"{directory}/{segment.remote_log_segment_id}/{name}")
-            async for piece in self._pieces(file, segment, start if index == 0 else 0):
-                yield piece
-
-    async def _pieces(
-        self, file: RemoteFile, segment: RemoteLogSegment, start: int
-    ) -> AsyncGenerator[memoryview, None]:
-        size = segment.segment_size_in_bytes
-        at = start
-        reading = asyncio.ensure_future(self._piece(file, at, size))
+        left = deque(_parts(info, offset))
+        reading: deque[tuple[_Part, asyncio.Task[bytes]]] = deque()
+        batches = _WholeBatches()
         try:
-            while at < size:
-                piece = await reading
-                at += piece.size
-                if at < size:
-                    reading = asyncio.ensure_future(self._piece(file, at, size))
-                yield memoryview(piece.data)[: piece.size]
+            await self._read_ahead(left, reading)
+            while reading:
+                part, task = reading[0]
+                data = await task
+                reading.popleft()
+                await self._read_ahead(left, reading)
+                found = batches.add(part, data)
+                if found is not None:
+                    yield found
         finally:
-            reading.cancel()
+            for _, task in reading:
+                task.cancel()
 
-    async def _piece(self, file: RemoteFile, at: int, size: int) -> _Piece:
-        """Whole batches from `at` on; at least one, however large."""
-        wanted = min(PIECE_BYTES, size - at)
-        while True:
-            data = await anyio.to_thread.run_sync(file.read, at, wanted, limiter=self._limiter)
-            whole = 0
-            for place, header in iter_log_headers(data, magic_1=self._magic_1):
-                whole = place + header.size_bytes
-            if whole:
-                return _Piece(data=data, size=whole)
-            needed = (
-                LENGTH_END + read_length(memoryview(data), 0)
-                if len(data) >= LENGTH_END
-                else LENGTH_END
+    async def _read_ahead(
+        self, left: deque[_Part], reading: deque[tuple[_Part, asyncio.Task[bytes]]]
+    ) -> None:
+        while left and len(reading) < self._parts_ahead_max:
+            first = reading[0][0] if reading else left[0]
+            if left[0].number - first.number >= self._segments_ahead_max:
+                return
+            part = left.popleft()
+            file = await self._files.prepare(part.path)
+            task = asyncio.ensure_future(self._read(file, part))
+            # Of a part that nobody comes to any more, nobody wants to hear either.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            reading.append((part, task))
+
+    async def _read(self, file: RemoteFile, part: _Part) -> bytes:
+        return await anyio.to_thread.run_sync(file.read, part.at, part.size, limiter=self._limiter)
+
+
+def _parts(info: RemoteLogFetchInfo, offset: int) -> Iterator[_Part]:
+    start = info.first_start_pos or 0
+    directory = info.remote_log_tablet_dir.rstrip("/")
+    for number, segment in enumerate(info.remote_log_segments):
+        if segment.remote_log_end_offset <= offset:
+            continue
+        size = segment.segment_size_in_bytes
+        for at in range(start if number == 0 else 0, size, PIECE_BYTES):
+            yield _Part(
+                number=number,
+                path=_path(directory, segment),
+                at=at,
+                size=min(PIECE_BYTES, size - at),
+                file_size=size,
             )
-            if needed > size - at or needed <= wanted or needed > BATCH_BYTES_MAX:
-                why = f"at byte {at} of {size} there is no whole batch"
-                raise CorruptBatchError(
-                    f"The remote segment {file.path} cannot be read: {why}.",
-                    what="remote segment",
-                    at=at,
-                    why=why,
-                )
-            wanted = needed
+
+
+def _path(directory: str, segment: RemoteLogSegment) -> str:
+    name = segment_file_name(segment.remote_log_start_offset, "log")
+    return f"{directory}/{segment.remote_log_segment_id}/{name}"
+
+
+class _WholeBatches:
+    """Puts the parts of files together, file by file, and cuts them behind whole batches."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes | memoryview] = []
+        self._size = 0
+        self._needed = 0
+
+    def add(self, part: _Part, data: bytes) -> memoryview | None:
+        """What is whole now; None where the first batch is not.
+
+        Raises:
+            CorruptBatchError: The file ends within a batch, or a batch is longer than the file.
+        """
+        self._parts.append(data)
+        self._size += len(data)
+        found = None
+        if self._size >= self._needed:
+            found = self._cut()
+        end = part.at + len(data)
+        begun_at = end - self._size  # where the batch begins that is not whole yet
+        room = min(part.file_size - begun_at, BATCH_BYTES_MAX)
+        is_cut = len(data) < part.size or (part.is_last and self._size > 0)
+        if is_cut or (self._size and self._needed > room):
+            why = f"at byte {begun_at} of {part.file_size} there is no whole batch"
+            raise CorruptBatchError(
+                f"The remote segment {part.path} cannot be read: {why}.",
+                what="remote segment",
+                at=begun_at,
+                why=why,
+            )
+        return found
+
+    def _cut(self) -> memoryview | None:
+        joined = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        view = memoryview(joined)
+        end = 0
+        for at, size in iter_log_places(view):
+            end = at + size
+        rest = view[end:]
+        self._parts = [rest] if rest else []
+        self._size = len(rest)
+        self._needed = LENGTH_END
+        if len(rest) >= LENGTH_END:
+            self._needed += read_length(rest, 0)
+        return view[:end] if end else None

@@ -241,19 +241,19 @@ class ClientOptions(OptionSet):
         "scanner.remote-log.prefetch-num",
         4,
         integer(1, _INT_MAX),
-        "How many segments of remote storage are fetched ahead.",
+        "Of how many segments of remote storage a scanner reads ahead.",
     )
     scanner_remote_log_read_concurrency = Option[int](
         "scanner.remote-log.read-concurrency",
         4,
         integer(1, _INT_MAX),
-        "How many parts of a remote file are read at a time.",
+        "How many parts of remote files a scanner reads at a time.",
     )
     remote_file_download_thread_num = Option[int](
         "remote-file.download-thread-num",
         3,
         integer(1, _INT_MAX),
-        "How many remote files are fetched at a time.",
+        "How many parts of remote files a connection reads at a time.",
     )
 
     lookup_max_batch_size = Option[int](
