@@ -1,4 +1,4 @@
-"""What goes into a FETCH_LOG and what comes out: requests, answers by bucket, undecoded batches.
+"""What goes into a FETCH_LOG and what comes out: requests, answers, undecoded batches, errors.
 
 Of what was fetched only the batches' headers are looked at here; the records in them are decoded by
 whoever reads (`client.decode`).
@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from fluss.errors import CorruptDataError
+from fluss.errors import (
+    CorruptBatchError,
+    CorruptDataError,
+    FlussError,
+    ProtocolError,
+    error_from_code,
+)
 from fluss.model.paths import TableBucket
 from fluss.plan.fetch import Fetch, Position
 from fluss.records.log_batch import iter_log_headers
@@ -19,6 +25,7 @@ from fluss.wire.buffers import Buffer
 from fluss.wire.envelope.fetch import FETCH_LOG_RESPONSE, FetchedBucket
 from fluss.wire.messages import write_message
 
+# What FETCH_LOG and LIST_OFFSETS want to know of whoever asks; followers name their server.
 CLIENT_IS_NO_FOLLOWER = -1
 
 
@@ -162,4 +169,37 @@ def size_before(data: Buffer, schema_ids: Collection[int], *, magic_1: Magic1) -
             if header.schema_id in schema_ids
         ),
         len(data),
+    )
+
+
+def error_of(position: Position, found: FetchedBucket) -> FlussError:
+    """The error that the server answered for a bucket."""
+    return error_from_code(
+        found.error_code or 0,
+        found.error_message,
+        table=str(position.path.table_path),
+        bucket=position.bucket.bucket_id,
+        offset=position.offset,
+    )
+
+
+def unanswered(position: Position) -> ProtocolError:
+    """The error for an answer that leaves a bucket out."""
+    why = f"it says nothing of bucket {position.bucket.bucket_id}"
+    return ProtocolError(
+        f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
+    )
+
+
+def unreadable(position: Position, why: str) -> CorruptBatchError:
+    """The error for batches that cannot be read on."""
+    return CorruptBatchError(
+        f"In bucket {position.bucket.bucket_id} of {position.path} at offset {position.offset}: "
+        f"{why}",
+        what="log batch",
+        at=0,
+        why=why,
+        table=str(position.path.table_path),
+        bucket=position.bucket.bucket_id,
+        offset=position.offset,
     )

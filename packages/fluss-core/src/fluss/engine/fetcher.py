@@ -27,9 +27,12 @@ from fluss.engine.fetched import (
     Fetched,
     FetchTarget,
     Headers,
+    error_of,
     read_fetch,
     read_headers,
     size_before,
+    unanswered,
+    unreadable,
     write_fetch,
 )
 from fluss.engine.finding import find_name, find_offset, find_range
@@ -37,11 +40,8 @@ from fluss.engine.remote_log import RemoteLogReader
 from fluss.engine.schemas import SchemaBook
 from fluss.errors import (
     ClosedError,
-    CorruptBatchError,
     FlussError,
-    ProtocolError,
     ServerError,
-    error_from_code,
 )
 from fluss.model.offsets import LATEST_OFFSET
 from fluss.model.paths import TableBucket
@@ -238,13 +238,13 @@ class Fetcher:
         empty: list[tuple[Position, int]] = []
         for position, found in answers.items():
             if found is None:
-                self._fail(position, _unanswered(position))
+                self._fail(position, unanswered(position))
             elif found.error_code is not None:
-                self._refused(position, _error_of(position, found))
+                self._refused(position, error_of(position, found))
             elif self._take_in_bucket(position, found, projected=projected):
                 served.append(position)
             elif found.high_watermark is None:
-                self._fail(position, _unanswered(position))
+                self._fail(position, unanswered(position))
             else:
                 empty.append((position, found.high_watermark))
         self.plan.served(served)
@@ -288,7 +288,7 @@ class Fetcher:
             known = records[: size_before(records, unknown, magic_1=self._magic_1)]
             headers = read_headers(known, magic_1=self._magic_1)
             self._publish(position, known, headers, projected=projected)
-            raise _unreadable(position, f"a schema of {unknown} is unknown") from error
+            raise unreadable(position, f"a schema of {unknown} is unknown") from error
         self._publish(position, records, headers, projected=projected)
 
     def _publish(
@@ -314,7 +314,7 @@ class Fetcher:
             # The old batches without the column are behind us: the server can project again.
             position.pushes_projection = True
         if headers.error is not None:
-            self._fail(position, _unreadable(position, headers.error.message))
+            self._fail(position, unreadable(position, headers.error.message))
 
     def _advance(self, position: Position, next_offset: int, *, unread_bytes: int) -> None:
         self.plan.advance(
@@ -421,33 +421,3 @@ class Fetcher:
                 self._fail(each, error)
         if position is not None:
             self._pump()
-
-
-def _error_of(position: Position, found: FetchedBucket) -> FlussError:
-    return error_from_code(
-        found.error_code or 0,
-        found.error_message,
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
-    )
-
-
-def _unanswered(position: Position) -> ProtocolError:
-    why = f"it says nothing of bucket {position.bucket.bucket_id}"
-    return ProtocolError(
-        f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
-    )
-
-
-def _unreadable(position: Position, why: str) -> CorruptBatchError:
-    return CorruptBatchError(
-        f"In bucket {position.bucket.bucket_id} of {position.path} at offset {position.offset}: "
-        f"{why}",
-        what="log batch",
-        at=0,
-        why=why,
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
-    )

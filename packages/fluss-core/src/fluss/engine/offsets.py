@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from fluss.engine.cluster import Cluster
+from fluss.engine.fetched import CLIENT_IS_NO_FOLLOWER
 from fluss.errors import ProtocolError, error_from_code
 from fluss.model.offsets import OffsetSpec, OffsetType
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
 
-CLIENT_IS_NO_FOLLOWER = -1
 _TYPES = {OffsetType.EARLIEST: 0, OffsetType.LATEST: 1, OffsetType.TIMESTAMP: 2}
 
 

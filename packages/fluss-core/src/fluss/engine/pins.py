@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from fluss.engine.cluster import Cluster
+from fluss.engine.fetched import CLIENT_IS_NO_FOLLOWER
 from fluss.engine.offsets import list_offsets
 from fluss.errors import FlussError, ProtocolError, error_from_code
 from fluss.model.offsets import EARLIEST_OFFSET, OffsetSpec
@@ -24,7 +25,6 @@ from fluss.wire.api import ApiKey
 from fluss.wire.envelope.fetch import FETCH_LOG_RESPONSE, FetchedBucket
 from fluss.wire.messages import write_message
 
-CLIENT_IS_NO_FOLLOWER = -1
 BYTES_MIN = 1
 OUT_OF_RANGE_CODE = 19
 FUTURE_TIME_CODE = 38
