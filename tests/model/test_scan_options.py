@@ -76,6 +76,7 @@ def test_as_of_is_a_bound_like_the_others():
         ({"as_of": 5, "start": 3}, "both given"),
         ({"start": 9, "end": 3}, "ends before"),
         ({"start": "-1m", "end": "-2m"}, "ends before"),
+        ({"start": {0: 5, 1: 7}, "end": {1: 6}}, "bucket 1 begins at offset 7"),
         ({"mode": "state", "tail": 3}, "mode='state'"),
         ({"metadata_prefix": ""}, "beginning"),
     ],

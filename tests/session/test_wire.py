@@ -1,12 +1,21 @@
 """What scans cost on the wire, as a recorder between us and a real server sees it."""
 
+from datetime import UTC, datetime
 from random import Random
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fluss
 from fluss import col
+from fluss.errors import (
+    ConfigError,
+    FlussError,
+    InvalidValueError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)
 from fluss.records.log_batch import iter_log_headers
 
 IDS = range(1_000)
@@ -136,6 +145,39 @@ def test_a_plan_over_many_partitions_is_one_round_of_requests(session, wire, par
     assert seen.counts().pop("FETCH_LOG") == 1
     assert set(seen.counts()) <= {"FETCH_LOG", "GET_TABLE_INFO", "LIST_PARTITION_INFOS"}
     assert len(seen.buckets()) == 6
+
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"filter": col("idd") == 7}, FlussError, "did you mean 'id'"),
+        ({"filter": pc.field("idd") == 7}, FlussError, "did you mean 'id'"),
+        ({"filter": col("id") == "seven"}, InvalidValueError, "BIGINT"),
+        ({"filter": col("day") > 5}, InvalidValueError, "STRING"),
+        ({"filter": col("_log_offset") < "x"}, InvalidValueError, "_log_offset"),
+        ({"columns": ["x", "idd"]}, SchemaMismatchError, "did you mean 'id'"),
+        ({"limit": -1}, InvalidValueError, "number of rows"),
+        ({"limitt": 1}, ConfigError, "did you mean 'limit'"),
+        ({"start": 20, "end": 10}, InvalidValueError, "ends before"),
+        ({"start": {0: 20}, "end": {0: 10}}, InvalidValueError, "ends before"),
+        ({"start": "-1m", "end": LONG_AGO}, InvalidValueError, "ends before"),
+        ({"as_of": 5, "end": 6}, InvalidValueError, "both given"),
+        ({"mode": "binlog"}, UnsupportedOperationError, "no primary key"),
+    ],
+)
+def test_a_mistake_is_told_before_anybody_is_asked(session, wire, events, options, error, said):
+    with wire.recording() as seen, pytest.raises(error, match=said):
+        events.scan(**options).to_arrow()
+    assert seen.counts() == {}
+
+
+def test_a_slip_in_a_url_is_told_before_anybody_is_asked(wire, database):
+    with wire.recording() as seen, pytest.raises(ConfigError, match="did you mean 'tail'"):
+        fluss.connect(f"fluss://{wire.bootstrap}/{database}.events?tial=5")
+    assert seen.exchanges == []
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from fluss.model.scan_options import (
     Mode,
     Order,
     ScanOptions,
+    check_order,
     is_arrow_expression,
 )
 from fluss.plan.filters import FilterPlan, plan_filter
@@ -147,6 +148,7 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
     start = None if options.start is None else options.start.at(now_ms)
     asked_end = options.end if options.as_of is None else options.as_of
     end = None if asked_end is None else asked_end.at(now_ms)
+    check_order(start, end)
     pinned = table.connection.engine.run(_pin(table, shape, start, end))
     splits = pinned.splits
     reasons = reasons_of(shape, pinned, start, end)

@@ -316,13 +316,29 @@ def _check_together(options: ScanOptions) -> None:
                     hint="say as_of= for an earlier state, or mode='changelog' for the changes",
                     option=each,
                 )
-    start, end = options.start, options.end
+    check_order(options.start, options.end)
+
+
+def check_order(start: Bound | None, end: Bound | None) -> None:
+    """Refuse a scan that begins behind its end, as far as the two can be compared.
+
+    Raises:
+        InvalidValueError: It does.
+    """
     if start is None or end is None or start.kind is not end.kind:
         return
     if start.kind in {BoundKind.OFFSET, BoundKind.TIME} and start.number > end.number:
         raise InvalidValueError(f"The scan begins at {start} and ends before that, at {end}.")
     if start.kind is BoundKind.AGO and start.number < end.number:
         raise InvalidValueError(f"The scan begins {start} and ends before that, {end}.")
+    ends = dict(end.offsets)
+    for place, first in start.offsets:
+        if 0 <= ends.get(place, first) < first:
+            _, bucket = place
+            raise InvalidValueError(
+                f"The scan of bucket {bucket} begins at offset {first} and ends before that, at "
+                f"offset {ends[place]}."
+            )
 
 
 def _contradiction(first: str, second: str) -> InvalidValueError:
