@@ -82,6 +82,14 @@ PROOFS = (
         tests=("tests/session/test_state_repeatable.py", "tests/session/test_state_jobs.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
+    Proof(
+        name="polars",
+        claim="1 000 random queries of Polars (filters, columns, limits, groups, joins) over a "
+        "partitioned log, a state and a second table on a real server give what they give on the "
+        "same rows in memory, in its streaming and its in-memory engine.",
+        tests=("tests/polars/test_queries.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
 )
 
 

@@ -319,6 +319,16 @@ def test_structs_are_matched_by_name():
     assert "fields are not a, b" in refused_type(other, target).message
 
 
+def test_views_in_structs_that_may_be_null_are_cast():
+    # What Polars hands over; Arrow chooses among no views.
+    fields = [("s", pa.string_view()), ("b", pa.binary_view())]
+    rows = [{"s": "a text that is not short", "b": b"x"}, None, {"s": None, "b": None}]
+    kind = RowType((DataField("s", StringType()), DataField("b", BytesType())))
+    batch = pa.record_batch({"c": pa.array(rows, pa.struct(fields))})
+    wire = to_wire_batch(batch, BatchLayout.of(("c",), (kind,)))
+    assert wire.column(0).to_pylist() == rows
+
+
 def test_what_stands_under_a_null_struct_does_not_matter():
     child = pa.array([2**40, 1], pa.int64())
     array = pa.StructArray.from_arrays([child], ["a"], mask=pa.array([True, False]))

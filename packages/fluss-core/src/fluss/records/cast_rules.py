@@ -290,6 +290,10 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
 def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
     if not parent.null_count:
         return child
+    if at.is_string_view(child.type) or at.is_binary_view(child.type):
+        # Arrow has no kernel that chooses among views.
+        plain = pa.large_string() if at.is_string_view(child.type) else pa.large_binary()
+        return _masked(child.cast(plain), parent).cast(child.type)
     return pc.if_else(parent.is_valid(), child, pa.scalar(None, child.type))
 
 
