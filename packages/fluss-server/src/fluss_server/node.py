@@ -19,6 +19,7 @@ from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.config import Durability, ServerConfig
 from fluss_server.log.bucket_log import BucketLog, Mark
+from fluss_server.scans import Scans
 from fluss_server.tablets import Tablet, Tablets
 from fluss_server.upkeep import remove_tree
 
@@ -55,6 +56,7 @@ class Node:
         self.config = config
         self.catalog = catalog
         self.tablets = Tablets(config, catalog)
+        self.scans = Scans()
         self.now_ms = clock
         self._pool = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="fluss-storage")
         self._background: set[asyncio.Task[None]] = set()
@@ -143,6 +145,7 @@ class Node:
     async def bury(self, table: TableEntry, partition: PartitionEntry | None = None) -> None:
         """Close what was dropped; its files are removed when there is time."""
         partition_id = None if partition is None else partition.partition_id
+        self.scans.close_table(table.table_id, partition_id, now_ms=self.now_ms())
         await self.tablets.drop(table.table_id, partition_id)
         self._buried.append(self.catalog.directory_of(table, partition))
         self.sweep_soon()
@@ -180,6 +183,7 @@ class Node:
     def close(self) -> None:
         """End the storage threads, and close everything so that the next start is quick."""
         self._pool.shutdown(wait=True)
+        self.scans.close_all()
         try:
             self.tablets.close()
         finally:

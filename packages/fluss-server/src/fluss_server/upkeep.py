@@ -61,6 +61,7 @@ class Upkeep:
         node = self._node
         for tablet in node.tablets:
             await self._guarded(tablet, self._keep_synced)
+        node.scans.expire(now_ms=node.now_ms())
         if self._round % RETENTION_EVERY == 0:
             for tablet in node.tablets:
                 await self._guarded(tablet, self._expire)

@@ -23,6 +23,7 @@ from fluss_server.handlers import (
     partitions,
     produce,
     producers,
+    scan_kv,
     tables,
 )
 from fluss_server.node import Node
@@ -36,6 +37,7 @@ _SERVED = (
     *fetch.HANDLERS,
     *offsets.HANDLERS,
     *keys.HANDLERS,
+    *scan_kv.HANDLERS,
     *producers.HANDLERS,
     *elsewhere.HANDLERS,
 )
