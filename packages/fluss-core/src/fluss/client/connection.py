@@ -14,7 +14,12 @@ from fluss.client.describe import table_info_of
 from fluss.client.limit_scan import LimitScanCore
 from fluss.client.lookup import LookupCore, PrefixLookupCore
 from fluss.client.scan import LogScanCore, ScanSource
-from fluss.client.settings import connection_settings, fetch_limits, lookup_settings
+from fluss.client.settings import (
+    connection_settings,
+    fetch_limits,
+    lookup_settings,
+    without_markers,
+)
 from fluss.client.write import AppendCore, UpsertCore, WriterPool
 from fluss.engine.cluster import Cluster
 from fluss.engine.lookups import LookupQueue
@@ -42,11 +47,13 @@ class ConnectionCore:
     def __init__(self, engine: Engine, config: Config) -> None:
         self.engine = engine
         self.config = config.copy()
+        # The same without markers, for us; users are shown the markers and not what they stand for.
+        self.options = options = without_markers(config)
         self.cluster = Cluster(connection_settings(config), version=VERSION)
         self.admin = AdminCore(self.cluster)
-        self.lookups = LookupQueue(self.cluster, lookup_settings(config))
-        self.writers = WriterPool(self.cluster, WriterSettings.of(config), engine=engine)
-        self._limits = fetch_limits(config)
+        self.lookups = LookupQueue(self.cluster, lookup_settings(options))
+        self.writers = WriterPool(self.cluster, WriterSettings.of(options), engine=engine)
+        self._limits = fetch_limits(options)
         self._magic_1: Magic1 = "statistics"
         self._remote: RemoteLogReader
         self._closed = False
@@ -72,9 +79,9 @@ class ConnectionCore:
             raise
         core._remote = RemoteLogReader(
             RemoteFiles(core.cluster),
-            reads_at_once_max=config.remote_file_download_thread_num,
-            parts_ahead_max=config.scanner_remote_log_read_concurrency,
-            segments_ahead_max=config.scanner_remote_log_prefetch_num,
+            reads_at_once_max=core.options.remote_file_download_thread_num,
+            parts_ahead_max=core.options.scanner_remote_log_read_concurrency,
+            segments_ahead_max=core.options.scanner_remote_log_prefetch_num,
         )
         core._forget_farewell = engine.at_exit(core.close)
         return core
@@ -187,5 +194,5 @@ class TableCore:
             remote=connection._remote,  # noqa: SLF001 - one unit with its connection
             limits=connection._limits,  # noqa: SLF001
             magic_1=connection._magic_1,  # noqa: SLF001
-            checks_crc=connection.config.scanner_log_check_crc,
+            checks_crc=connection.options.scanner_log_check_crc,
         )

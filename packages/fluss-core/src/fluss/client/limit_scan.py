@@ -17,19 +17,16 @@ import pyarrow as pa
 
 from fluss.client.decode import DecodedBatch
 from fluss.engine.fetcher import Fetched
+from fluss.engine.kv_scan import limit_scan
 from fluss.engine.partitions import find_partition_path
-from fluss.errors import FlussError, InvalidValueError, error_from_code
+from fluss.errors import FlussError, InvalidValueError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicate import Predicate
 from fluss.plan.fetch import Position
 from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import iter_log_headers
 from fluss.records.value_batch import batch_from_values, read_value_batch, schema_ids_of
-from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.wire.buffers import Buffer
-from fluss.wire.envelope.scan import LIMIT_SCAN_RESPONSE, LimitScanResponse
-from fluss.wire.messages import write_message
 
 if TYPE_CHECKING:
     from fluss.client.scan import ScanSource
@@ -97,31 +94,7 @@ class LimitScanCore:
             limit = min(limit * MORE_ROWS, LIMIT_MAX)
 
     async def _ask(self, path: PhysicalTablePath, limit: int) -> _Answer:
-        cluster, bucket = self._source.cluster, self.bucket
-        request = messages.LimitScanRequest(
-            table_id=bucket.table_id,
-            partition_id=bucket.partition_id,
-            bucket_id=bucket.bucket_id,
-            limit=limit,
-        )
-        body = write_message(request)
-
-        async def attempt() -> LimitScanResponse:
-            leader = await cluster.leader(path, bucket)
-            answer = LIMIT_SCAN_RESPONSE.read(
-                await cluster.send(leader.server_id, ApiKey.LIMIT_SCAN, [body])
-            )
-            if answer.error_code is not None:
-                cluster.view.forget_leader(bucket)
-                raise error_from_code(
-                    answer.error_code,
-                    answer.error_message,
-                    table=str(path.table_path),
-                    bucket=bucket.bucket_id,
-                )
-            return answer
-
-        answer = await cluster.retrying(attempt)
+        answer = await limit_scan(self._source.cluster, path, self.bucket, limit=limit)
         records = answer.records[0] if answer.records else b""
         is_log = bool(answer.is_log_table)
         await self._source.book.learn(self._schema_ids(records, is_log=is_log))

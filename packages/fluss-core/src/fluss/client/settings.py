@@ -15,14 +15,24 @@ from fluss.plan.retry import RetryPolicy
 from fluss.plan.settings import ConnectionSettings, Login
 
 
-def connection_settings(config: Config) -> ConnectionSettings:
-    """How to reach the cluster of a config.
+def without_markers(config: Config) -> Config:
+    """A copy in which markers such as `${env:NAME}` have become what they stand for now.
 
     Raises:
         ConfigError: Settings that do not go together, or a marker that stands for nothing.
     """
     resolved = config.resolved(os.environ, _read_file)
     resolved.check()
+    return resolved
+
+
+def connection_settings(config: Config) -> ConnectionSettings:
+    """How to reach the cluster of a config.
+
+    Raises:
+        ConfigError: Settings that do not go together, or a marker that stands for nothing.
+    """
+    resolved = without_markers(config)
     login = None
     if resolved.security_protocol == "sasl":
         login = Login(username=resolved.security_sasl_username, password=_password(config))

@@ -106,7 +106,7 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
             connection.engine,
             self._core.log_scan(self._columns, self._predicate),
             gives_batches=gives_batches,
-            records_per_poll_max=connection.config.scanner_log_max_poll_records,
+            records_per_poll_max=connection.options.scanner_log_max_poll_records,
         )
 
     def create_bucket_batch_scanner(self, bucket: TableBucket) -> BatchScannerT:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fluss.engine.cluster import Cluster
+from fluss.engine.lookup_messages import Way, write_keys
 from fluss.engine.partitions import find_partition_id
 from fluss.errors import FlussError, PartitionNotFoundError, ProtocolError, error_from_code
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -24,16 +25,8 @@ from fluss.wire.api import ApiKey
 from fluss.wire.buffers import Buffer, size_of
 from fluss.wire.envelope.lookup import (
     LOOKUP_RANGES_RESPONSE,
-    LOOKUP_REQUEST,
-    PREFIX_LOOKUP_REQUEST,
     PREFIX_LOOKUP_RESPONSE,
-    LookupBucket,
-    LookupRequest,
-    PrefixLookupBucket,
-    PrefixLookupRequest,
 )
-
-ACKS_ALL = -1
 
 Place: TypeAlias = tuple[PhysicalTablePath, int]
 
@@ -123,37 +116,10 @@ class BulkLookups:
         return Home(path=path, bucket=bucket, server_id=leader.server_id)
 
     def request(self, runs: Sequence[KeyRun]) -> list[Buffer]:
-        """The request for runs of keys that have the same server, as bytes."""
-        if self._is_prefix:
-            prefixes = tuple(
-                PrefixLookupBucket(
-                    partition_id=each.home.bucket.partition_id,
-                    bucket_id=each.home.bucket.bucket_id,
-                    keys=each.keys,
-                )
-                for each in runs
-            )
-            return PREFIX_LOOKUP_REQUEST.write(
-                PrefixLookupRequest(table_id=self._table.table_id, buckets_req=prefixes)
-            )
-        keys = tuple(
-            LookupBucket(
-                partition_id=each.home.bucket.partition_id,
-                bucket_id=each.home.bucket.bucket_id,
-                keys=each.keys,
-            )
-            for each in runs
-        )
-        inserting = self._is_inserting
-        return LOOKUP_REQUEST.write(
-            LookupRequest(
-                table_id=self._table.table_id,
-                buckets_req=keys,
-                insert_if_not_exists=True if inserting else None,
-                acks=ACKS_ALL if inserting else None,
-                timeout_ms=self._cluster.settings.request_timeout_ms if inserting else None,
-            )
-        )
+        """The request for runs of keys, each of another bucket, that have the same server."""
+        way = Way(runs[0].home.server_id, self._table.table_id, self._api, self._is_inserting)
+        keys = {each.home.bucket: each.keys for each in runs}
+        return write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
 
     async def ask(self, server_id: int, request: Sequence[Buffer]) -> memoryview:
         """Send a request, once; the answer is bytes."""

@@ -1,6 +1,7 @@
 """All rows of a bucket of a primary-key table, as value batches: LIMIT_SCAN and SCAN_KV.
 
-LIMIT_SCAN answers in one message, the rows as they were at some moment between question and answer.
+LIMIT_SCAN answers in one message, the rows as they were at some moment between question and answer;
+of a log it gives the last rows, as log batches.
 SCAN_KV (1.0) gives pages of a snapshot that the server keeps for the scan, and says at which offset
 of the changelog it was taken. What the rows look like is for readers to know.
 """
@@ -41,6 +42,18 @@ async def scan_at_once(
     Raises:
         FlussError: The bucket cannot be read.
     """
+    answer = await limit_scan(cluster, path, bucket, limit=limit)
+    return answer.records[0] if answer.records else b""
+
+
+async def limit_scan(
+    cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, *, limit: int
+) -> LimitScanResponse:
+    """The first rows of a keyed bucket, or the last ones of a log; the answer says which.
+
+    Raises:
+        FlussError: The bucket cannot be read.
+    """
     request = messages.LimitScanRequest(
         table_id=bucket.table_id,
         partition_id=bucket.partition_id,
@@ -57,8 +70,7 @@ async def scan_at_once(
         _check(cluster, path, bucket, answer)
         return answer
 
-    answer = await cluster.retrying(attempt)
-    return answer.records[0] if answer.records else b""
+    return await cluster.retrying(attempt)
 
 
 class KvScan:

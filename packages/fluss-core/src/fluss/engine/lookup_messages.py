@@ -1,9 +1,13 @@
-"""LOOKUP and PREFIX_LOOKUP as `engine.lookups` sends them: keys and answers by bucket."""
+"""LOOKUP and PREFIX_LOOKUP as bytes: requests of keys by bucket, and answers of single keys.
+
+Both kinds of lookups send the same requests: `engine.lookups` for single keys, and for runs of
+them `engine.bulk_lookups`, which takes its answers apart by itself, without an object per key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fluss.errors import FlussError, ProtocolError, error_from_code
 from fluss.model.paths import TableBucket
@@ -36,8 +40,20 @@ class Way(NamedTuple):
     insert_if_not_exists: bool
 
 
-def write_lookup(way: Way, keys: Keys, *, timeout_ms: int) -> Sequence[Buffer]:
-    """The body of a LOOKUP; the time is for inserting what is missing."""
+def write_keys(way: Way, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
+    """The body of a request for keys, or beginnings of keys; the time is for inserting."""
+    if way.api is ApiKey.PREFIX_LOOKUP:
+        return PREFIX_LOOKUP_REQUEST.write(
+            PrefixLookupRequest(
+                table_id=way.table_id,
+                buckets_req=tuple(
+                    PrefixLookupBucket(
+                        partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
+                    )
+                    for bucket, asked in keys.items()
+                ),
+            )
+        )
     inserts = way.insert_if_not_exists
     return LOOKUP_REQUEST.write(
         LookupRequest(
@@ -55,38 +71,22 @@ def write_lookup(way: Way, keys: Keys, *, timeout_ms: int) -> Sequence[Buffer]:
     )
 
 
-def read_lookup(
-    way: Way, body: memoryview
-) -> dict[TableBucket, Sequence[Buffer | None] | FlussError]:
-    """One value per key, None for a key that is not there; or why a bucket has no answer."""
+def read_values(way: Way, body: memoryview) -> dict[TableBucket, Sequence[Any] | FlussError]:
+    """What each bucket answers, or why it does not.
+
+    Of a lookup one value per key, None for a key that is not there; of a prefix lookup all values
+    per beginning of keys.
+    """
+    if way.api is ApiKey.PREFIX_LOOKUP:
+        return {
+            _bucket_of(way, each): each.value_lists
+            if each.error_code is None
+            else _error_of(way, each)
+            for each in PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
+        }
     return {
         _bucket_of(way, each): each.values if each.error_code is None else _error_of(way, each)
         for each in LOOKUP_RESPONSE.read(body).buckets_resp
-    }
-
-
-def write_prefix_lookup(way: Way, keys: Keys) -> Sequence[Buffer]:
-    """The body of a PREFIX_LOOKUP."""
-    return PREFIX_LOOKUP_REQUEST.write(
-        PrefixLookupRequest(
-            table_id=way.table_id,
-            buckets_req=tuple(
-                PrefixLookupBucket(
-                    partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
-                )
-                for bucket, asked in keys.items()
-            ),
-        )
-    )
-
-
-def read_prefix_lookup(
-    way: Way, body: memoryview
-) -> dict[TableBucket, Sequence[Sequence[Buffer]] | FlussError]:
-    """All values per beginning of keys; or why a bucket has no answer."""
-    return {
-        _bucket_of(way, each): each.value_lists if each.error_code is None else _error_of(way, each)
-        for each in PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
     }
 
 

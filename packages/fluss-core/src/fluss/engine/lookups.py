@@ -21,11 +21,9 @@ from fluss.engine.cluster import Cluster
 from fluss.engine.crossing import Caller
 from fluss.engine.lookup_messages import (
     Way,
-    read_lookup,
-    read_prefix_lookup,
+    read_values,
     unanswered,
-    write_lookup,
-    write_prefix_lookup,
+    write_keys,
 )
 from fluss.engine.partitions import find_partition_id
 from fluss.errors import ClosedError, FlussError, PartitionNotFoundError
@@ -207,6 +205,7 @@ class LookupQueue:
 
     async def _ask(self, way: Way, batch: Sequence[Question]) -> None:
         by_bucket = _by_bucket(batch)
+        answers: Mapping[TableBucket, Sequence[Any] | FlussError]
         try:
             answers = await self._request(way, by_bucket)
         except FlussError as error:
@@ -229,14 +228,10 @@ class LookupQueue:
 
     async def _request(
         self, way: Way, by_bucket: Mapping[TableBucket, Sequence[Question]]
-    ) -> dict[TableBucket, Any]:
+    ) -> dict[TableBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
-        if way.api is ApiKey.PREFIX_LOOKUP:
-            body = await self._cluster.send(way.server_id, way.api, write_prefix_lookup(way, keys))
-            return read_prefix_lookup(way, body)
-        timeout_ms = self._cluster.settings.request_timeout_ms
-        request = write_lookup(way, keys, timeout_ms=timeout_ms)
-        return read_lookup(way, await self._cluster.send(way.server_id, way.api, request))
+        request = write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
+        return read_values(way, await self._cluster.send(way.server_id, way.api, request))
 
     async def _ask_again(self, questions: list[Question], error: FlussError) -> None:
         loop = asyncio.get_running_loop()
