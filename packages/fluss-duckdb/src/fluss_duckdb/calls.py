@@ -172,7 +172,7 @@ def _call_at(tokens: Sequence[_Token], index: int) -> Call | None:
 
 def _argument(tokens: Sequence[_Token], begin: int, end: int) -> Argument:
     name = None
-    if end - begin > 2 and tokens[begin].is_name and tokens[begin + 1].text in _ASSIGNED:  # noqa: PLR2004 - name, sign, value
+    if _text(tokens[:end], begin + 1) in _ASSIGNED and tokens[begin].is_name:
         name = _unquoted(tokens[begin].text).lower()
         begin += 2
     if name is not None and begin == end:

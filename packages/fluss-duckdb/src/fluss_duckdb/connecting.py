@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -130,6 +131,7 @@ def install(
         **settings: What `fluss.connect` takes besides.
     """
     uninstall()
+    atexit.register(uninstall)  # once for each; a second time it does nothing
     _installed.settings = lambda: _session(url, config, session, settings)
     _installed.catalog = catalog
     for name in _PATCHED:

@@ -84,6 +84,7 @@ class Runs:
         with self._lock:
             if run in self._running:
                 self._running.remove(run)
+        run.failures.clear()  # their tracebacks hold on to everything
 
     def cancel(self) -> None:
         """End the scans of all."""
@@ -156,17 +157,20 @@ class _Watcher:
     @contextlib.contextmanager
     def watching(self, run: Run) -> Iterator[None]:
         """Cancel `run` at Ctrl-C; on other threads than the main one, which signals never reach."""
-        if threading.current_thread() is not threading.main_thread() or self._watched is not None:
+        if threading.current_thread() is not threading.main_thread():
             yield
             return
         self._ensure_thread()
-        self._watched = run
-        self._before = signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
+        outer, self._watched = self._watched, run
+        mine = self._writes.fileno()
+        before = signal.set_wakeup_fd(mine, warn_on_full_buffer=False)
+        if before != mine:  # it is where Ctrl-C came between the lines below
+            self._before = before
         try:
             yield
         finally:
-            self._watched = None
-            signal.set_wakeup_fd(self._before)
+            self._watched = outer
+            signal.set_wakeup_fd(before)
 
     def _ensure_thread(self) -> None:
         if self._pid == os.getpid():  # a child of a fork has the sockets, and not the thread
@@ -188,6 +192,7 @@ class _Watcher:
             if run is not None and signal.SIGINT in numbers:
                 run.is_interrupted = True
                 run.cancel()
+            del run  # what it failed with holds on to DuckDB's objects
 
 
 _watcher = _Watcher()

@@ -1,0 +1,148 @@
+"""The command `fluss sql`: a query over Fluss, from an argument or from a file, to a terminal.
+
+Rows go to the standard output and nothing else does; errors go to the other one. It ends with 0,
+with 1 where the query failed, with 2 where it was called in a way that no query is, and with 130
+after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Annotated, Any, BinaryIO, TextIO
+
+import duckdb
+import pyarrow as pa
+import typer
+
+from fluss.errors import FlussError
+from fluss_duckdb.connecting import connect
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+BATCH_ROWS = 16 * 1024
+
+app = typer.Typer(
+    help="Ask Fluss in SQL, by DuckDB: fluss sql \"SELECT * FROM fluss('db.events') LIMIT 5\"",
+    add_completion=False,
+)
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+@app.callback(invoke_without_command=True)
+def sql(
+    query: Annotated[
+        str | None, typer.Argument(help="The statements; what comes on the standard input else.")
+    ] = None,
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(help="The cluster: fluss://user@host:9123; or FLUSS_URL.", envvar="FLUSS_URL"),
+    ] = None,
+    database: Annotated[
+        str, typer.Option(help="DuckDB's own database: a file, or its memory.")
+    ] = ":memory:",
+    profile: Annotated[
+        str | None, typer.Option(help="A profile of the configuration file.")
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="table in a terminal, and csv elsewhere, by default."),
+    ] = None,
+) -> None:
+    """Run SQL in which fluss('database.table') is a table, and print what the last statement gives.
+
+    The options of a scan are given by name: fluss('db.events', start := '-10m', tail := 100).
+    """
+    text = query if query is not None and query != "-" else _standard_input()
+    if not text.strip():
+        _complain("There is no query. Give one, or send it: fluss sql < query.sql")
+        raise typer.Exit(MISUSED)
+    written = form or (Format.TABLE if sys.stdout.isatty() else Format.CSV)
+    try:
+        with connect(database, url, profile=profile) as connection:
+            found = connection.sql(text)
+            if found is not None:
+                _WRITERS[written](found)
+    except BrokenPipeError:
+        # Who reads has enough; Python would complain of it again at the end.
+        sys.stdout = None
+        raise typer.Exit(0) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except (FlussError, duckdb.Error) as error:
+        _complain(f"{type(error).__name__}: {error}")
+        raise typer.Exit(FAILED) from None
+
+
+def _standard_input() -> str:
+    return "" if sys.stdin.isatty() else sys.stdin.read()
+
+
+def _complain(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+def _as_table(found: Any) -> None:
+    typer.echo(str(found).rstrip("\n"))
+
+
+def _as_csv(found: Any) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(found.columns)
+    for row in _rows(found):
+        writer.writerow(["" if value is None else _plain(value) for value in row.values()])
+
+
+def _as_json(found: Any) -> None:
+    """One object per line, so that a stream needs no end to be read."""
+    out: TextIO = sys.stdout
+    out.writelines(
+        json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in _rows(found)
+    )
+
+
+def _as_arrow(found: Any) -> None:
+    out: BinaryIO = sys.stdout.buffer
+    reader = found.to_arrow_reader(BATCH_ROWS)
+    with pa.ipc.new_stream(out, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+
+
+def _rows(found: Any) -> Iterator[dict[str, Any]]:
+    for batch in found.to_arrow_reader(BATCH_ROWS):
+        yield from batch.to_pylist()
+
+
+def _plain(value: Any) -> Any:
+    """A value as text, where neither CSV nor JSON has one of its kind."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    return value if isinstance(value, bool | int | float) else str(value)
+
+
+_WRITERS: dict[Format, Callable[[Any], None]] = {
+    Format.TABLE: _as_table,
+    Format.JSON: _as_json,
+    Format.CSV: _as_csv,
+    Format.ARROW: _as_arrow,
+}
+
+if __name__ == "__main__":
+    app()
