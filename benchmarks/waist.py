@@ -1,7 +1,8 @@
 """Sessions and scans on a real server: plans, streams, counts, keyed state, filters.
 
 `./dev bench waist [bootstrap]` uses FLUSS_TEST_BOOTSTRAP or 127.0.0.1:9123 where none is given, and
-leaves nothing behind. Figures are medians of several rounds; a comparison alternates both sides.
+leaves nothing behind; states and memory are measured on a cluster that it starts for them. Figures
+are medians of several rounds; a comparison alternates both sides.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 import fluss
 from benchmarks._measure import Rounds
+from benchmarks._waist_states import measure_states
 from fluss import col
 from fluss.client.log_scanner import LogScanner
 from fluss.session import Session, Table
@@ -63,6 +65,8 @@ def _measure(session: Session, resident_mb: float) -> None:
     _line("lookup of 100,000 keys", f"{100_000 / (time.perf_counter() - began):,.0f} keys/s")
     _line("a plan over 5 buckets x 200 partitions", f"{_plan_s(session):.3f} s")
     _line("memory above the level after connecting", f"{_resident_mb() - resident_mb:,.0f} MB")
+    for what, figure in measure_states(rows):
+        _line(what, figure)
 
 
 def _rows() -> pa.Table:
@@ -100,8 +104,16 @@ def _plan_s(session: Session) -> float:
     for number in range(PARTITIONS):
         table.create_partition({"part": f"p{number:03d}"})
     table.scan().splits()  # leaders are elected, and known
+    before = _requests(session)
     times = [_seconds(lambda: table.scan().splits()) for _ in range(ROUNDS)]
+    asked = {api: (sent - before.get(api, 0)) / ROUNDS for api, sent in _requests(session).items()}
+    each = ", ".join(f"{api} {number:g}" for api, number in asked.items() if number)
+    _line("requests of such a plan", each)
     return Rounds(seconds=tuple(times)).median
+
+
+def _requests(session: Session) -> dict[str, int]:
+    return {api: each["sent"] for api, each in session.counters()["requests"].items()}
 
 
 def _rate(work: Callable[[], object]) -> str:

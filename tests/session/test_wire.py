@@ -1,5 +1,6 @@
 """What scans cost on the wire, as a recorder between us and a real server sees it."""
 
+import time
 from datetime import UTC, datetime
 from random import Random
 
@@ -17,6 +18,7 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.records.log_batch import iter_log_headers
+from tests.support.state_model import COORDINATOR_LAG_S
 
 IDS = range(1_000)
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
@@ -220,3 +222,33 @@ def test_a_reader_that_is_let_go_fetches_no_more(session, wire, heavy):
         assert reader.read_next_batch().num_rows
 
     assert read_bytes(wire, take_one) < 4 * HEAVY_BYTES
+
+
+def test_duckdb_reads_of_a_dataset_what_its_query_needs(session, wire, events, heavy):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as engine:
+        engine.register("events", events.scan().to_dataset())
+        engine.register("heavy", heavy.scan().to_dataset())
+        with wire.recording() as seen:
+            found = engine.sql("select x from events where id = 77").fetchall()
+        assert found == [(77 / 8,)]
+        assert {each.projected_fields for each in seen.reads()} == {(0, 2)}
+        assert len(places(seen.reads())) == 1
+        with wire.recording() as seen:
+            assert len(engine.sql("select id from heavy limit 5").fetchall()) == 5
+        assert {each.projected_fields for each in seen.reads()} == {(0,)}
+        with wire.recording() as seen:
+            assert engine.sql("select count(*) from events").fetchall() == [(1_000,)]
+        assert {each.projected_fields for each in seen.reads()} == {(0,)}
+
+
+def test_a_plan_over_many_partitions_and_buckets_is_three_requests(session, wire):
+    schema = pa.schema([("id", pa.int64()), ("part", pa.string())])
+    table = session.create_table("many", schema, partition_by=["part"], buckets=5)
+    time.sleep(COORDINATOR_LAG_S)
+    for number in range(20):
+        table.create_partition({"part": f"p{number:02d}"})
+    table.scan().splits()  # leaders are elected, and known
+    seen = recorded(wire, lambda: table.scan().splits())
+    assert seen.counts() == {"GET_TABLE_INFO": 1, "LIST_PARTITION_INFOS": 1, "FETCH_LOG": 1}
+    assert len(seen.buckets("FETCH_LOG")) == 100
