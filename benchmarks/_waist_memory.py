@@ -1,0 +1,78 @@
+"""How much memory one scan takes: a process that connects, notes its level, and reads a table once.
+
+`python -m benchmarks._waist_memory URL TABLE OPTIONS [PAUSE]` prints one line of JSON. Batches are
+dropped as they come, as an engine would that aggregates them, so what remains is the reader's own.
+A pause in seconds after each batch makes a reader that is slower than its sources.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+import fluss
+
+SAMPLED_EVERY_S = 0.002
+MB = 1e6
+
+
+class Peak:
+    """The highest level that the resident memory reaches while it is looked at."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.mb = 0.0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.is_set():
+            self.mb = max(self.mb, resident_mb())
+            time.sleep(SAMPLED_EVERY_S)
+
+
+def resident_mb() -> float:
+    """What this process has in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / MB
+
+
+def main() -> None:
+    """Read once; print what it took above the level after connecting, and the largest batch."""
+    url, name, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    pause_s = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
+    with fluss.connect(url) as session:
+        table = session.table(name)
+        gc.collect()
+        level, rows, largest = resident_mb(), 0, 0
+        with Peak() as peak:
+            scan = table.scan(**options)
+            for batch in scan.to_reader():
+                rows += batch.num_rows
+                largest = max(largest, batch.nbytes)
+                time.sleep(pause_s)
+        told = {
+            "level_mb": level,
+            "above_mb": peak.mb - level,
+            "batch_mb": largest / MB,
+            "splits": len(scan.splits()),
+            "rows": rows,
+        }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
