@@ -24,7 +24,7 @@ from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
 PARALLEL = 4
 UNREAD_BYTES_MAX = 32 * 1024 * 1024
 UNREAD_BYTES_MIN = 4 * 1024 * 1024
-READY_BYTES_MAX = 16 * 1024 * 1024
+READY_BYTES_MAX = 8 * 1024 * 1024
 # Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
 ROWS_USEFUL = 16 * 1024
 BYTES_USEFUL = 4 * 1024 * 1024

@@ -27,7 +27,7 @@ from fluss.wire.api import ApiKey
 
 LEASE_MS: Final = 600_000
 LEASE_RENEWED_S: Final = LEASE_MS / 3_000
-PIECE_BYTES: Final = 2 * 1024 * 1024
+PIECE_BYTES: Final = 1024 * 1024
 _WHAT: Final = "KV snapshot"
 # What separates directories, or ends a name, on some system.
 _SEPARATORS: Final = frozenset("/\\:\0")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -37,17 +37,37 @@ _OWN_COLUMNS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settled:
-    """One change per key: the keys, and the rows of those that are there afterwards."""
+    """One change per key: the keys, and the rows of those that are there afterwards.
+
+    Attributes:
+        keys: The keys.
+        rows: The rows.
+        sorted_numbers: The keys in their order, where they are numbers.
+    """
 
     keys: pa.Array
     rows: pa.Table
+    sorted_numbers: Any = None
 
     def untouched(self, rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
         """Those of the rows that no change is about."""
         if not len(self.keys):
             return rows
-        kept = pc.invert(pc.is_in(keys, value_set=self.keys))
-        return rows.filter(kept)
+        kept = ~self._are_changed(keys)
+        return rows if kept.all() else rows.filter(pa.array(kept))
+
+    def _are_changed(self, keys: pa.Array) -> BoolArray:
+        if not pa.types.is_integer(keys.type):
+            changed: BoolArray = pc.is_in(keys, value_set=self.keys).to_numpy(zero_copy_only=False)
+            return changed
+        # Arrow would build its set of the changed keys again for every batch.
+        if self.sorted_numbers is None:
+            raise AssertionError("numbers have been sorted when they were settled")
+        numbers = keys.to_numpy()
+        places = np.searchsorted(self.sorted_numbers, numbers)
+        places[places == len(self.sorted_numbers)] = 0
+        found: BoolArray = self.sorted_numbers[places] == numbers
+        return found
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that are there, in batches of useful size."""
@@ -147,8 +167,10 @@ class Changes:
             return Settled(keys=pa.nulls(0), rows=self._schema.empty_table())
         thinned = self._thinned(pieces)
         rows = thinned.filter(thinned.column(_IS_THERE))
+        keys = thinned.column(_KEY).combine_chunks()
         return Settled(
-            keys=thinned.column(_KEY).combine_chunks(),
+            keys=keys,
+            sorted_numbers=np.sort(keys.to_numpy()) if pa.types.is_integer(keys.type) else None,
             rows=pa.Table.from_arrays(rows.columns[_OWN_COLUMNS:], schema=self._schema),
         )
 

@@ -32,7 +32,7 @@ from fluss.records.value_batch import (
     schema_ids_of,
 )
 
-VALUES_PER_CHUNK: Final = 16_384
+VALUES_PER_CHUNK: Final = 8_192
 SNAPSHOT_ATTEMPTS_MAX: Final = 3
 
 
