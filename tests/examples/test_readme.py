@@ -1,8 +1,9 @@
-"""The programs in the READMEs run as printed, and print what the READMEs say."""
+"""The README from top to bottom: its programs run in one Python and print what it says."""
 
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,23 +11,32 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 WRITTEN_ADDRESS = "127.0.0.1:9123"
-READMES = [ROOT / "README.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+END = "=== the end of a program ==="
 
 
-def programs():
-    for readme in READMES:
-        for number, (program, output) in enumerate(PROGRAM.findall(readme.read_text()), start=1):
-            yield pytest.param(program, output, id=f"{readme.relative_to(ROOT)}-{number}")
-
-
-@pytest.mark.parametrize(("program", "output"), list(programs()))
-def test_a_program_of_a_readme_prints_what_it_says(cluster, program, output):
-    assert WRITTEN_ADDRESS in program
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_prints_what_it_says(cluster, page):
+    programs = PROGRAM.findall(page.read_text())
+    assert programs
+    joined = "".join(f"{code}\nprint({END!r})\n" for code, _ in programs)
+    assert WRITTEN_ADDRESS in joined
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program.replace(WRITTEN_ADDRESS, cluster.bootstrap)],
+        [sys.executable, "-W", "error", "-c", joined.replace(WRITTEN_ADDRESS, cluster.bootstrap)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
+    printed = done.stdout.split(f"{END}\n")
+    assert (done.returncode, done.stderr) == (0, ""), f"after {len(printed) - 1} programs"
+    assert printed == [*(said for _, said in programs), ""]
+
+
+def test_what_is_installed_exists():
+    text = (ROOT / "README.md").read_text()
+    (line,) = re.findall(r"pip install --find-links dist (.*)", text)
+    for name, extras in re.findall(r"(fluss-\w+)(?:\[([\w,]+)\])?", line):
+        project = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())
+        known = project["project"].get("optional-dependencies", {})
+        assert set(filter(None, extras.split(","))) <= set(known), name
