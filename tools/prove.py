@@ -75,7 +75,7 @@ PROOFS = (
     ),
     Proof(
         name="jobs",
-        claim="A plan read again under a writer of 1 000 rows a second gives the same rows, 40 "
+        claim="A plan read again under a writer of 1 000 rows a second gives the same rows, 10 "
         "times over; a job with a cursor that crashes at 60 of its steps delivers every row once; "
         "a changelog of 5 million changes replayed into an empty table gives its source, with "
         "less than 48 MB of growth on the way.",

@@ -11,7 +11,7 @@ from tests.support.profiles import IS_EXHAUSTIVE
 DEADLINE_S = 30
 ROWS_PER_S = 1_000
 ROWS_PER_WRITE = 20
-ROUNDS = 40 if IS_EXHAUSTIVE else 2
+ROUNDS = 10 if IS_EXHAUSTIVE else 2
 
 within_deadline = pytest.mark.timeout(DEADLINE_S, func_only=True)
 
