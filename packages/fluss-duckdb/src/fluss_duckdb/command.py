@@ -39,7 +39,7 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def sql(
     query: Annotated[
         str | None, typer.Argument(help="The statements; what comes on the standard input else.")

@@ -6,6 +6,7 @@ between that would be the proxy, so calls are made from the caller's own variabl
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Generator, Iterator
 from types import FrameType
@@ -46,7 +47,7 @@ def wrapped(value: Any, catalog: Catalog, owner: Any = None, owned: Any = None) 
     if isinstance(value, duckdb.DuckDBPyRelation) or type(value).__name__ == "GroupedRelation":
         return Relation(value, catalog)
     if isinstance(value, pa.RecordBatchReader):
-        return _guarded(value, runs)
+        return guarded(value, runs)
     if isinstance(value, Generator):
         return _steps(value, runs, runs.begin())
     if isinstance(value, type) or not callable(value):
@@ -61,7 +62,8 @@ def wrapped(value: Any, catalog: Catalog, owner: Any = None, owned: Any = None) 
     return call
 
 
-def _guarded(reader: pa.RecordBatchReader, runs: Runs) -> pa.RecordBatchReader:
+def guarded(reader: pa.RecordBatchReader, runs: Runs) -> pa.RecordBatchReader:
+    """The same stream, whose errors are Fluss's, and which Ctrl-C ends."""
     batches = _steps(_closing(reader), runs, runs.begin())
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
@@ -94,6 +96,17 @@ class Relation:
     def __init__(self, relation: Any, catalog: Catalog) -> None:
         self._relation = relation
         self._catalog = catalog
+
+    @contextlib.contextmanager
+    def streamed(self, batch_rows: int) -> Iterator[pa.RecordBatchReader]:
+        """Its rows as a stream, which ends with the block; DuckDB's connection is free then."""
+        runs = self._catalog.runs
+        with runs.running():
+            reader = self._relation.to_arrow_reader(batch_rows)
+        try:
+            yield guarded(reader, runs)
+        finally:
+            reader.close()
 
     @property
     def fluss_session(self) -> Session:

@@ -6,7 +6,8 @@ streamed: no more of them is in memory than DuckDB and the writer hold at a time
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -14,7 +15,6 @@ import duckdb
 import fluss
 from fluss.model.config import Config
 from fluss.session import Session
-from fluss_duckdb.connection import Connection
 from fluss_duckdb.passing import Relation
 
 BATCH_ROWS = 64 * 1024
@@ -33,7 +33,7 @@ def append(
 
     Args:
         table: `"database.table"`.
-        rows: A relation of DuckDB's, a connection whose last query has rows, or anything tabular.
+        rows: A relation of DuckDB's, or anything tabular.
         url: The cluster; the one that the relation's connection knows, by default.
         config: Settings of the cluster, in place of a URL or beside it.
         session: A session to use, in place of all that.
@@ -77,19 +77,26 @@ def _written(
     known = session
     if known is None and url is None and config is None:
         known = _session_of(rows)
-    if known is not None:
-        return getattr(known, verb)(table, _stream(rows), **how)
-    with fluss.connect(url, config=config) as opened:
-        return getattr(opened, verb)(table, _stream(rows), **how)
+    with contextlib.ExitStack() as stack:
+        to = known or stack.enter_context(fluss.connect(url, config=config))
+        return getattr(to, verb)(table, stack.enter_context(_stream(rows)), **how)
 
 
 def _session_of(rows: Any) -> Session | None:
+    if type(rows) is not Relation:
+        return None
+    found: Session | None = rows.fluss_session
+    return found
+
+
+@contextlib.contextmanager
+def _stream(rows: Any) -> Iterator[Any]:
     if type(rows) is Relation:
-        found: Session | None = rows.fluss_session
-        return found
-    return rows.session if isinstance(rows, Connection) else None
-
-
-def _stream(rows: Any) -> Any:
-    is_duckdb = isinstance(rows, duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection | Connection)
-    return rows.to_arrow_reader(BATCH_ROWS) if is_duckdb else rows
+        with rows.streamed(BATCH_ROWS) as reader:
+            yield reader
+    elif isinstance(rows, duckdb.DuckDBPyRelation):
+        # A stream that is not read to its end would keep DuckDB's connection to itself.
+        with rows.to_arrow_reader(BATCH_ROWS) as reader:
+            yield reader
+    else:
+        yield rows
