@@ -12,16 +12,15 @@ from typing import Any
 
 from fluss.errors import UnsupportedTypeError
 from fluss.model.types import DataType, DecimalType, TimestampLtzType, TimestampType
-from fluss.rows.decimals import DECIMAL_BYTES_MAX
 from fluss.rows.row_errors import UNFIT, UNREADABLE, null_field, unfit_row, unreadable
-from fluss.rows.slots import INLINE_BYTES_MAX, inline_slot, pack_halves
+from fluss.rows.slot_placers import Placer, placer_of
+from fluss.rows.slots import INLINE_BYTES_MAX, pack_halves
 from fluss.rows.stored_value import (
     Number,
     join_timestamp,
     number_of,
     run_reader,
     run_writer,
-    split_timestamp,
 )
 
 INSERT_KIND = 0  # what Fluss and Paimon write into byte 0 wherever they use these rows
@@ -29,10 +28,8 @@ INSERT_KIND = 0  # what Fluss and Paimon write into byte 0 wherever they use the
 SLOT_BYTES = 8
 HEADER_BITS = 8
 _NULL_SLOT = bytes(SLOT_BYTES)
-_pack_long, _unpack_long = struct.Struct("<q").pack, struct.Struct("<q").unpack_from
+_unpack_long = struct.Struct("<q").unpack_from
 
-# A slot and nothing, or the low half of a slot and what it points to.
-_Placed = tuple[bytes, None] | tuple[int, bytes]
 # Reads the value of a slot of the given row, and says how many bytes outside the slots it took.
 _Opener = Callable[[bytes, int], tuple[Any, int]]
 
@@ -88,9 +85,12 @@ class AlignedRowWriter:
                     nulls |= bit
                     slots.append(_NULL_SLOT)
                 else:
-                    low, run = place(value)
-                    slots.append(low if run is None else pack_halves(low, offset))
-                    if run is not None:
+                    placed = place(value)
+                    if isinstance(placed, bytes):
+                        slots.append(placed)
+                    else:
+                        low, run = placed
+                        slots.append(pack_halves(low, offset))
                         runs.append(run)
                         offset += len(run)
                 bit <<= 1
@@ -165,35 +165,13 @@ def write_paimon_row(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
     return AlignedRowWriter(types).write(values)
 
 
-def _placer(data_type: DataType) -> Callable[[Any], Any]:
+def _placer(data_type: DataType) -> Placer:
     check_flat(data_type)
     number = number_of(data_type)
-    if number is not None:
-        pack = number.packer()
-        return lambda value: (pack(value).ljust(SLOT_BYTES, b"\0"), None)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        return _timestamp_placer(data_type.unit)
-    write = run_writer(data_type)
-    multiple = DECIMAL_BYTES_MAX if isinstance(data_type, DecimalType) else SLOT_BYTES
-    inline_bytes_max = -1 if isinstance(data_type, DecimalType) else INLINE_BYTES_MAX
-
-    def place(value: Any) -> _Placed:
-        data = write(value)
-        if len(data) <= inline_bytes_max:
-            return inline_slot(data), None
-        return len(data), data + bytes(-len(data) % multiple)
-
-    return place
-
-
-def _timestamp_placer(unit: str) -> Callable[[int], _Placed]:
-    split = split_timestamp(unit)
-
-    def place(value: int) -> _Placed:
-        millis, nanos = split(value)
-        return nanos, _pack_long(millis)
-
-    return place
+    if number is None:
+        return placer_of(data_type, run_writer)
+    pack = number.packer()
+    return lambda value: pack(value).ljust(SLOT_BYTES, b"\0")
 
 
 def _opener(data_type: DataType) -> _Opener:

@@ -23,15 +23,14 @@ from fluss.model.types import (
     TimestampType,
 )
 from fluss.rows import stored_value
-from fluss.rows.decimals import DECIMAL_BYTES_MAX
-from fluss.rows.slots import INLINE_BYTES_MAX, inline_slot, pack_halves
+from fluss.rows.slot_placers import Placer, placer_of
+from fluss.rows.slots import INLINE_BYTES_MAX, pack_halves
 from fluss.rows.stored_value import (
     Number,
     SectionReader,
     ValueWriter,
     join_timestamp,
     number_of,
-    split_timestamp,
 )
 
 _COUNT_BYTES = 4
@@ -39,7 +38,7 @@ _SLOT_BYTES = 8
 _NULL_SLOT = bytes(_SLOT_BYTES)
 _NAN = float("nan")
 _pack_int, _unpack_int = struct.Struct("<i").pack, struct.Struct("<i").unpack_from
-_pack_long, _unpack_long = struct.Struct("<q").pack, struct.Struct("<q").unpack_from
+_unpack_long = struct.Struct("<q").unpack_from
 
 Values = Sequence[Any]
 
@@ -112,7 +111,10 @@ def _map_reader(data_type: MapType, rows: RowValueFormat) -> SectionReader:
 def _array_writer(element: DataType, rows: RowValueFormat) -> ValueWriter:
     number = number_of(element)
     width = _SLOT_BYTES if number is None else number.width
-    slots = _wide_slots(_placer(element, rows)) if number is None else _number_slots(number)
+    if number is None:
+        slots = _wide_slots(placer_of(element, lambda each: run_writer(each, rows)))
+    else:
+        slots = _number_slots(number)
 
     def write(values: Values) -> bytes:
         count = len(values)
@@ -154,11 +156,7 @@ def _number_slots(number: Number) -> _SlotsWriter:
     return write
 
 
-# A whole slot; or the low half of one, and the run it points to.
-_Placed = bytes | tuple[int, bytes]
-
-
-def _wide_slots(place: Callable[[Any], _Placed]) -> _SlotsWriter:
+def _wide_slots(place: Placer) -> _SlotsWriter:
     def write(values: Values, fixed_bytes: int) -> tuple[bytes, bytes]:
         slots, runs, offset = [], [], fixed_bytes
         for value in values:
@@ -176,36 +174,6 @@ def _wide_slots(place: Callable[[Any], _Placed]) -> _SlotsWriter:
         return b"".join(slots), b"".join(runs)
 
     return write
-
-
-def _placer(element: DataType, rows: RowValueFormat) -> Callable[[Any], _Placed]:
-    if isinstance(element, TimestampType | TimestampLtzType):
-        return _timestamp_placer(element.unit)
-    write = run_writer(element, rows)
-    if isinstance(element, DecimalType):
-        return lambda value: _padded(write(value), DECIMAL_BYTES_MAX)
-    if element.is_nested:
-        return lambda value: _padded(write(value), _SLOT_BYTES)
-
-    def place_text(value: Any) -> _Placed:
-        data = write(value)
-        return inline_slot(data) if len(data) <= INLINE_BYTES_MAX else _padded(data, _SLOT_BYTES)
-
-    return place_text
-
-
-def _padded(run: bytes, multiple: int) -> tuple[int, bytes]:
-    return len(run), run + bytes(-len(run) % multiple)
-
-
-def _timestamp_placer(unit: str) -> Callable[[Any], _Placed]:
-    split = split_timestamp(unit)
-
-    def place(value: int) -> _Placed:
-        millis, nanos = split(value)
-        return nanos, _pack_long(millis)
-
-    return place
 
 
 def _array_reader(element: DataType, rows: RowValueFormat) -> SectionReader:

@@ -7,12 +7,11 @@ raises. The codecs of rows catch these and let this file find the words.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fluss.errors import CorruptDataError, InvalidValueError
 from fluss.model.types import DataType
-from fluss.rows.stored_value import ValueWriter
 
 # What a value of the wrong type or size makes a writer raise; the first is a nested row's own.
 UNFIT = (
@@ -29,7 +28,7 @@ UNREADABLE = (ValueError, IndexError, struct.error)
 
 
 def unfit_row(
-    types: Sequence[DataType], writers: Sequence[ValueWriter], values: Sequence[Any]
+    types: Sequence[DataType], writers: Sequence[Callable[[Any], object]], values: Sequence[Any]
 ) -> InvalidValueError:
     """The error for a row of which some value could not be written."""
     if len(values) != len(types):
