@@ -83,6 +83,13 @@ PROOFS = (
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
+        name="duckdb",
+        claim="A thousand random queries (filters, projections, limits, groups, joins) over tables "
+        "of Fluss answer in DuckDB as over the same rows in its memory.",
+        tests=("tests/duckdb/test_random_queries.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
         name="polars",
         claim="1 000 random queries of Polars (filters, columns, limits, groups, joins) over a "
         "partitioned log, a state and a second table on a real server give what they give on the "
