@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from fluss.errors import LocalServerError, WriterStateError
+from fluss.errors import CorruptDataError, LocalServerError, WriterStateError
 from fluss_server.log.bucket_log import CHECKPOINT
 from tests.support.server_logs import append, batch_bytes, ids_in, opened, torn
 
@@ -160,3 +160,16 @@ def test_a_checkpoint_that_is_garbage_costs_time_only(tmp_path):
     filled(tmp_path / "log-0").close()
     (tmp_path / "log-0" / CHECKPOINT).write_bytes(b"garbage")
     assert ids_in(opened(tmp_path / "log-0")) == list(range(30))
+
+
+def test_a_sealed_segment_that_lost_its_end_is_named_to_whoever_reads_there(tmp_path):
+    directory = tmp_path / "log-0"
+    filled(directory, segment_bytes=500).close()
+    first = min(directory.glob("*.log"))
+    first.write_bytes(first.read_bytes()[:-150])
+    log = opened(directory, segment_bytes=500)
+    later = int(sorted(directory.glob("*.log"))[1].stem)
+    with pytest.raises(CorruptDataError, match=first.name):
+        ids_in(log)
+    assert ids_in(log, later) == list(range(later, 30))
+    log.close_files()

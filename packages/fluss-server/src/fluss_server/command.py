@@ -77,13 +77,22 @@ def server(
             sasl_host=host,
             users=_users(user or []),
             durability=durability,
-            segment_bytes=parse_size(segment_size),
-            retention_bytes=None if retention_size is None else parse_size(retention_size),
+            segment_bytes=_size("--segment-size", segment_size),
+            retention_bytes=None
+            if retention_size is None
+            else _size("--retention-size", retention_size),
         )
         lifeline = sys.stdin.buffer if until_stdin_ends else None
         serve(config, ready=lambda started: _say_ready(started, config), lifeline=lifeline)
     except FlussError as error:
         _give_up(error)
+
+
+def _size(option: str, text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}.", key=option) from error
 
 
 def _users(pairs: list[str]) -> dict[str, str]:

@@ -86,6 +86,8 @@ class Tablet:
         if self.state is None:
             from fluss_server.kv.tablet import KvTablet
 
+            # Opening writes what only the log has into the state; the log must be there first.
+            self.log.sync()
             self.state = KvTablet.open(
                 directory=self.kv_directory,
                 log=self.log,

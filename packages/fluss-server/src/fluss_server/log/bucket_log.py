@@ -9,6 +9,7 @@ after a crash is `log.recovery`; which batches may come in at all is `log.checks
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,8 @@ class BucketLog:
         self._is_durable = is_durable
         self._is_on_disk = bool(segments)
         self._failure: OSError | None = None
+        self._checkpoint_lock = threading.Lock()
+        self._checkpoint_offset = 0
         self._newest_timestamp = max(each.newest_timestamp for each in self._segments[-2:])
         self.high_watermark = 0
         self._visible: tuple[Segment, int] = (self._active, 0)
@@ -213,6 +216,7 @@ class BucketLog:
         if offset < self.high_watermark:
             raise AssertionError(f"offset {offset} of {self.bucket} has been published")
         self._active.cut(self._active.position_of(offset))
+        self._checkpoint_offset = min(self._checkpoint_offset, offset)
         self.writers.forget_from(offset)
 
     def publish(self, mark: Mark | None = None) -> None:
@@ -331,7 +335,12 @@ class BucketLog:
         checkpoint = Checkpoint(
             first_offset=mark.segment.first_offset, size=mark.size, end_offset=mark.end_offset
         )
-        files.replace_file(self.directory / CHECKPOINT, checkpoint.to_bytes(), durable=False)
+        # A sync of the last second may end while the next segment is begun.
+        with self._checkpoint_lock:
+            if mark.end_offset >= self._checkpoint_offset:
+                self._checkpoint_offset = mark.end_offset
+                path = self.directory / CHECKPOINT
+                files.replace_file(path, checkpoint.to_bytes(), durable=False)
 
     def expire(
         self, *, older_than_ms: int | None, bytes_max: int | None = None, floor: int | None = None
@@ -407,12 +416,14 @@ class BucketLog:
         end = visible_size if segment is visible_segment else segment.size
         start = segment.position_of(offset)
         limit = start + max(bytes_max, 0)
-        if limit < end:
+        if start < end and limit < end:
             end = segment.last_boundary(start, limit)
             if end == start and at_least_one:
                 end = next(segment.walk(start)).end
         if end <= start:
-            return Slice(data=b"", end_offset=offset)
+            if start < segment.size or segment is visible_segment:
+                return Slice(data=b"", end_offset=offset)
+            raise segment.damaged(end, f"the batch with the offset {offset} is not there")
         return Slice(data=segment.read(start, end), end_offset=segment.end_offset)
 
     def offset_since(self, timestamp: int) -> int | None:

@@ -206,7 +206,7 @@ class Segment:
                 chunk = self.read(position, min(position + _WALK_BYTES, end))
             place = read_place(chunk, position - chunk_at, position=position)
             if place is None or place.end > end:
-                raise self._damaged(position)
+                raise self.damaged(position, "no batch begins there")
             yield place
             position = place.end
 
@@ -244,6 +244,16 @@ class Segment:
             if place.commit_timestamp >= timestamp:
                 return place.base_offset
         return None
+
+    def damaged(self, position: int, why: str) -> CorruptDataError:
+        """The error for a file that is not what was written."""
+        return CorruptDataError(
+            f"{self.path} is damaged at byte {position}: {why}.",
+            hint="Stop the server and restore the file from a backup.",
+            what=str(self.path),
+            at=position,
+            why=why,
+        )
 
     # --- indexes --------------------------------------------------------------------------------
 
@@ -318,16 +328,6 @@ class Segment:
 
     def _path(self, suffix: str) -> Path:
         return self._directory / segment_file_name(self.first_offset, suffix)
-
-    def _damaged(self, position: int) -> CorruptDataError:
-        why = "no batch begins there"
-        return CorruptDataError(
-            f"{self.path} is damaged at byte {position}: {why}.",
-            hint="Stop the server and restore the file from a backup.",
-            what=str(self.path),
-            at=position,
-            why=why,
-        )
 
 
 def read_place(data: bytes, at: int, *, position: int) -> Place | None:
