@@ -60,9 +60,7 @@ def _measure(session: Session, resident_mb: float) -> None:
     _line("a filter of one row in ten", _rate(lambda: log.scan(filter=col("y") < 100_000).count()))
     _line("state of a keyed table", _rate(lambda: keyed.scan().to_arrow()))
     keys = rows.select(["id"]).slice(0, 100_000)
-    began = time.perf_counter()
-    keyed.lookup(keys)
-    _line("lookup of 100,000 keys", f"{100_000 / (time.perf_counter() - began):,.0f} keys/s")
+    _line("lookup of 100,000 keys", _rate(lambda: keyed.lookup(keys), count=100_000, of="keys"))
     _line("a plan over 5 buckets x 200 partitions", f"{_plan_s(session):.3f} s")
     _line("memory above the level after connecting", f"{_resident_mb() - resident_mb:,.0f} MB")
     for what, figure in measure_states(rows):
@@ -116,10 +114,10 @@ def _requests(session: Session) -> dict[str, int]:
     return {api: each["sent"] for api, each in session.counters()["requests"].items()}
 
 
-def _rate(work: Callable[[], object]) -> str:
+def _rate(work: Callable[[], object], *, count: int = ROWS, of: str = "rows") -> str:
     work()
     times = Rounds(seconds=tuple(_seconds(work) for _ in range(ROUNDS)))
-    return f"{ROWS / times.median:,.0f} rows/s ({times.spread})"
+    return f"{count / times.median:,.0f} {of}/s ({times.spread})"
 
 
 def _alternating(
