@@ -1,6 +1,7 @@
 """Starting and ending: locks, signals, crashes, damage, attaching, partitions by the clock."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -394,3 +395,26 @@ def test_the_holder_of_a_directory_is_written_down(tmp_path):
         assert (holder.pid, holder.bootstrap_servers) == (os.getpid(), server.address)
         assert json.loads((tmp_path / "LOCK").read_bytes()[1:])["pid"] == os.getpid()
     assert read_holder(tmp_path) is None
+
+
+def test_a_disk_that_fails_is_told_and_the_next_start_has_what_was_acknowledged(
+    tmp_path, connect, monkeypatch
+):
+    def broken(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    def run_on_a_failing_disk():
+        with running(tmp_path, durability=Durability.DISK) as server:
+            table = filled(connect(server.address))
+            with monkeypatch.context() as patched:
+                patched.setattr("fluss_server.log.files.sync", broken)
+                assert table.produce(batch_bytes(1)).error_code == 26
+            assert table.fetch().high_watermark == 15
+            assert table.produce(batch_bytes(1)).error_code == 26
+
+    with pytest.raises(LocalServerError, match="Not everything could be written down"):
+        run_on_a_failing_disk()
+    assert not (tmp_path / CLEAN_MARK).exists()
+    with running(tmp_path) as server:
+        table = LogTable(connect(server.address))
+        assert ids_of(table)[:5] == [(1, each) for each in range(5)]

@@ -146,6 +146,11 @@ class Server:
                 await node.settle()
                 await asyncio.to_thread(node.close)
                 self._mark_clean()
+        except OSError as error:
+            raise LocalServerError(
+                f"Not everything could be written down when the server ended: {error}.",
+                hint="What was acknowledged is in the logs; the next start will look at them.",
+            ) from error
         finally:
             self._lock.release()
 

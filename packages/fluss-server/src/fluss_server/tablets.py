@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from fluss_server.turn import Turn
 if TYPE_CHECKING:
     from fluss_server.kv.tablet import KvTablet
 
+_LOG = logging.getLogger(__name__)
 _FILES_OPEN_MAX: Final = 400
 
 Place = tuple[int, int | None, int]
@@ -214,9 +216,21 @@ class Tablets:
                     each.log.close_files()
 
     def close(self) -> None:
-        """Close all of them, so that the next start is quick; any thread may."""
+        """Close all of them, so that the next start is quick; any thread may.
+
+        Raises:
+            FlussError: Not all of them could be written down; the others are closed all the same.
+            OSError: The same, said by the disk.
+        """
+        failures: list[FlussError | OSError] = []
         for each in self:
-            each.close()
+            try:
+                each.close()
+            except (FlussError, OSError) as error:
+                _LOG.exception("%s could not be closed", each.bucket)
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def _parents_of(self, table: TableEntry) -> list[PartitionEntry] | list[None]:
         if table.info.is_partitioned():

@@ -236,6 +236,7 @@ class BucketLog:
             OSError: The disk refused. What it has then nobody knows, so nothing more is written to
                 this log until it has been opened again.
         """
+        self._check_health()
         mark = self._mark()
         if self._is_on_disk and self._is_durable and mark.segment.synced_size < mark.size:
             try:
@@ -290,11 +291,7 @@ class BucketLog:
     # --- segments -------------------------------------------------------------------------------
 
     def _make_room(self, size: int, next_offset: int) -> None:
-        if self._failure is not None:
-            raise OSError(
-                f"{self.directory} takes no more rows because a sync failed ({self._failure}); "
-                "restart the server when the disk is well"
-            )
+        self._check_health()
         if not self._is_on_disk:
             self._make_directory()
         active = self._active
@@ -303,6 +300,14 @@ class BucketLog:
         too_long = active.size + size > self._segment_bytes
         if too_long or next_offset - active.first_offset > _RELATIVE_OFFSET_MAX:
             self.roll()
+
+    def _check_health(self) -> None:
+        # A second sync would succeed without having written what the first one lost.
+        if self._failure is not None:
+            raise OSError(
+                f"{self.directory} takes no more rows because a sync failed ({self._failure}); "
+                "restart the server when the disk is well"
+            )
 
     def _make_directory(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
