@@ -124,10 +124,13 @@ class _Reading:
         return item
 
     def close(self) -> None:
-        """Read no more. Twice is once, and any thread may."""
+        """Read no more. Twice is once, and any thread may; it waits for nobody."""
         self._closed.set()
-        self._cancellation.cancel()
         _running.discard(self)
+        if self._thread.is_alive():
+            # To end a request takes as long as the engine needs, and Polars waits for who closes.
+            cancel = self._cancellation.cancel
+            threading.Thread(target=cancel, name="fluss-polars-end", daemon=True).start()
 
     def _read(self) -> None:
         source = self._source
