@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+import fluss
 from tests.support.stalled_wire import StallingWire, interrupt
 
 ROWS = 300_000
@@ -22,17 +23,19 @@ READINGS = {
 }
 
 
-@pytest.fixture
-def large(session):
-    rows = pa.table({"id": range(ROWS)})
-    session.append("large", rows, create=True, buckets=2)
-    return session.table("large")
+@pytest.fixture(scope="module")
+def large(cluster, shared):
+    """The name of a table whose rows do not fit into one small answer."""
+    path = f"{shared}.large"
+    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
+        session.append(path, pa.table({"id": range(ROWS)}), create=True, buckets=2)
+    return path
 
 
 @pytest.mark.slow  # starts a process, and waits until it waits
 @pytest.mark.parametrize("reading", READINGS.values(), ids=READINGS)
 def test_ctrl_c_ends_a_stalled_query_within_a_second(cluster, large, reading):
     with StallingWire(cluster.bootstrap) as wire:
-        interrupted = interrupt(wire, large.name, reading, setup=SETUP)
+        interrupted = interrupt(wire, large, reading, setup=SETUP)
     assert interrupted.after_s < 1
     assert interrupted.rows == ROWS
