@@ -109,7 +109,7 @@ def test_every_option_is_read_somewhere():
     unread = {
         option.name
         for option in Config.OPTIONS.values()
-        if not re.search(rf"\b(config|resolved|self)\.{option.name}\b", text)
+        if not re.search(rf"\b(config|resolved|self|options)\.{option.name}\b", text)
     }
     known = {"bootstrap_servers", "security_sasl_password"}  # read under other names
     assert unread - known == set(WITHOUT_EFFECT)

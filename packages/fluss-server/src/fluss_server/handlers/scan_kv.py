@@ -70,6 +70,8 @@ async def _begin(node: Node, request: pb.ScanKvRequest) -> ScanKvResponse:
         async with tablet.turn.enter():
             tablet.check_exists()
             state = await node.open_state(tablet)
+            # The scan moves rows into the store, which must never be ahead of its log.
+            await node.in_storage(tablet.log.sync)
             scan = await node.in_storage(state.open_scan, limit=limit)
         opened = node.scans.add(scan, tablet, now_ms=node.now_ms())
         async with opened.turn.enter():
