@@ -1,1 +1,11 @@
-"""Apache Fluss as a PySpark data source."""
+"""Apache Fluss as a PySpark data source: `spark.read.format("fluss").load("db.table")`.
+
+`session()` gives a Spark session that is ready, `enable(spark)` makes one so; the class
+`FlussDataSource` is the manual. Spark discovers the format by itself where `pyspark_fluss` can be
+imported.
+"""
+
+from fluss_spark.session import enable, register_views, session, table, upsert_batches
+from fluss_spark.source import FlussDataSource
+
+__all__ = ["FlussDataSource", "enable", "register_views", "session", "table", "upsert_batches"]

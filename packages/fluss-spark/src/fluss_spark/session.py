@@ -1,0 +1,113 @@
+"""Spark sessions that are ready for Fluss, and the short ways to its tables.
+
+Spark's workers must run this Python, and Java must be found; pushing filters down is off by
+default. `session()` sees to all of that, `enable` to what can still be set in a session that
+runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import fluss
+from fluss_spark.options import read_options
+from fluss_spark.source import FlussDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def session(app_name: str = "fluss", *, master: str | None = None, **conf: Any) -> SparkSession:
+    """A Spark session that knows `format("fluss")`, or the one that runs.
+
+    Args:
+        app_name: Its name.
+        master: Where it runs; on this machine by default.
+        **conf: Spark's settings, with `__` for `.`: `spark__ui__enabled=False`.
+    """
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    if master is not None or "SPARK_REMOTE" not in os.environ:
+        builder = builder.master(master or "local[*]")
+    settings = {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+    settings |= {name.replace("__", "."): _text(value) for name, value in conf.items()}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return enable(builder.getOrCreate())
+
+
+def enable(spark: SparkSession) -> SparkSession:
+    """Teach a session `format("fluss")`, and to push filters into it."""
+    spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(FlussDataSource)
+    return spark
+
+
+def table(
+    spark: SparkSession, name: str, *, columns: Sequence[str] | None = None, **options: Any
+) -> DataFrame:
+    """A table as a DataFrame.
+
+    Args:
+        spark: The session.
+        name: `database.table`, or its URL.
+        columns: The columns wanted; only these are read.
+        **options: Further options, as of `format("fluss")`.
+    """
+    reader = spark.read.format("fluss")
+    if columns is not None:
+        reader = reader.option("columns", ",".join(columns))
+    for key, value in options.items():
+        reader = reader.option(key, _text(value))
+    return reader.load(name)
+
+
+def register_views(spark: SparkSession, database: str, **options: Any) -> list[str]:
+    """A temporary view for every table of a database, in place of a catalog.
+
+    Args:
+        spark: The session.
+        database: The database.
+        **options: How to reach the cluster, as of `format("fluss")`.
+
+    Returns:
+        The views' names, which are the tables'.
+    """
+    told = read_options(
+        {"path": database, **{k: _text(v) for k, v in options.items()}}, what="read"
+    )
+    with fluss.connect(config=told.settings) as opened:
+        names = opened.tables(database)
+    for name in names:
+        table(spark, f"{database}.{name}", **options).createOrReplaceTempView(name)
+    return names
+
+
+def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None]:
+    """What `foreachBatch` calls to upsert every micro-batch, for queries in update mode.
+
+    Args:
+        name: The primary-key table.
+        **options: Further options, as of `format("fluss")`.
+    """
+
+    def upsert(batch: DataFrame, batch_id: int) -> None:
+        del batch_id  # the same rows again change nothing
+        writer = batch.write.format("fluss").mode("append")
+        for key, value in options.items():
+            writer = writer.option(key, _text(value))
+        writer.save(name)
+
+    return upsert
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,101 @@
+"""`format("fluss")`: what Spark asks a data source for, each answered by a file of its own."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from fluss.errors import UnsupportedOperationError
+from fluss_spark.options import FlussOptions, read_options
+
+
+class FlussDataSource(DataSource):
+    """Apache Fluss tables in Spark.
+
+    Reading a table as it is now, or a stretch of its log::
+
+        spark.read.format("fluss").load("db.events")
+        spark.read.format("fluss").option("columns", "id,amount").load("db.events")
+        spark.read.format("fluss").option("start", "2026-01-01").load("db.events")
+        spark.read.format("fluss").load("db.customers$changelog")
+
+    Reading what comes::
+
+        spark.readStream.format("fluss").option("startingOffsets", "earliest").load("db.events")
+
+    Writing: logs are appended to, primary-key tables upserted::
+
+        df.write.format("fluss").mode("append").save("db.events")
+        df.write.format("fluss").mode("append").option("operation", "delete").save("db.customers")
+
+    In SQL::
+
+        CREATE TEMPORARY VIEW events USING fluss OPTIONS (path 'db.events', columns 'id,amount')
+
+    Options of reading, all optional: `columns`, `filter` as DataFrame filters, `start`, `end`,
+    `tail`, `limit`, `partitions`, `mode` (state, log, changelog, binlog), `as_of`, `with_metadata`,
+    `order`, `minPartitions`, `maxPartitions`; of streams `startingOffsets`, `maxOffsetsPerTrigger`,
+    `failOnDataLoss`. Options of writing: `operation` (append, upsert, delete, update),
+    `targetColumns`, `createIfNotExists` with `primaryKey`, `partitionBy` and `bucketNum`. Settings
+    of the client have their own names (`bootstrap.servers`, `security.sasl.username`, ...); secrets
+    may be markers such as `${env:FLUSS_PASSWORD}`, which are looked up on each worker.
+
+    Spark has no way to tell a Python source which columns a query uses: name them in `columns`, in
+    `.schema(...)`, or with `fluss_spark.table(spark, "db.t", columns=[...])`. Filters are pushed
+    where `spark.sql.python.filterPushdown.enabled` is true, which `fluss_spark.session()` sets.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The word in `format(...)`."""
+        return "fluss"
+
+    def schema(self) -> StructType:
+        """The columns of the table, or those that were asked for."""
+        from fluss_spark.tables import schema_of
+        from fluss_spark.types import spark_schema
+
+        return spark_schema(schema_of(self._options("read")))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads the table once."""
+        from fluss_spark.batch import FlussBatchReader
+
+        return FlussBatchReader(self._options("read"), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """What reads the log as it grows."""
+        from fluss_spark.streaming import FlussStreamReader
+
+        return FlussStreamReader(self._options("read"), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark calls it so
+        """What writes a frame."""
+        from fluss_spark.writing import FlussBatchWriter
+
+        if overwrite:
+            raise UnsupportedOperationError(
+                "Fluss tables are not overwritten: there is no way to do it at once.",
+                hint="mode('append'), after dropping and creating the table where it should be empty",
+            )
+        return FlussBatchWriter(self._options("write"), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 - Spark's
+        """What writes micro-batches."""
+        from fluss_spark.writing import FlussStreamWriter
+
+        if overwrite:
+            raise UnsupportedOperationError(
+                "The output mode 'complete' would overwrite the table with every micro-batch.",
+                hint="outputMode('append'), or foreachBatch(fluss_spark.upsert_batches('db.t'))",
+            )
+        return FlussStreamWriter(self._options("write"), schema)
+
+    def _options(self, what: str) -> FlussOptions:
+        return read_options(self.options, what=what)

@@ -1,0 +1,227 @@
+"""Tables as DataFrames: what is read, what is pushed, what is written, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import EqualTo, IsNotNull
+
+from fluss_spark import FlussDataSource
+
+ROWS = 1_000
+
+
+@pytest.fixture
+def events(session):
+    """A log of four buckets."""
+    frame = pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "name": [f"n{each % 7}" for each in range(ROWS)],
+            "x": [each / 8 for each in range(ROWS)],
+        }
+    )
+    session.create_table("events", frame, buckets=4, bucket_key=["id"]).append(frame)
+    return frame
+
+
+@pytest.fixture
+def people(session):
+    """A primary-key table."""
+    frame = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})
+    table = session.create_table("people", frame, primary_key=["id"], buckets=2)
+    table.upsert(frame)
+    return table
+
+
+def test_a_log_is_read_whole(read, events):
+    found = read("events")
+    assert found.count() == ROWS
+    assert found.toArrow().sort_by("id").to_pydict() == events.to_pydict()
+
+
+def test_only_the_columns_wanted_are_read(read, events):
+    assert read("events", columns="id, x").columns == ["id", "x"]
+    named = read("events", columns="x,_log_offset,_bucket")
+    assert named.columns == ["x", "_log_offset", "_bucket"]
+    assert named.selectExpr("count(distinct _bucket)").first()[0] == 4
+
+
+def test_a_schema_that_is_given_projects(spark, cluster, database, events):
+    reader = spark.read.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    found = reader.schema("id bigint, x double").load(f"{database}.events")
+    assert found.selectExpr("sum(id)", "sum(x)").first() == (499_500, 62_437.5)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = 7",
+        "id in (1, 2, 3)",
+        "id > 990 and name = 'n3'",
+        "not (id < 995)",
+        "name like 'n%' and id between 5 and 9",
+        "x >= 124.5",
+        "name is null",
+        "id % 100 = 0",
+    ],
+)
+def test_filters_give_what_spark_would(spark, read, events, condition):
+    found = sorted(row.id for row in read("events").where(condition).collect())
+    in_memory = spark.createDataFrame(events)
+    assert found == sorted(row.id for row in in_memory.where(condition).collect())
+
+
+def test_filters_reach_fluss(cluster, database, people):
+    options = {"path": f"{database}.people", "bootstrap.servers": cluster.bootstrap}
+    source = FlussDataSource(options)
+    reader = source.reader(source.schema())
+    offered = [EqualTo(("id",), 2), IsNotNull(("id",))]
+    assert list(reader.pushFilters(offered)) == offered  # Spark applies them again
+    (partition,) = reader.partitions()
+    assert [split.keys for split in partition.splits] == [((2,),)]
+    assert [each.to_pylist() for each in reader.read(partition)] == [[{"id": 2, "name": "b"}]]
+
+
+def test_the_state_of_a_table_and_its_changes(read, people):
+    people.delete([(1,)])
+    people.upsert(pa.table({"id": [2], "name": ["c"]}))
+    assert sorted(map(tuple, read("people").collect())) == [(2, "c"), (3, None)]
+    changes = [(row["_change_type"], row["id"]) for row in read("people$changelog").collect()]
+    assert sorted(changes) == [
+        ("delete", 1),
+        ("insert", 1),
+        ("insert", 2),
+        ("insert", 3),
+        ("update_after", 2),
+        ("update_before", 2),
+    ]
+
+
+def test_every_type_survives_both_ways(spark, session, read, save, cluster, database):
+    frame = pa.table(
+        {
+            "b": pa.array([True, None]),
+            "i8": pa.array([-128, None], pa.int8()),
+            "i16": pa.array([-(2**15), None], pa.int16()),
+            "i32": pa.array([-(2**31), None], pa.int32()),
+            "i64": pa.array([2**60 + 1, None], pa.int64()),
+            "f32": pa.array([1.5, None], pa.float32()),
+            "f64": pa.array([float("nan"), -0.0], pa.float64()),
+            "s": pa.array(["é", None]),
+            "bin": pa.array([b"\x00\xff", None], pa.binary()),
+            "dec": pa.array([Decimal("123456789012345678.123456789"), None], pa.decimal128(38, 9)),
+            "d": pa.array([date(1600, 1, 1), None]),
+            "ts": pa.array([1_767_229_323_456_789, None], pa.timestamp("us")),
+            "ltz": pa.array([-1, None], pa.timestamp("us", tz="UTC")),
+            "arr": pa.array([[1, None, 3], None], pa.list_(pa.int32())),
+            "m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
+            "st": pa.array(
+                [{"a": 1, "b": "x"}, None], pa.struct([("a", pa.int32()), ("b", pa.string())])
+            ),
+        }
+    )
+    session.create_table("types", frame, buckets=1).append(frame)
+    found = read("types")
+    assert repr(found.toArrow().to_pylist()) == repr(frame.to_pylist())
+    save(found, "copies", createIfNotExists="true")
+    assert repr(session.table("copies").to_arrow().to_pylist()) == repr(frame.to_pylist())
+
+
+def test_frames_are_appended_upserted_updated_and_deleted(spark, session, save, people, events):
+    save(spark.range(5000, 5010).selectExpr("id", "'new' name", "cast(id as double) x"), "events")
+    assert session.table("events").count() == ROWS + 10
+    save(spark.createDataFrame([(3, "z"), (4, "q")], "id bigint, name string"), "people")
+    assert people.count() == 4
+    save(spark.createDataFrame([(4,)], "id bigint"), "people", operation="delete")
+    save(spark.createDataFrame([(1, "u")], "id bigint, name string"), "people", operation="update")
+    assert sorted(map(tuple, (each.values() for each in people.to_arrow().to_pylist()))) == [
+        (1, "u"),
+        (2, "b"),
+        (3, "z"),
+    ]
+
+
+def test_a_changelog_is_applied(spark, session, save, people):
+    rows = [("delete", 1, "a"), ("update_after", 2, "bb"), ("insert", 9, "n")]
+    save(spark.createDataFrame(rows, "_change_type string, id bigint, name string"), "people")
+    assert {each["id"]: each["name"] for each in people.to_arrow().to_pylist()} == {
+        2: "bb",
+        3: None,
+        9: "n",
+    }
+
+
+def test_tables_are_made_where_that_is_said(spark, session, save):
+    frame = spark.range(3).selectExpr("id", "'2026' day")
+    save(frame, "made", createIfNotExists="true", primaryKey="id", bucketNum="2")
+    table = session.table("made")
+    assert (table.primary_key, table.buckets, table.count()) == (("id",), 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        ("event", {}, "did you mean 'events'"),
+        ("events", {"colums": "id"}, "did you mean 'columns'"),
+        ("events", {"columns": "idd"}, "idd"),
+        ("events", {"limit": "-1"}, "limit"),
+        ("events", {"maxPartitions": "x"}, "maxPartitions"),
+    ],
+)
+def test_what_cannot_be_read_is_said(read, events, table, options, said):
+    with pytest.raises(Exception, match=said):
+        read(table, **options).count()
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "said"),
+    [
+        ("select 1 as idd", {}, "idd"),
+        ("select 'x' as id, 'a' as name, 1.0D as x", {}, "id"),
+        ("select 1L as id, 'a' as name, 1.0D as x", {"operation": "upsert"}, "takes no upsert"),
+        ("select 1L as id, 'a' as name, 1.0D as x", {"operation": "put"}, "operation is 'put'"),
+        ("select 1L as id, 'a' as name, 1.0D as x", {"primaryKey": "id"}, "createIfNotExists"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_a_row_is_sent(
+    spark, session, save, events, frame, options, said
+):
+    with pytest.raises(Exception, match=said):
+        save(spark.sql(frame), "events", **options)
+    assert session.table("events").count() == ROWS
+
+
+def test_an_overwrite_is_refused(spark, cluster, database, events):
+    writer = spark.range(1).write.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    with pytest.raises(Exception, match="not overwritten"):
+        writer.mode("overwrite").save(f"{database}.events")
+
+
+def test_views_select_and_insert(spark, cluster, database, session, people):
+    spark.sql(
+        f"CREATE TEMPORARY VIEW v USING fluss OPTIONS (path '{database}.people', "
+        f"`bootstrap.servers` '{cluster.bootstrap}')"
+    )
+    try:
+        assert spark.sql("select count(*) from v").first()[0] == 3
+        spark.sql("insert into v select 7L, 'seven'")
+        assert people.count() == 4
+    finally:
+        spark.catalog.dropTempView("v")
+
+
+def test_every_table_becomes_a_view(spark, cluster, database, events, people):
+    import fluss_spark
+
+    names = fluss_spark.register_views(spark, database, **{"bootstrap.servers": cluster.bootstrap})
+    assert names == ["events", "people"]
+    try:
+        joined = spark.sql("select count(*) from events e join people p on e.id = p.id")
+        assert joined.first()[0] == 3
+    finally:
+        for each in names:
+            spark.catalog.dropTempView(each)

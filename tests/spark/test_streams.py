@@ -1,0 +1,121 @@
+"""Streams: every row once from checkpoint to checkpoint, in slices, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from fluss.model.paths import TableBucket
+from fluss_spark.streaming import shared_out
+
+
+@pytest.fixture
+def stream(spark, cluster, database, tmp_path):
+    """`stream("table", into="other", **options)`: runs a query on what is there, to its end."""
+
+    def one(name: str, into: str, **options: object):
+        reader = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+        for key, value in options.items():
+            reader = reader.option(key, value)
+        frame = reader.load(f"{database}.{name}")
+        writer = frame.writeStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / f"{name}-{into}"))
+            .trigger(availableNow=True)
+            .start(f"{database}.{into}")
+        )
+        query.awaitTermination(120)
+        return query
+
+    return one
+
+
+def _rows(start: int, stop: int, day: str | None = None) -> pa.Table:
+    columns = {
+        "id": pa.array(range(start, stop), pa.int64()),
+        "v": pa.array([f"v{each}" for each in range(start, stop)], pa.string()),
+    }
+    if day is not None:
+        columns["day"] = pa.array([day] * (stop - start), pa.string())
+    return pa.table(columns)
+
+
+def test_a_query_goes_on_where_its_checkpoint_ends_and_new_partitions_join(session, stream):
+    source = session.create_table(
+        "source", _rows(0, 0, "x").schema, partition_by=["day"], buckets=2
+    )
+    target = session.create_table("target", source.schema, primary_key=["id"], buckets=2)
+    source.create_partition({"day": "a"})
+    source.append(_rows(0, 300, "a"))
+    stream("source", "target", startingOffsets="earliest", maxOffsetsPerTrigger=70)
+    assert target.count() == 300
+    source.create_partition({"day": "b"})
+    source.append(_rows(300, 400, "a"))
+    source.append(_rows(400, 500, "b"))
+    query = stream("source", "target", startingOffsets="earliest", maxOffsetsPerTrigger=70)
+    assert sorted(target.to_arrow()["id"].to_pylist()) == list(range(500))
+    taken = [each["numInputRows"] for each in map(_progress, query.recentProgress)]
+    assert max(taken) <= 70
+    assert sum(taken) == 200
+
+
+def _progress(each: object) -> dict[str, int]:
+    return each if isinstance(each, dict) else json.loads(each.json)
+
+
+def test_the_changes_of_a_table_are_streamed_into_another(session, stream):
+    source = session.create_table("people", _rows(0, 0).schema, primary_key=["id"], buckets=2)
+    target = session.create_table("copy", _rows(0, 0).schema, primary_key=["id"], buckets=3)
+    source.upsert(_rows(0, 50))
+    source.delete([(each,) for each in range(10)])
+    options = {"columns": "_change_type,id,v", "startingOffsets": "earliest"}
+    stream("people$changelog", "copy", **options)
+    source.upsert(pa.table({"id": [20], "v": ["changed"]}))
+    stream("people$changelog", "copy", **options)
+    assert target.to_arrow().sort_by("id") == source.to_arrow().sort_by("id")
+
+
+def test_a_log_sink_says_that_it_is_at_least_once(session, stream):
+    session.create_table("from", _rows(0, 0).schema, buckets=1).append(_rows(0, 5))
+    into = session.create_table("into", _rows(0, 0).schema, buckets=1)
+    stream("from", "into", startingOffsets="earliest")
+    assert into.count() == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("log", {"limit": "3"}, "A stream has no limit"),
+        ("people", {}, "mode"),
+        ("nothing", {}, "nothing"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused(session, stream, name, options, said):
+    session.create_table("log", _rows(0, 0).schema, buckets=1)
+    session.create_table("people", _rows(0, 0).schema, primary_key=["id"], buckets=1)
+    session.create_table("into", _rows(0, 0).schema, buckets=1)
+    with pytest.raises(Exception, match=said):
+        stream(name, "into", startingOffsets="earliest", **options)
+
+
+def test_a_table_that_was_made_again_is_another_table(session, stream):
+    for rows in (5, 3):
+        session.drop_table("from", ignore_if_not_exists=True)
+        session.create_table("from", _rows(0, 0).schema, buckets=1).append(_rows(0, rows))
+        if rows == 5:
+            session.create_table("into", _rows(0, 0).schema, primary_key=["id"], buckets=1)
+            stream("from", "into", startingOffsets="earliest")
+    with pytest.raises(Exception, match=r"dropped|another|created again"):
+        stream("from", "into", startingOffsets="earliest")
+
+
+@pytest.mark.parametrize("rows_max", [1, 2, 7, 99, 100, 1_000, None])
+def test_a_limit_is_shared_out_and_always_lets_some_through(rows_max):
+    begins = {TableBucket(1, each): 10 for each in range(4)}
+    ends = {TableBucket(1, each): 10 + waiting for each, waiting in enumerate((0, 1, 9, 90))}
+    shares = shared_out(begins, ends, rows_max)
+    taken = [shares[each] - begins[each] for each in begins]
+    assert sum(taken) == min(100, rows_max or 100)
+    assert all(0 <= each <= waiting for each, waiting in zip(taken, (0, 1, 9, 90), strict=True))
