@@ -89,7 +89,9 @@ def build(_: Sequence[str]) -> int:
 def pin(_: Sequence[str]) -> int:
     """Compile constraints.txt again from the floors in the pyproject files."""
     extras = [
-        word for extra in ("pandas", "fsspec", "snapshot", "cli", "fast") for word in ("--extra", extra)
+        word
+        for extra in ("pandas", "fsspec", "snapshot", "cli", "fast")
+        for word in ("--extra", extra)
     ]
     sources = ["pyproject.toml", *(f"packages/{name}/pyproject.toml" for name in PACKAGES)]
     options = [

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
         ScanRecords as ScanRecords,
     )
     from fluss.client.table_scan import TableScan as TableScan
+    from fluss.client.write_result import WriteResultHandle as WriteResultHandle
     from fluss.client.writers import (
         AppendWriter as AppendWriter,
         TableAppend as TableAppend,
         TableUpsert as TableUpsert,
         UpsertWriter as UpsertWriter,
-        WriteResultHandle as WriteResultHandle,
     )
     from fluss.error_codes import ErrorCode as ErrorCode
     from fluss.errors import FlussError as FlussError
@@ -83,12 +83,12 @@ _HOMES = {
     "client.lookupers": ("Lookuper", "PrefixLookuper", "TableLookup", "TablePrefixLookup"),
     "client.scan_records": ("RecordBatch", "ScanBatch", "ScanRecord", "ScanRecords"),
     "client.table_scan": ("TableScan",),
+    "client.write_result": ("WriteResultHandle",),
     "client.writers": (
         "AppendWriter",
         "TableAppend",
         "TableUpsert",
         "UpsertWriter",
-        "WriteResultHandle",
     ),
     "error_codes": ("ErrorCode",),
     "errors": ("FlussError",),
