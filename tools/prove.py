@@ -83,6 +83,14 @@ PROOFS = (
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
+        name="servers",
+        claim="20 000 random operations on eleven kinds of tables (logs, keys, merge engines, delete "
+        "behaviours, changelog images, partitions) are answered alike by Fluss 0.9.1 and by the "
+        "embedded server: rows, offsets, changes, error codes.",
+        tests=("tests/server/test_differential.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
         name="duckdb",
         claim="A thousand random queries (filters, projections, limits, groups, joins) over tables "
         "of Fluss answer in DuckDB as over the same rows in its memory.",

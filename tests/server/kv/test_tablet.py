@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fluss.errors import CorruptDataError, FlussError, UnsupportedOperationError
+from fluss.errors import CorruptDataError, FlussError
 from fluss.model.aggregation import AggFunction
 from fluss.model.column import Column
 from fluss.model.data_types import DataTypes
@@ -129,8 +129,9 @@ def test_first_row_keeps_the_first(make):
     desk.put(("+", (1, "a", 1)))
     assert desk.put(("+", (1, "b", 2)), ("-", (1, None, None))) == []
     assert desk.state() == [(1, "a", 1)]
-    with pytest.raises(UnsupportedOperationError):
+    with pytest.raises(FlussError, match="Partial update") as caught:
         desk.put(("+", (1, "b", 2)), target=[0, 1])
+    assert caught.value.error_code == -1
 
 
 def test_versioned_keeps_the_greatest_version_and_null_is_the_smallest(tmp_path):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fluss.error_codes import ErrorCode
-from fluss.errors import FlussError, UnsupportedOperationError, error_from_code
+from fluss.errors import FlussError, error_from_code
 from fluss.model.aggregation import AggFunction, AggFunctionType
 from fluss.model.schema import Schema
 from fluss.model.table_options import DeleteBehavior, MergeEngine, TableOptions
@@ -145,12 +145,13 @@ def row_merger(
 
     Raises:
         FlussError: INVALID_TARGET_COLUMN: the key is not among the columns, or others must not
-            be NULL.
-        UnsupportedOperationError: The merge engine takes whole rows only.
+            be NULL. UNKNOWN_SERVER_ERROR: the merge engine takes whole rows only.
     """
     engine = None if overwrite else options.merge_engine
     if target_columns is not None and engine in {MergeEngine.FIRST_ROW, MergeEngine.VERSIONED}:
-        raise UnsupportedOperationError(
+        # Java did not foresee it either, and says so with this code.
+        raise error_from_code(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
             f"Partial update is not supported for the {engine.value.lower()} merge engine.",
             hint="write whole rows",
         )
