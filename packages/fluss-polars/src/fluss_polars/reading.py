@@ -1,8 +1,9 @@
 """Splits as a source of Polars: frames as they come, and an empty one whenever nothing does.
 
 Polars looks whether somebody has pressed Ctrl-C only between the frames of a source. So splits are
-read on a thread of their own, a few batches ahead, and while none is there an empty frame is given
-instead. A source is small and can be pickled; what it opens belongs to one run of it.
+read on a thread of their own, a few batches ahead, and while none is there, or it is not even known
+which splits there are, an empty frame is given instead. A source is small and can be pickled; what
+it opens belongs to one run of it.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa
 
-from fluss.connector import Cancellation, ScanSplit, open_split
+from fluss.connector import Cancellation, open_split
 from fluss.connector.config import resolve
 from fluss.model.config import Config
 from fluss.model.scan_options import Order
+from fluss_polars.planning import Plan
 
 # Ctrl-C must be noticed within a second; Polars asks between frames.
 IDLE_S: Final = 0.05
@@ -37,14 +39,18 @@ class SplitSource:
     """What Polars calls for the rows of some splits.
 
     Attributes:
-        splits: What is read; at least one.
+        plan: Of the query; its splits may not be known yet.
+        number: Which of the sources that share them this is: it reads each `count`th split.
+        count: How many share them.
         config: How to reach the cluster.
         order: In which order.
         max_parallel: How many are read at once.
         columns: What the splits give, as Polars calls it.
     """
 
-    splits: tuple[ScanSplit, ...]
+    plan: Plan
+    number: int
+    count: int
     config: Config = field(repr=False)
     order: Order
     max_parallel: int | None
@@ -133,22 +139,31 @@ class _Reading:
             threading.Thread(target=cancel, name="fluss-polars-end", daemon=True).start()
 
     def _read(self) -> None:
-        source = self._source
         last: Any = _END
         try:
-            reader = open_split(
-                source.splits,
-                config=resolve(source.config).config,
-                order=source.order,
-                max_parallel=source.max_parallel,
-                cancellation=self._cancellation,
-            )
-            for batch in reader:
+            for batch in self._rows():
                 if not self._put(batch):
                     return
         except BaseException as error:  # noqa: BLE001 - raised again where it is read
             last = error
         self._put(last)
+
+    def _rows(self) -> Iterable[pa.RecordBatch]:
+        source = self._source
+        while (planned := source.plan.splits(IDLE_S)) is None:
+            if self._closed.is_set():
+                return ()
+        splits = planned[source.number :: source.count]
+        if not splits:
+            return ()
+        reader: Iterable[pa.RecordBatch] = open_split(
+            splits,
+            config=resolve(source.config).config,
+            order=source.order,
+            max_parallel=source.max_parallel,
+            cancellation=self._cancellation,
+        )
+        return reader
 
     def _put(self, item: Any) -> bool:
         while not self._closed.is_set():

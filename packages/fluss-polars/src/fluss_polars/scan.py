@@ -32,12 +32,15 @@ from fluss.model.predicate import Predicate, columns_in, conjoined
 from fluss.model.predicate_binding import column_types
 from fluss.model.scan_options import Mode, Order, ScanOptions
 from fluss.session import Scan, Table, TableName, TableSource, source_of
+from fluss_polars.planning import Plan
 from fluss_polars.pushdown import pushed
 from fluss_polars.reading import SplitSource, schema_of
 
 # More sources than these would only be more threads; splits beyond share them.
 SOURCES_MAX: Final = 16
 PLACES_SHOWN_MAX: Final = 4
+# Nobody can interrupt a resolver, and Ctrl-C must be noticed within a second.
+PLAN_S_MAX: Final = 0.5
 _versions = itertools.count()
 
 
@@ -129,13 +132,17 @@ class FlussScan(LazyFrameResolver):
     def _union(self, scan: Scan, options: ScanOptions, names: list[str]) -> pl.LazyFrame:
         given = schema_of(scan.schema)
         self._refuse_other_types(given, names)
-        splits = scan.splits()
-        if not splits:
+        plan = Plan(scan.splits)
+        splits = plan.splits(PLAN_S_MAX)
+        if splits == ():
             return pl.LazyFrame(schema={name: given[name] for name in names})
+        count = _sources(options, splits)
         sources = [
             register_io_source(
                 SplitSource(
-                    splits=tuple(group),
+                    plan=plan,
+                    number=number,
+                    count=count,
                     config=self._source.config,
                     order=_order_of(options),
                     max_parallel=options.max_parallel,
@@ -144,9 +151,9 @@ class FlussScan(LazyFrameResolver):
                 schema=given,
                 validate_schema=True,
                 explain_name="fluss",
-                explain_detail=_detail(scan, group) if number == 0 else _places(group),
+                explain_detail=_detail(scan, splits, number, count),
             )
-            for number, group in enumerate(_groups(splits, options))
+            for number in range(count)
         ]
         frame = pl.union(sources) if len(sources) > 1 else sources[0]
         return frame if given.names() == names else frame.select(names)
@@ -231,19 +238,26 @@ def _order_of(options: ScanOptions) -> Order:
     return options.order
 
 
-def _groups(splits: Sequence[ScanSplit], options: ScanOptions) -> list[list[ScanSplit]]:
-    """Which splits share a source: none, where the order is free and they are not too many."""
+def _sources(options: ScanOptions, splits: Sequence[ScanSplit] | None) -> int:
+    """How many sources share the splits: one where there is an order, and never too many.
+
+    Where it is not known how many splits there are, the sources beyond them end at once.
+    """
     if _order_of(options) is not Order.NONE:
-        return [list(splits)]
-    count = min(len(splits), SOURCES_MAX)
-    return [list(splits[number::count]) for number in range(count)]
+        return 1
+    return SOURCES_MAX if splits is None else min(len(splits), SOURCES_MAX)
 
 
-def _detail(scan: Scan, splits: Sequence[ScanSplit]) -> str:
+def _detail(scan: Scan, splits: Sequence[ScanSplit] | None, number: int, count: int) -> str:
     """What Fluss was asked, in the one line that a plan of Polars has for it."""
+    if splits is None:
+        return "still being planned"
+    places = _places(splits[number::count])
+    if number:
+        return places
     said = [each.strip() for each in scan.explain().splitlines()]
     said = said[: next(n for n, each in enumerate(said) if each.startswith("splits:")) + 1]
-    return " | ".join([*said, _places(splits)])
+    return " | ".join([*said, places])
 
 
 def _places(splits: Sequence[ScanSplit]) -> str:
