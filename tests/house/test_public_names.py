@@ -20,8 +20,6 @@ HEAVY = ("pyarrow", "pandas", "polars", "duckdb", "numpy", "google.protobuf", "a
 # Options that are accepted and change nothing, each for a reason.
 WITHOUT_EFFECT = {
     "security_sasl_mechanism": "PLAIN is the only mechanism that servers have",
-    "scanner_remote_log_prefetch_num": "documented; one piece is read ahead, whatever it says",
-    "scanner_remote_log_read_concurrency": "documented; a file is read in one run",
 }
 
 
