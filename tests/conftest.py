@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
+# A run that was started in the background ignores Ctrl-C, and so would the programs it tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 pytest_plugins = [
     "tests.support.fix_cluster",
     "tests.support.fix_doors",

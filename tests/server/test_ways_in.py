@@ -90,7 +90,7 @@ def test_two(fluss, fluss_cluster):
 def test_the_plugin_gives_each_test_a_database_of_its_own(tmp_path):
     (tmp_path / "test_program.py").write_text(PROGRAM)
     command = [
-        *(sys.executable, "-m", "pytest", "-q", "-p", "fluss_server.pytest_plugin"),
+        *(sys.executable, "-m", "pytest", "-q"),
         *("-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)),
     ]
     done = subprocess.run(

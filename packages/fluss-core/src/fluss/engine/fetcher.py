@@ -324,7 +324,8 @@ class Fetcher:
 
     async def _read_remote(self, position: Position, info: RemoteLogFetchInfo) -> None:
         try:
-            async with aclosing(self._remote.read(info, position.offset)) as pieces:
+            wanted = self._remote.read(info, position.offset, position.stop)
+            async with aclosing(wanted) as pieces:
                 async for records in pieces:
                     headers = read_headers(records, magic_1=self._magic_1)
                     await self._learn(position, headers, records, projected=False)

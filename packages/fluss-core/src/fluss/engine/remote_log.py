@@ -64,17 +64,20 @@ class RemoteLogReader:
         self._parts_ahead_max = parts_ahead_max
         self._segments_ahead_max = segments_ahead_max
 
-    async def read(self, info: RemoteLogFetchInfo, offset: int) -> AsyncGenerator[memoryview, None]:
-        """The batches of all segments, from `first_start_pos` on.
+    async def read(
+        self, info: RemoteLogFetchInfo, offset: int, stop: int | None = None
+    ) -> AsyncGenerator[memoryview, None]:
+        """The batches of the segments wanted, from `first_start_pos` on.
 
         Args:
             info: What the tablet server said.
             offset: The offset wanted; segments that end before it are passed over.
+            stop: The first offset not wanted; segments from there on are not read ahead either.
 
         Raises:
             CorruptBatchError: A file is not made of whole batches.
         """
-        left = deque(_parts(info, offset))
+        left = deque(_parts(info, offset, stop))
         reading: deque[tuple[_Part, asyncio.Task[bytes]]] = deque()
         batches = _WholeBatches()
         try:
@@ -109,12 +112,14 @@ class RemoteLogReader:
         return await anyio.to_thread.run_sync(file.read, part.at, part.size, limiter=self._limiter)
 
 
-def _parts(info: RemoteLogFetchInfo, offset: int) -> Iterator[_Part]:
+def _parts(info: RemoteLogFetchInfo, offset: int, stop: int | None) -> Iterator[_Part]:
     start = info.first_start_pos or 0
     directory = info.remote_log_tablet_dir.rstrip("/")
     for number, segment in enumerate(info.remote_log_segments):
         if segment.remote_log_end_offset <= offset:
             continue
+        if stop is not None and segment.remote_log_start_offset >= stop:
+            return
         size = segment.segment_size_in_bytes
         for at in range(start if number == 0 else 0, size, PIECE_BYTES):
             yield _Part(

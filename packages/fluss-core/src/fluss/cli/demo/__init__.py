@@ -103,8 +103,8 @@ def _show(shop: Shop, board: _Board, console: Console, rounds: int | None) -> No
 
 
 def _stay_open(console: Console) -> None:
-    console.print("\nThe shop stays open for your notebook; Ctrl-C closes it.")
     with contextlib.suppress(KeyboardInterrupt):
+        console.print("\nThe shop stays open for your notebook; Ctrl-C closes it.")
         while True:
             time.sleep(3600)
 
