@@ -18,7 +18,10 @@ pyspark = pytest.importorskip("pyspark", reason="pip install 'fluss-spark[spark]
 def spark(tmp_path_factory):
     """A local Spark session with two threads."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java 17: install a JRE, or set JAVA_HOME")
+        missing = "Spark needs Java 17: install a JRE, or set JAVA_HOME"
+        if os.environ.get("FLUSS_TEST_REQUIRE_REAL") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
     import fluss_spark
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -39,7 +42,7 @@ def spark(tmp_path_factory):
 
 
 @pytest.fixture
-def session(cluster, database, monkeypatch):
+def session(cluster, database):
     """A Fluss session; Spark finds the same cluster by the options that tests give."""
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
         yield opened

@@ -7,8 +7,11 @@ import json
 import pyarrow as pa
 import pytest
 
+from fluss.errors import UnsupportedOperationError
 from fluss.model.paths import TableBucket
+from fluss_spark import FlussDataSource
 from fluss_spark.streaming import shared_out
+from fluss_spark.types import spark_schema
 
 
 @pytest.fixture
@@ -77,11 +80,21 @@ def test_the_changes_of_a_table_are_streamed_into_another(session, stream):
     assert target.to_arrow().sort_by("id") == source.to_arrow().sort_by("id")
 
 
-def test_a_log_sink_says_that_it_is_at_least_once(session, stream):
+def test_a_log_is_streamed_into_another(session, stream):
     session.create_table("from", _rows(0, 0).schema, buckets=1).append(_rows(0, 5))
     into = session.create_table("into", _rows(0, 0).schema, buckets=1)
     stream("from", "into", startingOffsets="earliest")
     assert into.count() == 5
+
+
+def test_a_log_sink_says_that_it_is_at_least_once(session, cluster, database, caplog):
+    session.create_table("into", _rows(0, 0).schema, buckets=1)
+    given = {"path": f"{database}.into", "bootstrap.servers": cluster.bootstrap}
+    schema = spark_schema(_rows(0, 0).schema)
+    FlussDataSource(given).streamWriter(schema, overwrite=False)
+    assert "at least once" in caplog.text
+    with pytest.raises(UnsupportedOperationError, match="at least once"):
+        FlussDataSource({**given, "exactlyOnce": "required"}).streamWriter(schema, overwrite=False)
 
 
 @pytest.mark.parametrize(
