@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
@@ -24,11 +25,12 @@ END_S_MAX: Final = 5.0
 ROWS_PER_BATCH: Final = 64 * 1024
 
 
-class _Writes:
+class _Writes(ABC):
     """The four ways to write; what a frame is, its namespace says."""
 
+    @abstractmethod
     def _rows(self) -> Any:
-        raise NotImplementedError
+        """What is written: anything tabular."""
 
     def append(self, table: TableName, *, config: Any = None) -> WriteReport:
         """Append the rows to a log table, and wait until the servers have them.
