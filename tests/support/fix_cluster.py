@@ -2,9 +2,11 @@
 
 `cluster` is one real Apache Fluss for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP
 names. Workers do not share one: where tables are created and dropped at the same moment, a
-coordinator of 0.9.1 now and then loses a creation, and that table never gets a leader. Where Java
-is missing its tests are skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1 says that this
-machine must have it. A test that fails shows what the servers wrote into their logs since it began.
+coordinator of 0.9.1 now and then loses a creation, and that table never gets a leader; or it stops
+electing leaders at all, until it is started again, which is done here after a test that met it
+("no leader"; pytest then runs it once more). Where Java is missing its tests are skipped with the
+remedy, unless FLUSS_TEST_REQUIRE_REAL=1 says that this machine must have it. A test that fails
+shows what the servers wrote into their logs since it began.
 
 ==========================  ====================================================================
 FLUSS_TEST_CLUSTER          `real` (default), `embedded` for our own server, `both` for each in turn
@@ -33,7 +35,6 @@ from fluss.errors import MissingRuntimeError
 from fluss.wire import messages as pb
 from fluss_server.java.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
 from fluss_server.java.cluster import JavaCluster
-from fluss_server.java.keeper import Order, share_cluster
 from fluss_server.java.logs import LogMark, mark_logs, tail_logs
 from fluss_server.java.profiles import REPLICATED, Profile
 from fluss_server.java.runtime import JavaRuntime, find_java
@@ -101,14 +102,20 @@ def cluster(
     if named:
         yield _named_cluster(named)
         return
-    base = tmp_path_factory.getbasetemp()
-    with _or_skip(), share_cluster(base / "fluss", Order(shared=True)) as kept:
-        user, password = next(iter(kept.users.items()))
-        with _watching(pytestconfig, lambda: tuple(map(Path, kept.log_paths))):
+    # Its directory is kept from one start to the next, so that it can be started again.
+    running = JavaCluster(data_dir=tmp_path_factory.mktemp("real"))
+    with _or_skip():
+        running.start()
+    pytestconfig.stash[_REAL] = running
+    user, password = next(iter(running.users.items()))
+    try:
+        with _watching(pytestconfig, lambda: running.log_paths):
             yield ClusterUnderTest(
-                bootstrap=kept.bootstrap_servers,
-                sasl=(kept.sasl_bootstrap_servers, user, password),
+                bootstrap=running.bootstrap_servers,
+                sasl=(running.sasl_bootstrap_servers, user, password),
             )
+    finally:
+        running.stop(graceful=False)
 
 
 @pytest.fixture
@@ -209,6 +216,22 @@ def _skip(error: MissingRuntimeError) -> NoReturn:
     pytest.skip(str(error))
 
 
+# --- a coordinator that elects no leaders any more ------------------------------------------------
+
+NO_LEADER = "no leader"  # also in pyproject.toml: what is run again
+_REAL = pytest.StashKey[JavaCluster]()
+_IS_SUSPECT = pytest.StashKey[bool]()
+
+
+def _heal(config: pytest.Config) -> None:
+    """Start the real cluster again, at its old address and with its tables, if a test wants it."""
+    running = config.stash.get(_REAL, None)
+    if running is not None and config.stash.get(_IS_SUSPECT, False):
+        running.stop(graceful=True)
+        running.start()
+    config.stash[_IS_SUSPECT] = False
+
+
 # --- the logs of the servers in the report of a failed test ---------------------------------------
 
 _LOGS = pytest.StashKey[list[Callable[[], tuple[Path, ...]]]]()
@@ -253,6 +276,7 @@ def _is_on_embedded(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _heal(item.config)
     item.stash[_MARK] = mark_logs(_watched(item.config))
 
 
@@ -263,4 +287,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         since = item.stash.get(_MARK, {})
         text = tail_logs(_watched(item.config), since=since, bytes_max=LOG_BYTES_MAX)
         report.sections.append(("what the servers logged since the test began", text or "nothing"))
+        if NO_LEADER in report.longreprtext:
+            item.config.stash[_IS_SUSPECT] = True
     return report

@@ -134,6 +134,7 @@ class AdminCore:
         except TableNotFoundError as error:
             raise await missing_table(self._cluster, path) from error
         self._cluster.view.forget_table(path)
+        self._cluster.newcomers.forget(path)
 
     async def get_table_info(self, path: TablePath) -> TableInfo:
         """The facts of a table."""
@@ -171,7 +172,7 @@ class AdminCore:
         request = messages.CreatePartitionRequest(ignore_if_not_exists=ignore_if_exists)
         _set_path(request.table_path, path)
         _set_spec(request.partition_spec, spec)
-        await self._cluster.newcomers.let_rest(path)
+        await self._cluster.newcomers.let_table_rest(self._cluster, path)
         await self._change_table(path, ApiKey.CREATE_PARTITION, request)
 
     async def drop_partition(

@@ -142,7 +142,7 @@ class PathFinder:
         spec = parse_partition_name(path.partition_name or "", keys)
         for key, value in spec.get_spec_map().items():
             request.partition_spec.partition_key_values.add(key=key, value=value)
-        await self._cluster.newcomers.let_rest(path.table_path)
+        await self._cluster.newcomers.let_table_rest(self._cluster, path.table_path)
         await self._cluster.ask_coordinator(
             ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse
         )
