@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
@@ -44,6 +45,10 @@ BODY_BYTES_MAX: Final = 1 << 30
 _PLAIN_BYTES_MAX = 1024
 _PLAIN_ROWS_MAX = 64  # more are not even tried
 
+# Arrow hands even a single row to its pool of threads when a codec is named, which takes longer
+# than everything else about it. Above this size a copy would.
+_REPLAINED_BYTES_MAX = 64 << 10
+
 _ALIGNMENT = 8
 _STORED_PLAIN = -1
 _ROWS_MAX = 2**31 - 1
@@ -54,6 +59,15 @@ _CODECS: Final = {
     ArrowCompression.LZ4_FRAME: CODEC_LZ4_FRAME,
     ArrowCompression.ZSTD: CODEC_ZSTD,
 }
+
+
+class _Stored(Enum):
+    """How the buffers of a message lie in it."""
+
+    AS_IT_IS = auto()  # there is no codec
+    PLAIN = auto()  # there is one, but each buffer says that it is not compressed
+    COMPRESSED = auto()  # each one is, so no array will lie over the message
+    MIXED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +184,13 @@ def read_arrow_body(
     view = to_view(body)
     metadata = read_body_metadata(view, at=at)
     check_body(view, metadata, layout, row_count=row_count, at=at)
-    is_unpacked = _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
+    stored = _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
     try:
-        # What is uncompressed into memory of its own does not care where it lay before.
-        source = body if is_unpacked else _aligned(body)
+        if stored is _Stored.PLAIN and metadata.body_length <= _REPLAINED_BYTES_MAX:
+            source = _replained(view, metadata)
+        else:
+            # What is uncompressed into memory of its own does not care where it lay before.
+            source = body if stored is _Stored.COMPRESSED else _aligned(body)
         batch = ipc.read_record_batch(source, layout.user_schema)
         check_arrays(batch)
     except (pa.ArrowException, OSError) as error:
@@ -220,16 +237,12 @@ def _contradiction(
 
 def _check_uncompressed_size(
     body: memoryview, metadata: BodyMetadata, *, at: int, body_bytes_max: int
-) -> bool:
-    """Add up what the buffers claim to become, because Arrow allocates it before it looks.
-
-    Returns:
-        Whether all of them are compressed, so that no array will lie over the body.
-    """
+) -> _Stored:
+    """Add up what the buffers claim to become, because Arrow allocates it before it looks."""
     if metadata.codec is None:
-        return False
+        return _Stored.AS_IT_IS
     total = 0
-    all_compressed = True
+    all_compressed = all_plain = True
     for offset, length in metadata.buffers:
         if not length:
             continue
@@ -238,12 +251,34 @@ def _check_uncompressed_size(
         size: int = _LENGTH.unpack_from(body, metadata.body_start + offset)[0]
         if size < _STORED_PLAIN:
             raise corrupt_batch("Arrow message", at=at, why=f"a buffer claims {size} bytes")
-        total += length if size == _STORED_PLAIN else size
-        all_compressed = all_compressed and size != _STORED_PLAIN
+        if size == _STORED_PLAIN:
+            total += length
+            all_compressed = False
+        else:
+            total += size
+            all_plain = False
     if total > body_bytes_max:
         why = f"its buffers claim {total} bytes uncompressed, above the limit of {body_bytes_max}"
         raise corrupt_batch("Arrow message", at=at, why=why)
-    return all_compressed
+    if all_compressed:
+        return _Stored.COMPRESSED
+    return _Stored.PLAIN if all_plain else _Stored.MIXED
+
+
+def _replained(body: memoryview, metadata: BodyMetadata) -> pa.Buffer:
+    """The message without the codec of which none of its buffers made use, aligned."""
+    head = write_body_metadata(
+        row_count=metadata.row_count,
+        nodes=metadata.nodes,
+        buffers=[
+            (offset + _LENGTH.size, length - _LENGTH.size) if length else (offset, 0)
+            for offset, length in metadata.buffers
+        ],
+        codec=None,
+        body_length=metadata.body_length,
+    )
+    start = metadata.body_start
+    return pa.py_buffer(b"".join((head, body[start : start + metadata.body_length])))
 
 
 def _aligned(body: pa.Buffer) -> pa.Buffer:
