@@ -1,9 +1,10 @@
 """Write the generated modules again: `python -m tools.generate [--check]`.
 
 The protobuf classes come from tools/proto/fluss_api.proto, the error codes from
-tools/tables/error_codes.csv. With --check nothing is written: what differs is told, and the exit
-code is 1. The compiler is old on purpose and lives in a private environment, because protobuf's
-runtimes accept modules of older compilers and refuse those of newer ones.
+tools/tables/error_codes.csv, and docs/options.md from the options that the packages declare. With
+--check nothing is written: what differs is told, and the exit code is 1. The compiler is old on
+purpose and lives in a private environment, because protobuf's runtimes accept modules of older
+compilers and refuse those of newer ones.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tools.option_pages import options_page
 
 ROOT = Path(__file__).resolve().parent.parent
 FLUSS = ROOT / "packages" / "fluss-core" / "src" / "fluss"
@@ -45,7 +48,11 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m tools.generate [--check]", file=sys.stderr)
         return 2
     try:
-        wanted = {**generate_messages(), **generate_error_codes()}
+        wanted = {
+            ROOT / "docs" / "options.md": options_page(),
+            **generate_error_codes(),
+            **generate_messages(),
+        }
     except CompilerMissingError as error:
         print(f"generate: {error}", file=sys.stderr)
         return 2

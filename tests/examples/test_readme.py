@@ -1,6 +1,8 @@
 """The README from top to bottom: its programs run in one Python and print what it says."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -11,7 +13,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 WRITTEN_ADDRESS = "127.0.0.1:9123"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
+IN_A_TERMINAL = ROOT / "docs/guide/terminal.md"
+PAGES = [ROOT / "README.md", *(page for page in GUIDE if page != IN_A_TERMINAL)]
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 END = "=== the end of a program ==="
 
 
@@ -31,6 +36,28 @@ def test_a_page_prints_what_it_says(cluster, page):
     printed = done.stdout.split(f"{END}\n")
     assert (done.returncode, done.stderr) == (0, ""), f"after {len(printed) - 1} programs"
     assert printed == [*(said for _, said in programs), ""]
+
+
+def test_a_terminal_shows_what_its_page_says(cluster, tmp_path):
+    (session,) = CONSOLE.findall(IN_A_TERMINAL.read_text())
+    commands = [line[2:] for line in session.splitlines() if line.startswith("$ ")]
+    script = "\n".join(f"echo {shlex.quote(f'$ {each}')}\n{each}" for each in commands)
+    scripts = Path(sys.executable).parent
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap,
+            "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == session
 
 
 def test_what_is_installed_exists():

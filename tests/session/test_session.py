@@ -53,6 +53,29 @@ def test_a_table_that_is_not_there_is_told_with_the_nearest(session, events):
         session.table("event")
 
 
+def test_a_view_behind_the_name_says_what_scans_give(session, keyed):
+    changelog = session.table(f"{keyed.name}$changelog")
+
+    assert changelog.scan().schema.field("_change_type").type == pa.string()
+    assert changelog.count() > keyed.count()
+    assert changelog.scan(mode="state").count() == keyed.count()
+    assert {"before", "after"} <= set(session.table(f"{keyed.name}$binlog").scan().schema.names)
+    with pytest.raises(InvalidNameError, match=r"did you mean '\$changelog'"):
+        session.table(f"{keyed.name}$changelgo")
+
+
+def test_keys_of_one_column_are_deleted_as_they_are_looked_up(session, database):
+    name = f"{database}.deleted"
+    people = {"id": [1, 2, 3, 4], "name": ["a", "b", "c", "d"]}
+    session.upsert(name, people, create=True, primary_key=["id"], buckets=2)
+    table = session.table(name)
+
+    assert table.delete([1]).counts == {"delete": 1}
+    table.delete(pa.array([2, 3]))
+
+    assert table.to_arrow().to_pylist() == [{"id": 4, "name": "d"}]
+
+
 def test_a_table_is_altered(session, events):
     table = session.alter_table("events", add_columns=pa.schema([("y", pa.int32())]))
     assert table.schema.names == ["id", "day", "x", "y"]

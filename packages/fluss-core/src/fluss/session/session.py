@@ -29,6 +29,7 @@ from fluss.model.database import DatabaseDescriptor
 from fluss.model.paths import TablePath
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html
 from fluss.session.table import Table
+from fluss.session.views import without_view
 
 T = TypeVar("T")
 
@@ -176,14 +177,18 @@ class Session:
         """A table, as it is now; the URL's table, where none is named.
 
         Args:
-            name: `"database.table"`, or a table in the URL's database.
+            name: `"database.table"`, or a table in the URL's database; behind it `$changelog` or
+                `$binlog`, where its scans shall give these unless they say otherwise.
 
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
         """
-        path = self._path(name)
+        base, mode = without_view(name) if isinstance(name, str) else (name, None)
+        path = self._path(base)
         is_of_url = self._url is not None and str(path) == _url_table(self._url)
-        options = self._url.options if self._url is not None and is_of_url else {}
+        options = dict(self._url.options) if self._url is not None and is_of_url else {}
+        if mode is not None:
+            options["mode"] = mode
         return Table(self._run(self._connection.table(path)), options)
 
     def path_of(self, name: TablePath | str) -> TablePath:

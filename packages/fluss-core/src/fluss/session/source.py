@@ -22,17 +22,15 @@ from fluss.connector.connections import connection_for
 from fluss.connector.url import hidden, parse_url
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
 from fluss.model.config import Config
-from fluss.model.nearest import did_you_mean
 from fluss.model.paths import TablePath
-from fluss.model.scan_options import Mode, ScanOptions, scan_options
+from fluss.model.scan_options import ScanOptions, scan_options
 from fluss.session.follow import Follow
 from fluss.session.table import Table
+from fluss.session.views import without_view
 
 TableName = Table | TablePath | str
 
 _URL = re.compile(r"\w+://")
-_VIEW = re.compile(r"\$(\w*)(?=\?|$)")
-_VIEWS = {"changelog": Mode.CHANGELOG, "binlog": Mode.BINLOG}
 _ENDLESS = ("follow", "streaming", "unbounded")
 
 
@@ -84,7 +82,7 @@ def source_of(
         settings = table.core.connection.config if config is None else resolve(config).config
         checked = scan_options({**table.defaults, **given})
         return TableSource(path=table.info.table_path, config=settings, options=checked)
-    text, mode = _without_view(table) if isinstance(table, str) else (table, None)
+    text, mode = without_view(table) if isinstance(table, str) else (table, None)
     if mode is not None:
         _refuse_other_mode(mode, given.setdefault("mode", mode))
     if isinstance(text, str) and _URL.match(text):
@@ -113,20 +111,6 @@ def _refuse_endless(table: object, given: Mapping[str, Any]) -> None:
             hint="without it the scan ends where the table does now; or iterate "
             "session.table(...).follow() and make a frame of each batch",
         )
-
-
-def _without_view(name: str) -> tuple[str, str | None]:
-    found = _VIEW.search(name)
-    if found is None:
-        return name, None
-    mode = _VIEWS.get(found.group(1).lower())
-    if mode is None:
-        known = [f"${each}" for each in _VIEWS]
-        raise InvalidNameError(
-            f"A table has no {found.group()!r}.",
-            hint=did_you_mean(found.group(), known) or f"there are {' and '.join(known)}",
-        )
-    return name[: found.start()] + name[found.end() :], mode.value
 
 
 def _refuse_other_mode(named: str, wanted: Any) -> None:

@@ -213,7 +213,11 @@ class Table:
         return write_frame(self._core, data, mode="upsert", merge_mode=merge_mode)
 
     def delete(self, keys: Any) -> WriteReport:
-        """Delete the rows of these keys; keys that are not there are not missed."""
+        """Delete the rows of these keys; keys that are not there are not missed.
+
+        Args:
+            keys: As of `lookup`; columns that are no key columns are not looked at.
+        """
         return write_frame(self._core, keys, mode="delete")
 
     def update(self, data: Any, *, columns: Sequence[str] | None = None) -> WriteReport:

@@ -63,6 +63,17 @@ class PlacedKeys:
         return start + int(np.searchsorted(sizes, bytes_max, side="right"))
 
 
+def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
+    """Keys, seen as a frame; those of one column need no name: values or an array will do."""
+    if len(names) == 1:
+        (name,) = names
+        if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):
+            return frame_of({name: data})
+        if isinstance(data, list | tuple) and data and _is_value(data[0]):
+            return frame_of({name: list(data)})
+    return frame_of(data)
+
+
 class KeyFrames:
     """Places frames of keys of one table.
 
@@ -104,7 +115,7 @@ class KeyFrames:
             SchemaMismatchError: A key column is missing, or of a type that cannot be cast.
             InvalidValueError: A key is NULL or does not fit its column.
         """
-        frame = self._frame(data)
+        frame = frame_of_keys(data, list(self.types))
         batches = [self._cast(each) for each in frame.batches(self.types)]
         whole = pa.Table.from_batches(batches, schema=self.layout.wire_schema).combine_chunks()
         return self._placed_rounds(whole)
@@ -113,16 +124,6 @@ class KeyFrames:
         for batch in whole.to_batches():
             for start in range(0, batch.num_rows, KEYS_PER_ROUND_MAX):
                 yield self._placed(batch.slice(start, KEYS_PER_ROUND_MAX))
-
-    def _frame(self, data: Any) -> Frame:
-        """Keys of one column need no name: a list of values or an array will do."""
-        if len(self.types) == 1:
-            (name,) = self.types
-            if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):
-                return frame_of({name: data})
-            if isinstance(data, list | tuple) and data and _is_value(data[0]):
-                return frame_of({name: list(data)})
-        return frame_of(data)
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         names = batch.schema.names

@@ -23,6 +23,7 @@ from fluss.client.frames.changes import (
     gathered,
     without_columns,
 )
+from fluss.client.frames.key_frames import frame_of_keys
 from fluss.client.frames.outcomes import Outcomes, WriteReport
 from fluss.client.frames.tabular import Frame, frame_of
 from fluss.client.write import (
@@ -78,13 +79,28 @@ def write_frame(
         InvalidValueError: A value does not fit its column, or a key or partition is NULL.
         FlussError: Rows could not be written; a note says how many were, as far as is known.
     """
-    frame = frame_of(data)
+    if mode == "delete":
+        frame = frame_of_keys(data, table.info.primary_keys)
+    else:
+        frame = frame_of(data)
     way = _way_of(table, frame, mode, columns, merge_mode)
     batches = frame.batches(way.types)
     pieces: Iterable[_Piece] = map(way.prepare, gathered(batches) if way.is_changelog else batches)
     if frame.is_whole:
         pieces = list(pieces)  # nothing is written before everything has been looked at
     return _write(table, way, pieces)
+
+
+def rows_to_append(table: TableCore, data: Any) -> list[pa.RecordBatch]:
+    """The rows of a frame in wire form, as `write_frame` would append them; none is written.
+
+    Args:
+        table: A log table.
+        data: See `write_frame`, which raises the same errors.
+    """
+    frame = frame_of(data)
+    way = _way_of(table, frame, "append", None, None)
+    return [way.prepare(each).rows for each in frame.batches(way.types)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
