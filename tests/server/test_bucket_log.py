@@ -217,11 +217,11 @@ def test_a_silent_writer_is_forgotten_after_a_week(log):
 def test_a_full_disk_takes_nothing_and_the_log_goes_on_afterwards(log, monkeypatch):
     append(log, batch_bytes(3, writer=(1, 0)))
 
-    def no_room(descriptor, buffers):
+    def no_room(descriptor, buffers, at):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files.os, "writev", no_room)
+        patched.setattr(files.os, "pwritev", no_room)
         with pytest.raises(OSError, match="No space left"):
             append(log, batch_bytes(3, writer=(1, 1)))
     assert log.end_offset == 3
@@ -230,9 +230,11 @@ def test_a_full_disk_takes_nothing_and_the_log_goes_on_afterwards(log, monkeypat
 
 
 def test_a_short_write_is_completed(log, monkeypatch):
-    real = files.os.write
-    monkeypatch.setattr(files.os, "writev", lambda fd, buffers: real(fd, b"".join(buffers)[:30]))
-    monkeypatch.setattr(files.os, "write", lambda fd, data: real(fd, data[:40]))
+    write, pwrite = files.os.write, files.os.pwrite
+    monkeypatch.setattr(
+        files.os, "pwritev", lambda fd, buffers, at: pwrite(fd, b"".join(buffers)[:30], at)
+    )
+    monkeypatch.setattr(files.os, "write", lambda fd, data: write(fd, data[:40]))
     append(log, batch_bytes(3), batch_bytes(2, first=3))
     assert ids_in(log) == [0, 1, 2, 3, 4]
 

@@ -1,7 +1,7 @@
 """One request on its way: the call as handlers see it, and what a handler is.
 
-A handler is a function of the node, the call and the request. It returns the response, or an
-awaitable of it where it has to wait; refusals are raised. How its messages are read and written
+A handler is a function of the node, the call and the request. It returns the response, or a
+coroutine of it where it has to wait; refusals are raised. How its messages are read and written
 stands beside it.
 """
 
@@ -57,7 +57,7 @@ class Handler:
 
     Args:
         key: The key.
-        run: What is done; returns the response or an awaitable of it.
+        run: What is done; returns the response or a coroutine of it.
         read: Makes a request of a body.
         write: Makes a body of a response.
     """

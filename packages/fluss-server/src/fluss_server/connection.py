@@ -9,10 +9,10 @@ over time is looked at by the listener.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fluss.error_codes import ErrorCode
@@ -189,7 +189,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             handler, answer = self._ask(header, body)
-            if inspect.isawaitable(answer):
+            if isinstance(answer, CoroutineType):
                 self._follow(header, handler, answer)
             else:
                 self._answer(header, handler.write(answer))

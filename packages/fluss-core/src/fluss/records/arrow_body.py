@@ -25,6 +25,7 @@ from fluss.records.array_checks import check_arrays
 from fluss.records.arrow_metadata import (
     CODEC_LZ4_FRAME,
     CODEC_ZSTD,
+    METADATA_KEPT,
     PREFIX_BYTES,
     BodyMetadata,
     Pair,
@@ -267,7 +268,15 @@ def _check_uncompressed_size(
 
 def _replained(body: memoryview, metadata: BodyMetadata) -> pa.Buffer:
     """The message without the codec of which none of its buffers made use, aligned."""
-    head = write_body_metadata(
+    start = metadata.body_start
+    return pa.py_buffer(
+        b"".join((_head_without_codec(metadata), body[start : start + metadata.body_length]))
+    )
+
+
+@lru_cache(maxsize=METADATA_KEPT)
+def _head_without_codec(metadata: BodyMetadata) -> bytes:
+    return write_body_metadata(
         row_count=metadata.row_count,
         nodes=metadata.nodes,
         buffers=[
@@ -277,8 +286,6 @@ def _replained(body: memoryview, metadata: BodyMetadata) -> pa.Buffer:
         codec=None,
         body_length=metadata.body_length,
     )
-    start = metadata.body_start
-    return pa.py_buffer(b"".join((head, body[start : start + metadata.body_length])))
 
 
 def _aligned(body: pa.Buffer) -> pa.Buffer:

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import starmap
 from typing import Final, TypeAlias
 
+from fluss.errors import CorruptBatchError
 from fluss.records.corrupt import corrupt_batch
 
 Pair: TypeAlias = tuple[int, int]
@@ -26,6 +29,9 @@ CODEC_ZSTD: Final = 1
 CONTINUATION: Final = b"\xff\xff\xff\xff"
 PREFIX_BYTES: Final = 8  # the continuation marker and the metadata's size
 METADATA_BYTES_MAX: Final = 16 << 20  # 500 000 buffers; a table's columns are int16-counted
+# Who writes or follows single rows meets the same few shapes again and again.
+METADATA_KEPT: Final = 256
+_KEPT_BYTES_MAX: Final = 2048
 
 _HEADER_RECORD_BATCH: Final = 3
 _VERSIONS: Final = (3, 4)  # V4 and V5 differ in unions only, which Fluss does not have
@@ -40,6 +46,8 @@ _VTABLE_OF_FOUR = struct.Struct("<6H")  # its own size, its table's size, four f
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BodyMetadata:
     """What the metadata says about a body; nothing of it has been compared with the body yet.
+
+    It is shared by all who met the same bytes, so nobody may change its lists.
 
     Args:
         row_count: Rows of the batch.
@@ -70,10 +78,18 @@ def read_body_metadata(message: memoryview, *, at: int = 0) -> BodyMetadata:
     """
     metadata = _metadata(message, at)
     try:
+        if len(metadata) <= _KEPT_BYTES_MAX:
+            with suppress(CorruptBatchError):  # said once more below, with the right place
+                return _read_kept(bytes(metadata))
         return _read_message(metadata, at)
     except struct.error as error:
         why = "a field lies outside the metadata"
         raise corrupt_batch("Arrow metadata", at=at, why=why) from error
+
+
+@lru_cache(maxsize=METADATA_KEPT)
+def _read_kept(metadata: bytes) -> BodyMetadata:
+    return _read_message(memoryview(metadata), 0)
 
 
 def _metadata(message: memoryview, at: int) -> memoryview:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 
 from fluss.error_codes import ErrorCode
+from fluss.records.log_batch import LogBatch
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.buffers import count_bytes
@@ -105,12 +106,13 @@ async def _append_all(
 async def _append_in_turn(node: Node, answer: Answer, place: Place) -> None:
     asked, tablet, ticket = place
     try:
+        batches = await _looked_at(node, place)
         async with ticket:
             tablet.check_exists()
             if count_bytes(asked.records) <= INLINE_BYTES_MAX:
-                base_offset = _append(node, tablet, asked)
+                base_offset = _append(node, tablet, asked, batches)
             else:
-                base_offset = await node.in_storage(_append, node, tablet, asked)
+                base_offset = await node.in_storage(_append, node, tablet, asked, batches)
             node.publish_now(tablet)
         # Others may write while this waits for the disk, and share the next sync.
         await node.publish(tablet)
@@ -119,8 +121,23 @@ async def _append_in_turn(node: Node, answer: Answer, place: Place) -> None:
         _tell(answer, error)
 
 
-def _append(node: Node, tablet: Tablet, asked: WrittenBucket) -> int:
-    batches = checked_batches(asked.records, tablet.schemas)
+async def _looked_at(node: Node, place: Place) -> list[LogBatch] | None:
+    """Large batches are looked at while others have the turn; None where it is there already."""
+    asked, tablet, ticket = place
+    if ticket.is_due or count_bytes(asked.records) <= INLINE_BYTES_MAX:
+        return None
+    try:
+        return await node.in_storage(checked_batches, asked.records, tablet.schemas)
+    except BaseException:
+        ticket.leave()
+        raise
+
+
+def _append(
+    node: Node, tablet: Tablet, asked: WrittenBucket, batches: list[LogBatch] | None = None
+) -> int:
+    if batches is None:
+        batches = checked_batches(asked.records, tablet.schemas)
     if not batches:
         return NO_OFFSET
     return tablet.log.append(batches, now_ms=node.now_ms())[0].base_offset

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from fluss.wire.buffers import Buffer, count_bytes, size_of
+from fluss.wire.buffers import Buffer, count_bytes
 
 _BUFFERS_MAX: Final = 512  # below every system's limit for one gathered write
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
@@ -34,24 +34,22 @@ def append(descriptor: int, size: int, buffers: Sequence[Buffer]) -> int:
     """
     total = count_bytes(buffers)
     try:
-        os.lseek(descriptor, size, os.SEEK_SET)
-        for start in range(0, len(buffers), _BUFFERS_MAX):
-            _write_all(descriptor, buffers[start : start + _BUFFERS_MAX])
+        if hasattr(os, "pwritev"):
+            written = os.pwritev(descriptor, buffers[:_BUFFERS_MAX], size)
+            if written < total:
+                _write_rest(descriptor, buffers, size=size, written=written)
+        else:
+            _write_rest(descriptor, buffers, size=size, written=0)
     except OSError:
         os.ftruncate(descriptor, size)
         raise
     return size + total
 
 
-def _write_all(descriptor: int, buffers: Sequence[Buffer]) -> None:
-    if hasattr(os, "writev"):
-        written = os.writev(descriptor, buffers)
-        if written == sum(map(size_of, buffers)):
-            return
-        rest = memoryview(b"".join(buffers))[written:]
-    else:
-        rest = memoryview(b"".join(buffers))
-    # A short write: what is left either goes through or says why not.
+def _write_rest(descriptor: int, buffers: Sequence[Buffer], *, size: int, written: int) -> None:
+    # After a short write: what is left either goes through or says why not.
+    rest = memoryview(b"".join(buffers))[written:]
+    os.lseek(descriptor, size + written, os.SEEK_SET)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
