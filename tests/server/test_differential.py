@@ -1,245 +1,127 @@
 """The same random operations on the real server and on the embedded one, answered alike.
 
-Every operation waits for its answer, so that both servers have the same history; what they are
-asked for is compared as it comes (rows, offsets, changes, error codes), and at the end the whole
-changelog and state of every table.
+Every operation waits for its answer, so both servers have the same history. Answers are compared
+as they come, error codes included, and at the end every log and every state once more. The
+embedded server is killed and started again in between; in the long run the real one is stopped
+and started again, too (killed, it would lose what it acknowledged).
 """
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from random import Random
 
-import pyarrow as pa
 import pytest
 
-import fluss
-from fluss.errors import FlussError
-from fluss.model.aggregation import AggFunction
-from fluss.model.column import Column
-from fluss.model.data_types import DataTypes
-from fluss.model.schema import Schema
-from fluss.model.table import TableDescriptor
-from fluss.session.session import Session
-from fluss.session.table import Table
+from fluss.wire import messages as pb
+from fluss_server.java.cluster import JavaCluster
 from fluss_server.local import LocalCluster
 from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.raw_client import COORDINATOR, RawClient
+from tests.support.twin_operations import create, operate, read_log, scan_first
+from tests.support.twin_servers import Twins
+from tests.support.twin_tables import KINDS, TwinTable
 
-KEYS = 12
-SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (2, 120)
-DAYS = ("2026-01-01", "2026-01-02")
-
-PLAIN = (
-    Column("id", DataTypes.int().not_null()),
-    Column("name", DataTypes.string()),
-    Column("n", DataTypes.bigint()),
-)
-AGGREGATED = (
-    PLAIN[0],
-    Column("name", DataTypes.string(), aggregation=AggFunction.of("listagg", delimiter="|")),
-    Column("n", DataTypes.bigint(), aggregation=AggFunction.of("sum")),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A kind of table."""
-
-    name: str
-    columns: tuple[Column, ...] = PLAIN
-    keys: tuple[str, ...] = ("id",)
-    partition_by: tuple[str, ...] = ()
-    properties: tuple[tuple[str, str], ...] = ()
-
-
-KINDS = (
-    Kind(name="log", keys=()),
-    Kind(name="log_none", keys=(), properties=(("table.log.arrow.compression.type", "NONE"),)),
-    Kind(name="keyed"),
-    Kind(name="indexed", properties=(("table.kv.format", "INDEXED"),)),
-    Kind(name="wal", properties=(("table.changelog.image", "wal"),)),
-    Kind(name="first_row", properties=(("table.merge-engine", "first_row"),)),
-    Kind(
-        name="versioned",
-        properties=(
-            ("table.merge-engine", "versioned"),
-            ("table.merge-engine.versioned.ver-column", "n"),
-        ),
-    ),
-    Kind(
-        name="aggregated",
-        columns=AGGREGATED,
-        properties=(("table.merge-engine", "aggregation"),),
-    ),
-    Kind(name="no_deletes", properties=(("table.delete.behavior", "disable"),)),
-    Kind(name="deletes_ignored", properties=(("table.delete.behavior", "ignore"),)),
-    Kind(
-        name="by_day",
-        columns=(*PLAIN, Column("day", DataTypes.string().not_null())),
-        keys=("id", "day"),
-        partition_by=("day",),
-    ),
-)
-
-
-@pytest.fixture(scope="module")
-def embedded():
-    with LocalCluster() as running, fluss.connect(running.url) as session:
-        yield session
+SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (1, 500)
+# How many operations pass between two restarts of the embedded server.
+RESTART_AFTER = 200
+DATABASE = "twins"
 
 
 @pytest.fixture
-def real(cluster):
-    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
-        yield session
+def embedded(tmp_path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path / "embedded") as running:
+        _create_database(running.bootstrap_servers, DATABASE)
+        yield running
 
 
-class Pair:
-    """Both servers, asked the same."""
-
-    def __init__(self, real: Session, embedded: Session, database: str) -> None:
-        self.sessions = (real, embedded)
-        self.database = database
-        embedded.create_database(database)
-        self.said: list[str] = []
-
-    def ask(self, what: str, question: Callable[[Session], Any]) -> Any:
-        """Ask both, and compare what they answer or how they refuse."""
-        self.said.append(what)
-        expected, found = (_outcome(question, each) for each in self.sessions)
-        assert found == expected, f"{_difference(expected, found)}\nafter: {self.said[-5:]}"
-        return expected
-
-    def table(self, session: Session, kind: Kind) -> Table:
-        return session.table(f"{self.database}.{kind.name}")
+Restart = Callable[[], str]
 
 
-def _outcome(question: Callable[[Session], Any], session: Session) -> tuple[str, Any]:
+@pytest.fixture
+def kept(tmp_path, start_cluster) -> Iterator[JavaCluster]:
+    """A real server that can be stopped and started again."""
+    with start_cluster(data_dir=tmp_path / "real") as running:
+        _create_database(running.bootstrap_servers, DATABASE)
+        yield running
+
+
+def _create_database(bootstrap: str, name: str) -> None:
+    with RawClient(bootstrap) as client:
+        request = pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=True)
+        client.call(request, to=COORDINATOR)
+
+
+@pytest.mark.skipif(IS_EXHAUSTIVE, reason="the long run restarts the real server, too")
+def test_two_servers_answer_alike(cluster, database, embedded):
+    _create_database(embedded.bootstrap_servers, database)
+    twins = Twins(cluster.bootstrap, embedded.bootstrap_servers, database)
+    tables = [TwinTable(kind) for kind in KINDS]
     try:
-        return "answer", question(session)
-    except FlussError as error:
-        return "refusal", error.error_code
+        _operate(Random(0), twins, tables, embedded, count=OPERATIONS)
+    finally:
+        twins.close()
 
 
-def _difference(expected: tuple[str, Any], found: tuple[str, Any]) -> str:
-    lists = [each[1] for each in (expected, found)]
-    if not all(isinstance(each, list) for each in lists):
-        return f"{found} instead of {expected}"
-    counts = [Counter(map(repr, each)) for each in lists]
-    missing, added = counts[0] - counts[1], counts[1] - counts[0]
-    return f"missing {list(missing.items())[:5]}, instead {list(added.items())[:5]}"
-
-
+@pytest.mark.slow  # minutes: only `./dev prove servers` runs it
+@pytest.mark.timeout(3_600)
+@pytest.mark.skipif(not IS_EXHAUSTIVE, reason="this is the long run")
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_two_servers_answer_alike(real, embedded, database, seed):
-    pair = Pair(real, embedded, database)
-    chance = random.Random(seed)
-    for kind in KINDS:
-        descriptor = TableDescriptor(
-            Schema(kind.columns, primary_keys=list(kind.keys) or None),
-            bucket_count=1,
-            partition_keys=list(kind.partition_by) or None,
-            properties=dict(kind.properties) or None,
-        )
-        pair.ask(f"create {kind.name}", lambda s, k=kind, d=descriptor: _create(s, pair, k, d))
-    for _ in range(OPERATIONS):
-        kind = chance.choice(KINDS)
-        what, question = _operation(chance, pair, kind)
-        pair.ask(f"{kind.name}: {what}", question)
-    for kind in KINDS:
-        mode = "changelog" if kind.keys else "log"
-        pair.ask(f"{kind.name}: all", lambda s, k=kind, m=mode: _log(pair.table(s, k), m))
-        if kind.keys:
-            pair.ask(f"{kind.name}: state", lambda s, k=kind: _rows(pair.table(s, k).scan()))
-    embedded.drop_database(database, cascade=True)
+def test_two_servers_that_start_again_answer_alike(kept, embedded, seed):
+    twins = Twins(kept.bootstrap_servers, embedded.bootstrap_servers, DATABASE)
+    tables = [TwinTable(kind) for kind in KINDS]
+    chance = Random(1_000 + seed)
+    try:
+        _operate(chance, twins, tables, embedded, count=OPERATIONS // 2)
+        kept.stop()
+        kept.start()
+        twins.reconnect(real=kept.bootstrap_servers)
+        _wait_for_leaders(twins, tables)
+        _operate(chance, twins, tables, embedded, count=OPERATIONS // 2)
+    finally:
+        twins.close()
 
 
-def _create(session: Session, pair: Pair, kind: Kind, descriptor: TableDescriptor) -> None:
-    table = session.create_table(f"{pair.database}.{kind.name}", descriptor)
-    for day in DAYS if kind.partition_by else ():
-        table.create_partition({"day": day})
+def _operate(
+    chance: Random, twins: Twins, tables: list[TwinTable], embedded: LocalCluster, *, count: int
+) -> None:
+    for each in tables:
+        if not each.exists:
+            create(chance, twins, each)
+    for number in range(1, count + 1):
+        operate(chance, twins, chance.choice(tables))
+        if number % RESTART_AFTER == 0:
+            _start_again(twins, embedded, is_killed=chance.random() < 0.7)
+    _compare_all(twins, tables)
 
 
-def _operation(
-    chance: random.Random, pair: Pair, kind: Kind
-) -> tuple[str, Callable[[Session], Any]]:
-    rows = _random_rows(chance, kind)
-    if not kind.keys:
-        verbs = ["append", "append", "append", "log", "offsets", "lookup"]
-    else:
-        verbs = [
-            "upsert",
-            "upsert",
-            "upsert",
-            "delete",
-            "update",
-            "lookup",
-            "log",
-            "offsets",
-            "limit",
-        ]
-    match chance.choice(verbs):
-        case "append":
-            return f"append {rows}", lambda s: _report(pair.table(s, kind).append(rows))
-        case "upsert":
-            return f"upsert {rows}", lambda s: _report(pair.table(s, kind).upsert(rows))
-        case "delete":
-            keys = rows.select(list(kind.keys))
-            return f"delete {keys}", lambda s: _report(pair.table(s, kind).delete(keys))
-        case "update":
-            some = rows.select([*kind.keys, chance.choice(["name", "n"])])
-            return f"update {some}", lambda s: _report(pair.table(s, kind).update(some))
-        case "lookup":
-            keys = rows.select(list(kind.keys) or ["id"])
-            return f"lookup {keys}", lambda s: pair.table(s, kind).lookup(keys).to_pylist()
-        case "log":
-            mode = "changelog" if kind.keys else "log"
-            start = chance.randrange(30)
-            return f"log from {start}", lambda s: _log(pair.table(s, kind), mode, start)
-        case "limit":
-            limit = chance.randrange(1, 6)
-            scan = {"limit": limit, "strategy": "limit_scan"}
-            return f"limit {limit}", lambda s: _rows(pair.table(s, kind).scan(**scan))
-        case _:
-            return "offsets", lambda s: _offsets(pair.table(s, kind))
+def _start_again(twins: Twins, embedded: LocalCluster, *, is_killed: bool) -> None:
+    twins.history.append(f"the embedded server is {'killed' if is_killed else 'stopped'}")
+    if is_killed:
+        embedded.kill()
+    embedded.stop()
+    embedded.start()
+    twins.reconnect(embedded=embedded.bootstrap_servers)
 
 
-def _random_rows(chance: random.Random, kind: Kind) -> pa.Table:
-    count = chance.choice([1, 1, 2, 3, 9])
-    ids = [chance.randrange(KEYS) for _ in range(count)]
-    columns = {
-        "id": pa.array(ids, pa.int32()),
-        "name": pa.array([chance.choice([None, "", "é", f"v{each}"]) for each in ids], pa.string()),
-        "n": pa.array(
-            [chance.choice([None, 0, each, -(2**62), 2**62]) for each in ids], pa.int64()
-        ),
-    }
-    if kind.partition_by:
-        columns["day"] = pa.array([chance.choice(DAYS) for _ in ids], pa.string())
-    return pa.table(columns)
+def _wait_for_leaders(twins: Twins, tables: list[TwinTable]) -> None:
+    for twin in twins:
+        for each in tables:
+            for partition in _partitions_of(each):
+                buckets = each.descriptor.bucket_count or 1
+                assert twin.settles(each.name, partition, buckets), each.name
 
 
-def _report(report: Any) -> Any:
-    """How many rows were written, and where each bucket's log ends since; ids are each server's."""
-    return report.rows, sorted(report.last_offsets.values())
+def _compare_all(twins: Twins, tables: list[TwinTable]) -> None:
+    for each in tables:
+        for partition in _partitions_of(each):
+            for bucket in range(each.descriptor.bucket_count or 1):
+                read_log(twins, each, (partition, bucket))
+                if each.kind.keys:
+                    scan_first(twins, each, (partition, bucket), limit=10_000)
 
 
-def _log(table: Table, mode: str, start: int = 0) -> list[dict[str, Any]]:
-    names = ["_change_type", "_log_offset", *(["_partition"] if table.partition_by else [])]
-    columns = [*names, *table.schema.names]
-    return _rows(table.scan(mode=mode, columns=columns, start="earliest"), start)
-
-
-def _rows(scan: Any, start: int = 0) -> list[dict[str, Any]]:
-    rows = [each for each in scan.to_arrow().to_pylist() if each.get("_log_offset", start) >= start]
-    return sorted(rows, key=lambda each: repr(sorted(each.items())))
-
-
-def _offsets(table: Table) -> Any:
-    return sorted(
-        (each["partition"] or "", each["bucket"], each["earliest"], each["end"])
-        for each in table.offsets().to_pylist()
-    )
+def _partitions_of(table: TwinTable) -> list[str | None]:
+    if not table.exists:
+        return []
+    return list(table.partitions) if table.kind.partition_by else [None]

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from fluss.errors import UnsupportedOperationError
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError, UnsupportedOperationError
 from fluss.model.aggregation import AggFunction
 from fluss.model.data_types import DataTypes
 from fluss_server.kv.aggregating import aggregator
@@ -23,7 +24,7 @@ _DECIMAL = DataTypes.decimal(5, 2)
         ("sum", DataTypes.smallint(), -32768, -1, 32767),
         ("sum", _FLOAT, 16777216.0, 1.0, 16777216.0),
         ("sum", DataTypes.double(), 16777216.0, 1.0, 16777217.0),
-        ("sum", _DECIMAL, 99_999, 1, None),
+        ("sum", DataTypes.decimal(19, 2), 10**19 - 1, 1, None),
         ("sum", _DECIMAL, 150, -25, 125),
         ("product", DataTypes.bigint(), 2**62, 2, -(2**63)),
         ("product", _DECIMAL, 150, 150, 225),
@@ -49,6 +50,12 @@ _DECIMAL = DataTypes.decimal(5, 2)
 )
 def test_two_values_become_one(function, data_type, had, new, then):
     assert aggregator(AggFunction.of(function), data_type)(had, new) == then
+
+
+def test_a_short_decimal_sum_with_too_many_digits_is_refused_as_java_does():
+    with pytest.raises(FlussError, match="more than the 5 digits") as refused:
+        aggregator(AggFunction.of("sum"), _DECIMAL)(99_999, 1)
+    assert refused.value.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_floats_are_ordered_as_in_java():

@@ -235,10 +235,12 @@ async def _serve(
 
 def _watch(lifeline: IO[bytes], on_end: Callable[[], object]) -> None:
     """Call back when the other end of a pipe is closed, by a process that ended or by will."""
+    # Past the buffer of the file object: a thread that holds its lock ends Python with a crash.
+    descriptor = lifeline.fileno()
 
     def wait() -> None:
         with contextlib.suppress(OSError, RuntimeError):
-            while lifeline.read(1):
+            while os.read(descriptor, 1):
                 pass
             on_end()
 

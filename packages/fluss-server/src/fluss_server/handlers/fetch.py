@@ -23,7 +23,7 @@ from fluss.wire.envelope import (
 )
 from fluss_server.calls import Call, laid_out
 from fluss_server.handlers.answers import partition_id_of, refusal
-from fluss_server.log.projection import check_projection, project_batches
+from fluss_server.log.projection import check_projectable, check_projection, project_batches
 from fluss_server.node import Node
 from fluss_server.tablets import Tablet
 
@@ -154,17 +154,18 @@ def _read(
     room: int,
     is_first: bool,
 ) -> tuple[tuple[Buffer, ...], int]:
-    positions: tuple[int, ...] = ()
-    if table.projection_pushdown_enabled:
-        positions = check_projection(table.projected_fields, tablet.schemas)
     log = tablet.log
+    if table.projection_pushdown_enabled:
+        check_projectable(tablet.schemas)
     offset = log.start_offset if asked.fetch_offset == EARLIEST else asked.fetch_offset
     limit = min(room, asked.max_fetch_bytes)
     read = log.read(offset, limit, at_least_one=is_first)
     if not read.data:
         return (b"",), 0
-    if not positions:
+    if not table.projection_pushdown_enabled:
         return (read.data,), len(read.data)
+    # As in Fluss, columns are looked at when there is something to cut them out of.
+    positions = check_projection(table.projected_fields, tablet.schemas)
     projected: Sequence[Buffer] = project_batches(read.data, positions, tablet.schemas)
     return tuple(projected), count_bytes(projected)
 

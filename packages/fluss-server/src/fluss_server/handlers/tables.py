@@ -101,13 +101,18 @@ def get_table_schema(
 ) -> pb.GetTableSchemaResponse:
     """One of a table's schemas, the newest where none is named."""
     del call
-    table = node.catalog.table(path_of(request.table_path))
-    schema_id = request.schema_id if request.HasField("schema_id") else table.schema_id
-    schema = table.schemas.get(schema_id)
+    path = path_of(request.table_path)
+    if request.HasField("schema_id"):
+        schema_id, table = request.schema_id, node.catalog.find_table(path)
+    else:
+        table = node.catalog.table(path)
+        schema_id = table.schema_id
+    schema = None if table is None else table.schemas.get(schema_id)
     if schema is None:
+        # Also where there is no such table: Fluss looks for the schema alone.
         raise refuse(
             ErrorCode.SCHEMA_NOT_EXIST,
-            f"Schema for table {table.path} with schema id {schema_id} does not exist.",
+            f"Schema for table {path} with schema id {schema_id} does not exist.",
         )
     return pb.GetTableSchemaResponse(schema_id=schema_id, schema_json=schema.to_json().encode())
 

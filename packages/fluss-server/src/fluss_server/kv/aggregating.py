@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fluss.error_codes import ErrorCode
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.model.aggregation import DELIMITER, AggFunction, AggFunctionType
 from fluss.model.types import (
@@ -27,6 +28,7 @@ from fluss.model.types import (
     SmallIntType,
     TinyIntType,
 )
+from fluss_server.refusals import refuse
 
 # What a column has and what is written into it, to what it has then.
 Aggregator = Callable[[Any, Any], Any]
@@ -127,7 +129,16 @@ def _decimal_sum(data_type: DecimalType) -> Aggregator:
 
     def add(had: int, new: int) -> int | None:
         total: int = had + new
-        return total if -limit < total < limit else None
+        if -limit < total < limit:
+            return total
+        if data_type.is_compact:
+            # Java does not notice before its changelog refuses the value, and the batch with it.
+            raise refuse(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"A sum has more than the {data_type.precision} digits of its column's {data_type}.",
+                hint="Give the column more digits; from 19 on a sum that is too long becomes NULL.",
+            )
+        return None
 
     return add
 

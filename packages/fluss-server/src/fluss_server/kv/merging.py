@@ -157,9 +157,7 @@ def row_merger(
         )
     match engine:
         case None:
-            if target_columns is None or _is_all(rows.latest, target_columns):
-                return KeepNew()
-            return PartialUpdate(rows, target_columns)
+            return KeepNew() if target_columns is None else PartialUpdate(rows, target_columns)
         case MergeEngine.FIRST_ROW:
             return KeepFirst()
         case MergeEngine.VERSIONED:
@@ -208,7 +206,3 @@ def _invalid_target(message: str, **facts: Any) -> FlussError:
 def _key_positions(schema: Schema) -> list[int]:
     names = schema.column_names
     return [names.index(each) for each in schema.primary_keys]
-
-
-def _is_all(schema: Schema, target_columns: Sequence[int]) -> bool:
-    return set(target_columns) == set(range(len(schema.columns)))

@@ -21,7 +21,7 @@ from fluss_server.keyed import OVERWRITE, KvTable, PutOrder
 from fluss_server.kv.applying import apply, check_numbered, key_positions, records_of
 from fluss_server.kv.changelog import ChangelogWriter, Changes
 from fluss_server.kv.keys import TableKeys
-from fluss_server.kv.merging import KeepNew, PartialUpdate, delete_behavior, row_merger
+from fluss_server.kv.merging import KeepNew, delete_behavior, row_merger
 from fluss_server.kv.pending import PendingChanges, rows_in_order
 from fluss_server.kv.recovery import replay
 from fluss_server.kv.rows import TableRows
@@ -117,9 +117,6 @@ class KvTablet:
                 f"Invalid schema id: {batch.schema_id}, latest schema id: {self._rows.latest_id}."
             )
             raise refuse(ErrorCode.SCHEMA_NOT_EXIST, text)
-        written = self._log.writers.judge(batch.writer_id, batch.batch_sequence)
-        if written is not None:
-            return written.next_offset
         if self._numbers is not None:
             check_numbered(self._rows.latest, self._numbers, order.target_columns)
         overwrite = order.agg_mode == OVERWRITE
@@ -144,6 +141,10 @@ class KvTablet:
             number=None if self._numbers is None else self._numbers.fill(self._rows),
             is_blind=blind,
         )
+        # Only now, as in Java: a batch that the table does not take is refused for that reason.
+        written = self._log.writers.judge(batch.writer_id, batch.batch_sequence)
+        if written is not None:
+            return written.next_offset
         return self._append(changes, batch.writer_id, batch.batch_sequence, now_ms)
 
     def lookup_or_insert(
@@ -157,13 +158,16 @@ class KvTablet:
             now_ms: The time of the inserts.
 
         Raises:
-            FlussError: A column besides the key must not be NULL, or the key does not tell all.
+            FlussError: A column besides the key must not be NULL, the key does not tell all, or the
+                table's merge engine takes whole rows only.
         """
         del order
         present = self._present(keys)
-        missing = [key for key, row in present.items() if row is None]
+        # One that is asked for twice is written twice, as Java does; most engines do not mind.
+        missing = [key for key in keys if present[key] is None]
         if missing:
-            merger = PartialUpdate(self._rows, key_positions(self._rows.latest))
+            key = key_positions(self._rows.latest)
+            merger = row_merger(self._rows, self._options, key, overwrite=False)
             changes = Changes(says_before=True)
             apply(
                 list(zip(missing, self._keys.rows_of(missing, self._rows), strict=True)),

@@ -21,6 +21,19 @@ from fluss_server.refusals import refuse, with_code
 from fluss_server.schemas import TableSchemas
 
 
+def check_projectable(schemas: TableSchemas) -> None:
+    """Refuse columns of a log that is not laid out in columns.
+
+    Raises:
+        FlussError: With code 34, as Fluss answers it.
+    """
+    if schemas.log_format is not LogFormat.ARROW:
+        raise refuse(
+            ErrorCode.INVALID_COLUMN_PROJECTION,
+            f"The log is written as {schemas.log_format}; columns can be cut out of ARROW only.",
+        )
+
+
 def check_projection(positions: Sequence[int], schemas: TableSchemas) -> tuple[int, ...]:
     """The positions, where a reader can ask for them.
 
@@ -28,11 +41,6 @@ def check_projection(positions: Sequence[int], schemas: TableSchemas) -> tuple[i
         FlussError: With code 34, as Fluss answers it.
     """
     asked = tuple(positions)
-    if schemas.log_format is not LogFormat.ARROW:
-        raise refuse(
-            ErrorCode.INVALID_COLUMN_PROJECTION,
-            f"The log is written as {schemas.log_format}; columns can be cut out of ARROW only.",
-        )
     try:
         schemas.projection(schemas.newest_id, asked)
     except SchemaMismatchError as error:
