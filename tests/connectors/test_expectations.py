@@ -27,7 +27,7 @@ def tables(cluster):
 
 @pytest.fixture(scope="module", params=ENGINES)
 def engine(request):
-    pytest.importorskip("polars" if request.param == "core" else request.param)
+    pytest.importorskip({"core": "polars", "spark": "pyspark"}.get(request.param, request.param))
     return request.param, engine_of(request.param)
 
 

@@ -1,44 +1,19 @@
-"""One Spark for all tests of a worker: it takes seconds to start, and is the same for everybody."""
+"""What the tests of Spark share: its session, and short ways to read and write."""
 
 from __future__ import annotations
-
-import os
-import shutil
-import sys
-import warnings
 
 import pytest
 
 import fluss
+from tests.support.local_spark import local_spark
 
-pyspark = pytest.importorskip("pyspark", reason="pip install 'fluss-spark[spark]'")
+pytest.importorskip("pyspark", reason="pip install 'fluss-spark[spark]'")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
+def spark():
     """A local Spark session with two threads."""
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        missing = "Spark needs Java 17: install a JRE, or set JAVA_HOME"
-        if os.environ.get("FLUSS_TEST_REQUIRE_REAL") == "1":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    import fluss_spark
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    folder = tmp_path_factory.mktemp("spark")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Spark's own, of the newest pandas
-        session = fluss_spark.session(
-            "tests",
-            master="local[2]",
-            spark__ui__enabled=False,
-            spark__sql__shuffle__partitions=2,
-            spark__sql__warehouse__dir=folder / "warehouse",
-            spark__log__level="OFF",
-            spark__driver__host="127.0.0.1",
-        )
-        yield session
-        session.stop()
+    return local_spark()
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ import pyarrow as pa
 import pytest
 
 from fluss.errors import UnsupportedOperationError
-from fluss.model.paths import TableBucket
 from fluss_spark import FlussDataSource
-from fluss_spark.streaming import shared_out
 from fluss_spark.types import spark_schema
 
 
@@ -95,40 +93,3 @@ def test_a_log_sink_says_that_it_is_at_least_once(session, cluster, database, ca
     assert "at least once" in caplog.text
     with pytest.raises(UnsupportedOperationError, match="at least once"):
         FlussDataSource({**given, "exactlyOnce": "required"}).streamWriter(schema, overwrite=False)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        ("log", {"limit": "3"}, "A stream has no limit"),
-        ("people", {}, "mode"),
-        ("nothing", {}, "nothing"),
-    ],
-)
-def test_what_cannot_be_streamed_is_refused(session, stream, name, options, said):
-    session.create_table("log", _rows(0, 0).schema, buckets=1)
-    session.create_table("people", _rows(0, 0).schema, primary_key=["id"], buckets=1)
-    session.create_table("into", _rows(0, 0).schema, buckets=1)
-    with pytest.raises(Exception, match=said):
-        stream(name, "into", startingOffsets="earliest", **options)
-
-
-def test_a_table_that_was_made_again_is_another_table(session, stream):
-    for rows in (5, 3):
-        session.drop_table("from", ignore_if_not_exists=True)
-        session.create_table("from", _rows(0, 0).schema, buckets=1).append(_rows(0, rows))
-        if rows == 5:
-            session.create_table("into", _rows(0, 0).schema, primary_key=["id"], buckets=1)
-            stream("from", "into", startingOffsets="earliest")
-    with pytest.raises(Exception, match=r"dropped|another|created again"):
-        stream("from", "into", startingOffsets="earliest")
-
-
-@pytest.mark.parametrize("rows_max", [1, 2, 7, 99, 100, 1_000, None])
-def test_a_limit_is_shared_out_and_always_lets_some_through(rows_max):
-    begins = {TableBucket(1, each): 10 for each in range(4)}
-    ends = {TableBucket(1, each): 10 + waiting for each, waiting in enumerate((0, 1, 9, 90))}
-    shares = shared_out(begins, ends, rows_max)
-    taken = [shares[each] - begins[each] for each in begins]
-    assert sum(taken) == min(100, rows_max or 100)
-    assert all(0 <= each <= waiting for each, waiting in zip(taken, (0, 1, 9, 90), strict=True))

@@ -33,6 +33,7 @@ ENGINES = {
     "duckdb": "duckdb:DuckDB",
     "pandas": "pandas:Pandas",
     "polars": "polars:Polars",
+    "spark": "spark:Spark",
 }
 PLACE = "tests.connectors.expectations.engines"
 

@@ -1,59 +1,46 @@
-"""Reading a table once: planned on the driver, where offsets are fixed, and read on the workers.
-
-A task costs Spark tens of milliseconds, so the splits of a scan are packed into about as many
-partitions as there are cores. A partition carries its splits and how to connect; a worker
-connects once and keeps the connection for the tasks that follow.
-"""
+"""Reading a table once: planned on the driver, where offsets are fixed, and read on the workers."""
 
 from __future__ import annotations
 
-import os
-import warnings
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from fluss.connector import ScanSplit, open_split
+from fluss.errors import InvalidValueError
+from fluss.model.scan_options import Order
 from fluss_spark.options import FlussOptions
-from fluss_spark.tables import scan_of, settings_of
-from fluss_spark.types import arrow_schema, loses_digits, to_spark
+from fluss_spark.packing import SplitsPartition, cut_to, packed, tasks_for
+from fluss_spark.tables import plan_scan
+from fluss_spark.types import arrow_schema, check_declared, loses_digits
 
-PARTITIONS_LEAST = 4
-
-
-@dataclass(frozen=True)
-class SplitsPartition(InputPartition):
-    """Splits that one task reads.
-
-    Args:
-        splits: The splits; empty where the scan has none.
-        settings: How to connect.
-        order: In which order their rows come.
-    """
-
-    splits: tuple[ScanSplit, ...]
-    settings: dict[str, Any] = field(repr=False)
-    order: str = "none"
-
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Their rows, in Spark's schema."""
-        if not self.splits:
-            return
-        for batch in open_split(self.splits, config=self.settings, order=self.order):
-            if batch.num_rows:
-                yield to_spark(batch.select(schema.names), schema)
+_LOG = logging.getLogger("fluss.spark")
 
 
 class FlussBatchReader(DataSourceReader):
-    """A scan as Spark's planner and workers see it."""
+    """A scan as Spark's planner and workers see it.
 
-    def __init__(self, options: FlussOptions, schema: StructType) -> None:
+    Args:
+        options: What was written beside the format.
+        schema: The columns that Spark wants.
+        parallelism: How many tasks Spark runs at once, where that is known.
+    """
+
+    def __init__(
+        self, options: FlussOptions, schema: StructType, parallelism: int | None = None
+    ) -> None:
+        if options.is_full and options.scan.get("mode") is not None:
+            raise InvalidValueError(
+                "A batch read is of the state, or of its changes: 'full' is both, for streams.",
+                hint="leave start out; or spark.readStream",
+                option="start",
+            )
         self._options = options
+        self._declared = schema
         self._schema = arrow_schema(schema)
+        self._parallelism = parallelism
         self.filters: tuple[Filter, ...] = ()
         # Spark refuses a class that overrides pushFilters while its setting for it is off. On the
         # instance, and claiming to be the inherited method, it is used when the setting is on.
@@ -62,28 +49,28 @@ class FlussBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Fix the offsets, and share the splits out."""
         options = self._options
-        with scan_of(options, columns=self._schema.names, filters=self.filters) as (
-            session,
-            _,
-            scan,
-        ):
-            lost = loses_digits(scan.schema)
-            if lost:
-                warnings.warn(
-                    f"{options.table}: {', '.join(lost)} have nanoseconds; Spark's times end at "
-                    "microseconds, and the last digits are cut.",
-                    stacklevel=1,
-                )
-            splits = scan.splits()
-            settings = settings_of(session)
-        order = str(options.scan.get("order", "none"))
-        together = order != "none" or "limit" in options.scan or "tail" in options.scan
-        least = options.number("minPartitions", 1)
-        most = options.number("maxPartitions", max(PARTITIONS_LEAST, os.cpu_count() or 1, least))
-        packs = [splits] if together else packed(splits, most)
-        return [SplitsPartition(tuple(each), settings, order) for each in packs if each] or [
-            SplitsPartition((), settings)
-        ]
+        planned = plan_scan(options, columns=self._schema.names, filters=self.filters)
+        scan, settings = planned.scan, planned.settings
+        check_declared(self._declared, scan.schema, scan.name)
+        lost = loses_digits(scan.schema, self._schema)
+        if lost:
+            _LOG.warning(
+                "%s: %s have nanoseconds; Spark's times end at microseconds, and the last digits "
+                "are cut. nanoseconds=long gives whole numbers.",
+                scan.name,
+                ", ".join(lost),
+            )
+        splits, asked = scan.splits(), planned.asked
+        # What is cut or ordered is cut and ordered as a whole.
+        if asked.order is not Order.NONE or asked.limit is not None or asked.tail is not None:
+            packs = [splits]
+        else:
+            pieces = cut_to(splits, options.number("minPartitions", 1))
+            packs = packed(pieces, tasks_for(splits, options, self._parallelism))
+        order, parallel = asked.order.value, asked.max_parallel
+        return [
+            SplitsPartition(tuple(each), settings, order, parallel) for each in packs if each
+        ] or [SplitsPartition((), settings)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
@@ -103,14 +90,3 @@ class _Pushing:
     def __call__(self, filters: list[Filter]) -> list[Filter]:
         self._reader.filters = tuple(filters)
         return filters  # Spark applies them again: pushing only spares reading
-
-
-def packed(splits: Sequence[ScanSplit], count: int) -> list[list[ScanSplit]]:
-    """Share splits out so that packs have about the same number of rows."""
-    packs: list[list[ScanSplit]] = [[] for _ in range(min(count, len(splits)))]
-    loads = [0] * len(packs)
-    for each in sorted(splits, key=lambda split: split.rows_max, reverse=True):
-        lightest = loads.index(min(loads))
-        packs[lightest].append(each)
-        loads[lightest] += each.rows_max + 1
-    return packs

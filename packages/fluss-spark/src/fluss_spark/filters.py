@@ -2,7 +2,7 @@
 
 All filters are given back to Spark, too, which applies them again: what is pushed only spares
 reading. Comparisons of floating point numbers are left to Spark, for which NaN equals itself and
-is the greatest number.
+is the greatest number; so are those of times with nanoseconds, which Spark sees cut.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _predicate(one: Filter, schema: pa.Schema) -> Predicate | None:
     column, kind = col(attribute[0]), schema.field(attribute[0]).type
     if (about_null := _NULLS.get(type(one))) is not None:
         return about_null(column)
-    if pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_time(kind):
+    if not _is_compared_alike(kind):
         return None
     if (search := _SEARCHES.get(type(one))) is not None:
         return search(column, getattr(one, "value", "")) if pa.types.is_string(kind) else None
@@ -83,8 +83,17 @@ def _predicate(one: Filter, schema: pa.Schema) -> Predicate | None:
     return compare(column, _literal(value, kind))
 
 
+def _is_compared_alike(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_timestamp(kind):
+        return bool(kind.unit != "ns")
+    return not (types.is_floating(kind) or types.is_nested(kind) or types.is_time(kind))
+
+
 def _literal(value: Any, kind: pa.DataType) -> Any:
     """Spark gives every timestamp a zone; a column without one compares with none."""
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
     if isinstance(value, datetime) and pa.types.is_timestamp(kind) and kind.tz is None:
         return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     return value

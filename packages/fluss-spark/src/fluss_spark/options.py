@@ -2,54 +2,56 @@
 
 Names are those of a scan and of a client's settings, in any case, with the names that Kafka's
 source and Fluss's own connector have for the same. A name nobody knows is refused with the
-nearest one. Spark hands options to workers; a secret is better a marker (`${env:NAME}`), which is
-looked up where it is used.
+nearest one; one of writing does nothing where is read, and the other way round, because a view has
+one set of options for both. Spark hands options to workers; a secret is better a marker
+(`${env:NAME}`), which is looked up where it is used.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from fluss.errors import ConfigError, InvalidValueError
+from fluss.errors import ConfigError, InvalidValueError, UnsupportedOperationError
 from fluss.model.config import Config
 from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import SCAN_OPTIONS
+from fluss_spark.places import FULL, place_of
 
-# Other names, in lower case, for the options of a scan.
-_ALIASES: Final = {
-    "startingoffsets": "start",
-    "startingtimestamp": "start",
+# Other names for the options of a scan, as users write them.
+ALIASES: Final = {
+    "startingOffsets": "start",
+    "startingTimestamp": "start",
     "scan.startup.mode": "start",
+    "scan.startup.timestamp": "start",
     "scan.incremental.start.timestamp": "start",
-    "endingoffsets": "end",
-    "endingtimestamp": "end",
+    "endingOffsets": "end",
+    "endingTimestamp": "end",
     "scan.incremental.end.timestamp": "end",
-    "asof": "as_of",
-    "withmetadata": "with_metadata",
-    "metadataprefix": "metadata_prefix",
-    "ontrimmed": "on_trimmed",
-    "missingpartitions": "missing_partitions",
-    "maxparallel": "max_parallel",
+    "asOf": "as_of",
+    "withMetadata": "with_metadata",
+    "metadataPrefix": "metadata_prefix",
+    "onTrimmed": "on_trimmed",
+    "missingPartitions": "missing_partitions",
+    "maxParallel": "max_parallel",
 }
-_TABLE: Final = ("path", "table")
-READING: Final = {
-    "maxoffsetspertrigger": "maxOffsetsPerTrigger",
-    "failondataloss": "failOnDataLoss",
-    "minpartitions": "minPartitions",
-    "maxpartitions": "maxPartitions",
-}
-WRITING: Final = {
-    "operation": "operation",
-    "targetcolumns": "targetColumns",
-    "createifnotexists": "createIfNotExists",
-    "primarykey": "primaryKey",
-    "partitionby": "partitionBy",
-    "bucketnum": "bucketNum",
-    "exactlyonce": "exactlyOnce",
-}
+READING: Final = (
+    "maxOffsetsPerTrigger",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxPartitions",
+    "nanoseconds",
+)
+WRITING: Final = (
+    "operation",
+    "targetColumns",
+    "createIfNotExists",
+    "primaryKey",
+    "partitionBy",
+    "bucketNum",
+    "exactlyOnce",
+)
 # What Spark itself puts among the options.
 _OF_SPARK: Final = frozenset(
     {
@@ -62,6 +64,20 @@ _OF_SPARK: Final = frozenset(
         "is_managed_location",
     }
 )
+_TABLE: Final = ("path", "table")
+_DIGITS_MAX: Final = 18
+# What people who come from elsewhere write, and what it is here.
+_ELSEWHERE: Final = {
+    "subscribe": "name the table: .load('db.table')",
+    "kafka.bootstrap.servers": "its name here is 'bootstrap.servers'",
+    "includeheaders": "'with_metadata' adds offset, time, bucket, partition and kind of change",
+    "follow": "spark.readStream.format('fluss') reads on and on",
+    "streaming": "spark.readStream.format('fluss') reads on and on",
+    "unbounded": "spark.readStream.format('fluss') reads on and on",
+    "filter": ".where(...) on the frame: what Fluss can do of it is pushed",
+    "maxbytespertrigger": "'maxOffsetsPerTrigger' limits a micro-batch",
+    "read.optimized": "what is read is always as of now; 'as_of' names an earlier moment",
+}
 Operation = Literal["append", "upsert", "delete", "update"]
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "append": "append",
@@ -69,6 +85,16 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "delete": "delete",
     "update": "update",
 }
+
+
+def _folded(names: Iterable[str]) -> dict[str, str]:
+    return {each.lower(): each for each in names}
+
+
+_SCAN: Final = {name.lower(): (name, of) for name, of in ALIASES.items()} | {
+    name: (name, name) for name in SCAN_OPTIONS if name != "filter"
+}
+_OWN: Final = _folded([*READING, *WRITING])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +106,14 @@ class FlussOptions:
         settings: The client's settings, by key; secrets may be markers.
         scan: The options of a scan.
         spark: The options that only Spark has, by their names here.
+        is_full: Whether a stream begins with the state of its table.
     """
 
     table: str
     settings: dict[str, Any] = field(repr=False)
     scan: dict[str, Any]
     spark: dict[str, str]
+    is_full: bool = False
 
     def number(self, name: str, default: int) -> int:
         """An option that counts something.
@@ -96,9 +124,9 @@ class FlussOptions:
         text = self.spark.get(name)
         if text is None:
             return default
-        if not text.isdigit() or int(text) < 1:
+        if not (text.isascii() and text.isdecimal()) or len(text) > _DIGITS_MAX or int(text) < 1:
             raise InvalidValueError(
-                f"{name} is {text!r}, not a positive whole number.", option=name
+                f"{name} is {text[:40]!r}, not a positive whole number.", option=name
             )
         return int(text)
 
@@ -108,12 +136,22 @@ class FlussOptions:
         Raises:
             InvalidValueError: It is neither.
         """
-        text = self.spark.get(name)
-        if text is None:
-            return default
-        if text.lower() not in {"true", "false"}:
-            raise InvalidValueError(f"{name} is {text!r}, neither true nor false.", option=name)
-        return text.lower() == "true"
+        return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
+
+    def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
+        """An option that is one of a few words.
+
+        Raises:
+            InvalidValueError: It is none of them; the hint names the nearest.
+        """
+        text = self.spark.get(name, default).lower()
+        if text not in known:
+            raise InvalidValueError(
+                f"{name} is {text[:40]!r}, none of {', '.join(known)}.",
+                hint=did_you_mean(text, known),
+                option=name,
+            )
+        return text
 
     def names(self, name: str) -> list[str] | None:
         """An option that lists columns, with commas."""
@@ -130,39 +168,50 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
 
     Raises:
         ConfigError: No table is named, or an option is unknown.
+        InvalidValueError: Two options say the same thing differently.
     """
-    table: str | None = None
+    tables: dict[str, str] = {}
     settings: dict[str, Any] = {}
-    scan: dict[str, Any] = {}
+    scan: dict[str, tuple[str, Any]] = {}
     spark: dict[str, str] = {}
     for key, value in given.items():
         name = key.lower()
         if name in _TABLE:
-            table = value
-        elif (scan_name := _ALIASES.get(name, name)) in SCAN_OPTIONS:
-            scan[scan_name] = _scan_value(scan_name, value)
-        elif (own := READING.get(name) or WRITING.get(name)) is not None:
-            spark[own] = value
+            tables[name] = value
+        elif name in _SCAN:
+            _put(scan, *_SCAN[name], value)
+        elif name in _OWN:
+            spark[_OWN[name]] = value
+        elif name in _ELSEWHERE:
+            raise _elsewhere(key)
         elif name not in _OF_SPARK:
             settings[_setting(key)] = value
-    if not table:
+    named = set(tables.values())
+    if len(named) > 1:
+        raise InvalidValueError(f"path and table name two tables: {', '.join(sorted(named))}.")
+    if not named or "" in named:
         raise _no_table(what)
-    return FlussOptions(table=table, settings=settings, scan=scan, spark=spark)
+    values = {of: value for of, (_, value) in scan.items()}
+    is_full = values.get("start") is FULL
+    if is_full:
+        del values["start"]
+    return FlussOptions(
+        table=named.pop(), settings=settings, scan=values, spark=spark, is_full=is_full
+    )
 
 
-def _scan_value(name: str, value: str) -> Any:
-    """Texts stay texts, which every option of a scan takes; JSON offsets become a dict."""
-    if name in {"start", "end"} and value.lstrip().startswith("{"):
-        try:
-            return json.loads(value)
-        except ValueError as error:
-            raise InvalidValueError(f"{name} is no JSON: {error}.", option=name) from None
-    if name in {"columns", "with_metadata", "partitions"} and value.lower() not in {
-        "true",
-        "false",
-    }:
-        return [each.strip() for each in value.split(",")]
-    return value
+def _put(scan: dict[str, tuple[str, Any]], name: str, of: str, value: str) -> None:
+    is_place = of in {"start", "end"}
+    if name == "scan.startup.mode" and value.lower() == "timestamp":
+        return  # scan.startup.timestamp says which
+    said = place_of(value, name, is_time="timestamp" in name.lower()) if is_place else value
+    if of in scan and scan[of][1] != said:
+        raise InvalidValueError(
+            f"{scan[of][0]} and {name} both say where {of} is, and not the same.",
+            hint="leave one of them out",
+            option=name,
+        )
+    scan[of] = (name, said)
 
 
 def _setting(key: str) -> str:
@@ -170,9 +219,11 @@ def _setting(key: str) -> str:
     for candidate in (key, name):
         try:
             return Config.option(candidate).key
-        except ConfigError:
-            continue
-    known = [*SCAN_OPTIONS, *READING.values(), *WRITING.values(), "path", "bootstrap.servers"]
+        except ConfigError as error:
+            # One that Fluss's Java client has is explained, in either case.
+            if "Java client" in error.message:
+                raise
+    known = [*SCAN_OPTIONS, *ALIASES, *READING, *WRITING, "path", *Config.OPTIONS]
     raise ConfigError(
         f"format('fluss') has no option {key!r}.",
         hint=did_you_mean(key, known) or "the docstring of fluss_spark.FlussDataSource lists them",
@@ -180,10 +231,19 @@ def _setting(key: str) -> str:
     )
 
 
+def _elsewhere(key: str) -> ConfigError | UnsupportedOperationError:
+    name = key.lower()
+    said = f"format('fluss') has no option {key!r}."
+    if "readStream" in _ELSEWHERE[name]:
+        return UnsupportedOperationError(said, hint=_ELSEWHERE[name], option=key)
+    return ConfigError(said, hint=_ELSEWHERE[name], key=key)
+
+
 def _no_table(what: str) -> ConfigError:
     return ConfigError(
         f"format('fluss') does not know which table to {what}.",
         hint="name it: .load('db.table'), .save('db.table'), or OPTIONS (path 'db.table') of a "
-        "TEMPORARY VIEW; Spark gives no options to INSERT INTO or CREATE TABLE ... AS SELECT of a "
-        "table in its own catalog",
+        "TEMPORARY VIEW, which INSERT INTO writes to. To a table of its own catalog Spark gives no "
+        "options when it is written by INSERT INTO or CREATE TABLE ... AS SELECT: INSERT INTO t "
+        "WITH (path = 'db.table') ... does",
     )

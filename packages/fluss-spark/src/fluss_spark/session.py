@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fluss
+from fluss_spark.java import java_home
 from fluss_spark.options import read_options
 from fluss_spark.source import FlussDataSource
 
@@ -22,22 +24,44 @@ if TYPE_CHECKING:
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-def session(app_name: str = "fluss", *, master: str | None = None, **conf: Any) -> SparkSession:
+def session(
+    app_name: str = "fluss",
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    **conf: Any,
+) -> SparkSession:
     """A Spark session that knows `format("fluss")`, or the one that runs.
+
+    Workers run this Python, times are UTC, and Java is the machine's or that of
+    `pip install 'fluss-spark[java]'`.
 
     Args:
         app_name: Its name.
         master: Where it runs; on this machine by default.
+        remote: The address of a Spark Connect server, in place of `master`.
         **conf: Spark's settings, with `__` for `.`: `spark__ui__enabled=False`.
+
+    Raises:
+        MissingExtraError: There is no Java that Spark can use.
     """
+    import pyspark
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
-    if master is not None or "SPARK_REMOTE" not in os.environ:
+    settings = {"spark.sql.session.timeZone": "UTC"}
+    if remote is not None:
+        builder = builder.remote(remote)
+    elif master is not None or "SPARK_REMOTE" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        # Otherwise Spark takes a folder `jars` beside this Python for one of its own.
+        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        home = java_home()
+        if home is not None:
+            os.environ["JAVA_HOME"] = str(home)
         builder = builder.master(master or "local[*]")
-    settings = {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+        settings["spark.ui.showConsoleProgress"] = "false"
     settings |= {name.replace("__", "."): _text(value) for name, value in conf.items()}
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -47,8 +71,17 @@ def session(app_name: str = "fluss", *, master: str | None = None, **conf: Any) 
 def enable(spark: SparkSession) -> SparkSession:
     """Teach a session `format("fluss")`, and to push filters into it."""
     spark.conf.set(PUSHDOWN, "true")
-    spark.dataSource.register(FlussDataSource)
+    spark.dataSource.register(_known_to(spark))
     return spark
+
+
+def _known_to(spark: SparkSession) -> type[FlussDataSource]:
+    """The data source, knowing how many tasks this Spark runs at once; one afar does not say."""
+    try:
+        parallelism = spark.sparkContext.defaultParallelism
+    except Exception:  # noqa: BLE001 - Spark Connect has no context, and several ways to say so
+        return FlussDataSource
+    return type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
 
 
 def table(

@@ -51,6 +51,9 @@ class FlussDataSource(DataSource):
     where `spark.sql.python.filterPushdown.enabled` is true, which `fluss_spark.session()` sets.
     """
 
+    # How many tasks Spark runs at once, in a session that `enable` knows; see `for_session`.
+    parallelism: int | None = None
+
     @classmethod
     def name(cls) -> str:
         """The word in `format(...)`."""
@@ -59,21 +62,23 @@ class FlussDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns of the table, or those that were asked for."""
         from fluss_spark.tables import schema_of
-        from fluss_spark.types import spark_schema
+        from fluss_spark.types import CUT, LONG, spark_schema
 
-        return spark_schema(schema_of(self._options("read")))
+        options = self._options("read")
+        kept = options.choice("nanoseconds", (CUT, LONG), CUT)
+        return spark_schema(schema_of(options), nanoseconds=kept)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the table once."""
         from fluss_spark.batch import FlussBatchReader
 
-        return FlussBatchReader(self._options("read"), schema)
+        return FlussBatchReader(self._options("read"), schema, self.parallelism)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads the log as it grows."""
         from fluss_spark.streaming import FlussStreamReader
 
-        return FlussStreamReader(self._options("read"), schema)
+        return FlussStreamReader(self._options("read"), schema, self.parallelism)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark calls it so
         """What writes a frame."""

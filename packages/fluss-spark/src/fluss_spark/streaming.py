@@ -1,17 +1,16 @@
 """Reading a log as it grows: micro-batches between offsets that Spark keeps in its checkpoint.
 
-The reader lives in one Python process for as long as its query runs. What it hands to Spark as an
-offset says for every bucket where the next micro-batch begins, and of which table: a table that
-was dropped and created again is another one. Micro-batches are planned from two such offsets
-alone, so that one that is run again has the same rows.
+The reader lives in one Python process for as long as its query runs. Micro-batches are planned from
+two offsets alone, so that one that is run again has the same rows in the same tasks, and in the
+same order. A stream that begins `full` gives the state of the table at an offset first, as
+inserts, and from that offset on its changes.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -23,37 +22,77 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from fluss.connector import ScanSplit
-from fluss.errors import FlussError, InvalidValueError, OffsetOutOfRangeError
-from fluss.model.bounds import Cursor
-from fluss.model.paths import TableBucket
-from fluss_spark.batch import PARTITIONS_LEAST, SplitsPartition, packed
+from fluss.errors import InvalidValueError
+from fluss.model.bounds import LATEST
+from fluss.model.scan_options import CHANGE_TYPE
 from fluss_spark.options import FlussOptions
-from fluss_spark.tables import scan_of, settings_of
-from fluss_spark.types import arrow_schema
+from fluss_spark.packing import SplitsPartition, packed, tasks_for
+from fluss_spark.stream_offsets import Ends, StreamOffset, shared_out
+from fluss_spark.stream_plans import StreamPlans
+from fluss_spark.types import arrow_schema, to_spark
 
-TABLE_ID: Final = "tableId"
-OFFSETS: Final = "offsets"
+INSERT = "insert"
+# Rows of a task come bucket by bucket: a task that is run again writes them in the same order.
+_ORDER = "bucket"
 
-Ends = dict[TableBucket, int]
+
+@dataclass(frozen=True)
+class StatePartition(SplitsPartition):
+    """States that one task reads, as inserts.
+
+    Args:
+        change_type: The name of the column that says so.
+    """
+
+    change_type: str = CHANGE_TYPE
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Their rows, in Spark's schema; what only a change has is NULL."""
+        for batch in self.rows():
+            columns = [self._column(batch, each) for each in schema]
+            yield to_spark(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
+
+    def _column(self, batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:
+        if wanted.name in batch.schema.names:
+            return batch.column(wanted.name)
+        if wanted.name == self.change_type:
+            return pa.repeat(pa.scalar(INSERT, wanted.type), batch.num_rows)
+        return pa.nulls(batch.num_rows, wanted.type)
 
 
 class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A log as Spark's micro-batch engine sees it."""
+    """A log as Spark's micro-batch engine sees it.
 
-    def __init__(self, options: FlussOptions, schema: StructType) -> None:
+    Args:
+        options: What was written beside the format.
+        schema: The columns that Spark wants.
+        parallelism: How many tasks Spark runs at once, where that is known.
+    """
+
+    def __init__(
+        self, options: FlussOptions, schema: StructType, parallelism: int | None = None
+    ) -> None:
         _check(options)
         self._options = options
+        self._parallelism = parallelism
         self._schema = arrow_schema(schema)
+        self._plans = StreamPlans(options, self._schema.names)
         self._target: Ends | None = None
 
     # --- where micro-batches begin and end ------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the query begins, when it has no checkpoint."""
-        start = self._options.scan.get("start", "latest")
-        table_id, splits, _ = self._plan(start)
-        return _offset(table_id, {each.bucket: each.start for each in splits})
+        if self._options.is_full and self._plans.has_state():
+            plan = self._plans.log(LATEST)
+            pins = plan.ends if self._target is None else self._target
+            done = {bucket: 0 for bucket, pin in pins.items() if not pin}
+            pending = {bucket: pin for bucket, pin in pins.items() if pin}
+            at = StreamOffset(table_id=plan.table_id, offsets=done, pending=pending)
+            return at.to_json()
+        start = "earliest" if self._options.is_full else "latest"
+        plan = self._plans.log(self._plans.options.start or start)
+        return StreamOffset(table_id=plan.table_id, offsets=plan.begins).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """How much a micro-batch takes, where its trigger does not say."""
@@ -63,26 +102,34 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends; buckets that came since are in it from their begin."""
-        table_id, splits, _ = self._plan(_cursor(start))
-        begins = {each.bucket: each.start for each in splits}
-        ends = {each.bucket: each.stop for each in splits}
+        at = StreamOffset.of(start)
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if at.pending:
+            end = at.with_states(rows_max)
+            return replace(end, tasks=self._parallelism).to_json()
+        plan = self._plans.log(at)
+        self._plans.check_kept(at, plan)
+        begins, ends = plan.begins, plan.ends
         if self._target is not None:
             ends = {
                 bucket: min(end, self._target.get(bucket, begins[bucket]))
                 for bucket, end in ends.items()
             }
-        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return _offset(table_id, shared_out(begins, ends, rows_max))
+        taken = shared_out(begins, ends, rows_max)
+        if all(taken[bucket] == at.offsets.get(bucket, 0) for bucket in taken):
+            return start  # to the letter, or Spark sees something new
+        cut = [replace(each, stop=taken[bucket]) for bucket, each in plan.splits.items()]
+        tasks = tasks_for(cut, self._options, self._parallelism)
+        return StreamOffset(table_id=plan.table_id, offsets=taken, tasks=tasks).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the log ends now, for progress reports."""
-        table_id, splits, _ = self._plan("latest")
-        return _offset(table_id, {each.bucket: each.stop for each in splits})
+        plan = self._plans.log(LATEST)
+        return StreamOffset(table_id=plan.table_id, offsets=plan.ends).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """What is there now is what this run reads."""
-        _, splits, _ = self._plan("latest")
-        self._target = {each.bucket: each.stop for each in splits}
+        self._target = self._plans.log(LATEST).ends
 
     # --- micro-batches --------------------------------------------------------------------------
 
@@ -90,25 +137,25 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of one micro-batch: the same from the same two offsets.
 
         Raises:
-            OffsetOutOfRangeError: The log ends before the micro-batch does: rows were lost.
+            FlussError: Rows between them are gone.
         """
-        _, splits, settings = self._plan(_cursor(start))
-        ends = _ends(end)
-        cut = []
-        for each in splits:
-            stop = ends.get(each.bucket, each.start)
-            if stop > each.stop:
-                raise OffsetOutOfRangeError(
-                    f"{self._options.table}: the log of {each.bucket} ends at {each.stop}, and this "
-                    f"query has seen it end at {stop}. Rows it counted on are gone.",
-                    hint="a server without replicas loses rows when it crashes; begin again with a "
-                    "new checkpoint",
-                    offset=stop,
-                )
-            if stop > each.start:
-                cut.append(replace(each, stop=stop))
-        most = self._options.number("maxPartitions", max(PARTITIONS_LEAST, os.cpu_count() or 1))
-        return [SplitsPartition(tuple(each), settings) for each in packed(cut, most)]
+        first, last = StreamOffset.of(start), StreamOffset.of(end)
+        settings, parallel = self._plans.settings, self._plans.options.max_parallel
+        pins = {each: pin for each, pin in first.pending.items() if each not in last.pending}
+        if pins:
+            states = self._plans.states(pins)
+            tasks = last.tasks or tasks_for(states, self._options, self._parallelism)
+            named = self._plans.options.metadata_prefix + CHANGE_TYPE[1:]
+            return [
+                StatePartition(tuple(each), settings, _ORDER, parallel, named)
+                for each in packed(states, tasks)
+            ]
+        stretches = self._plans.stretches(first, last)
+        tasks = last.tasks or tasks_for(stretches, self._options, self._parallelism)
+        return [
+            SplitsPartition(tuple(each), settings, _ORDER, parallel)
+            for each in packed(stretches, tasks)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
@@ -122,33 +169,6 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Nothing is held between calls but the process's shared connection."""
 
-    def _plan(self, start: object) -> tuple[int, list[ScanSplit], dict[str, Any]]:
-        """The log from somewhere to its end now, bucket by bucket."""
-        scan_options = {**self._options.scan, "start": start}
-        if not self._options.flag("failOnDataLoss", default=True):
-            scan_options["on_trimmed"] = "earliest"
-        options = replace(self._options, scan=scan_options)
-        with scan_of(options, columns=self._schema.names) as (session, table, scan):
-            splits = scan.splits()
-            return table.info.table_id, splits, settings_of(session)
-
-
-def shared_out(begins: Mapping[TableBucket, int], ends: Ends, rows_max: int | None) -> Ends:
-    """Ends such that no more than so many offsets lie before them, shared by what buckets have."""
-    waiting = {bucket: max(0, end - begins[bucket]) for bucket, end in ends.items()}
-    total = sum(waiting.values())
-    if rows_max is None or total <= rows_max:
-        return {bucket: begins[bucket] + count for bucket, count in waiting.items()}
-    shares = {bucket: count * rows_max // total for bucket, count in waiting.items()}
-    left = rows_max - sum(shares.values())
-    for bucket in sorted(waiting, key=lambda each: waiting[each] - shares[each], reverse=True):
-        if not left:
-            break
-        taken = min(left, 1, waiting[bucket] - shares[bucket])
-        shares[bucket] += taken
-        left -= taken
-    return {bucket: begins[bucket] + share for bucket, share in shares.items()}
-
 
 def _check(options: FlussOptions) -> None:
     for name in ("end", "tail", "limit", "as_of", "order"):
@@ -158,38 +178,3 @@ def _check(options: FlussOptions) -> None:
                 hint="spark.read, or trigger(availableNow=True) for what is there now",
                 option=name,
             )
-
-
-def _offset(table_id: int, offsets: Ends) -> dict[str, Any]:
-    places = {
-        f"{each.bucket_id}"
-        if each.partition_id is None
-        else f"{each.partition_id}/{each.bucket_id}": offset
-        for each, offset in sorted(offsets.items())
-    }
-    return {TABLE_ID: table_id, OFFSETS: places}
-
-
-def _ends(offset: Mapping[str, Any]) -> Ends:
-    """What a checkpoint says, checked: it may be of another source."""
-    try:
-        table_id = int(offset[TABLE_ID])
-        found = {}
-        for place, value in offset[OFFSETS].items():
-            partition, _, bucket = place.rpartition("/")
-            key = TableBucket(
-                table_id=table_id,
-                partition_id=int(partition) if partition else None,
-                bucket=int(bucket),
-            )
-            found[key] = int(value)
-    except (KeyError, TypeError, ValueError, AttributeError, FlussError) as error:
-        raise InvalidValueError(
-            f"The checkpoint's offset {str(offset)[:200]} is none of a Fluss table.",
-            hint="use another checkpoint location for this query",
-        ) from error
-    return found
-
-
-def _cursor(offset: Mapping[str, Any]) -> Cursor:
-    return Cursor.of(int(offset.get(TABLE_ID, -1)), _ends(offset))

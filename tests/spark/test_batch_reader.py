@@ -1,0 +1,299 @@
+"""A read, in place of Spark: what is pushed, how it is shared out, what is asked of the schema."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import time
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    In,
+    IsNotNull,
+    LessThan,
+    Not,
+    StringStartsWith,
+)
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from fluss.errors import (
+    ConfigError,
+    InvalidValueError,
+    OffsetOutOfRangeError,
+    SchemaMismatchError,
+)
+from fluss_spark import FlussDataSource
+from fluss_spark.batch import FlussBatchReader
+from fluss_spark.packing import ROWS_WORTH_A_TASK, cut_to, packed
+from fluss_spark.types import arrow_schema
+
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())])
+
+
+class Read:
+    """A read as Spark does it: planned, shipped as pickles, read task by task."""
+
+    def __init__(self, options, filters=(), schema=None):
+        source = FlussDataSource(options)
+        source.parallelism = 4
+        self.declared = schema or source.schema()
+        self.schema = arrow_schema(self.declared)
+        reader = source.reader(self.declared)
+        assert isinstance(reader, FlussBatchReader)
+        self.left = reader.pushFilters(list(filters)) if filters else []
+        self.partitions = reader.partitions()
+        shipped = [pickle.loads(pickle.dumps(each)) for each in self.partitions]  # noqa: S301
+        self.tasks = [
+            pa.Table.from_batches(list(reader.read(each)), self.schema) for each in shipped
+        ]
+
+    @property
+    def splits(self):
+        return [split for each in self.partitions for split in each.splits]
+
+    @property
+    def rows(self):
+        return pa.concat_tables(self.tasks)
+
+    @property
+    def ids(self):
+        return sorted(self.rows["id"].to_pylist())
+
+
+@pytest.fixture
+def read(cluster, database):
+    """`read("table", *filters, schema=None, **options)`: what Spark would get."""
+
+    def one(name, *filters, schema=None, **options):
+        given = {key: str(value) for key, value in options.items()}
+        given |= {"path": f"{database}.{name}", "bootstrap.servers": cluster.bootstrap}
+        return Read(given, filters, schema)
+
+    return one
+
+
+def numbered(start, stop, day="a"):
+    ids = list(range(start, stop))
+    return pa.table({"id": ids, "v": [f"v{each}" for each in ids], "day": [day] * len(ids)})
+
+
+@pytest.fixture
+def log(session):
+    table = session.create_table("log", SCHEMA, buckets=4, bucket_key=["id"])
+    for start in range(0, 100, 10):
+        table.append(numbered(start, start + 10))
+    return table
+
+
+@pytest.fixture
+def days(session):
+    table = session.create_table("days", SCHEMA, partition_by=["day"], buckets=2)
+    for index, day in enumerate("abc"):
+        table.create_partition({"day": day})
+        table.append(numbered(index * 10, index * 10 + 10, day))
+    return table
+
+
+@pytest.fixture
+def people(session):
+    table = session.create_table("people", SCHEMA, primary_key=["id"], buckets=3)
+    table.upsert(numbered(0, 50))
+    return table
+
+
+# --- what is pushed -------------------------------------------------------------------------------
+
+
+def test_a_partition_is_not_read_that_a_filter_rules_out(read, days):
+    found = read("days", EqualTo(("day",), "b"))
+    assert {each.partition_name for each in found.splits} == {"b"}
+    assert found.ids == list(range(10, 20))
+
+
+def test_a_bucket_is_not_read_that_a_filter_rules_out(read, log):
+    found = read("log", EqualTo(("id",), 7))
+    assert len(found.splits) == 1
+    assert found.ids == [7]
+
+
+def test_offsets_and_times_are_sought(read, log):
+    found = read("log", LessThan(("_log_offset",), 3), with_metadata="_log_offset,_bucket")
+    assert {(each.start, each.stop) for each in found.splits} == {(0, 3)}
+    assert found.rows.num_rows == 12
+    time.sleep(0.02)
+    moment = datetime.now(UTC)
+    time.sleep(0.02)
+    log.append(numbered(100, 120))
+    found = read("log", GreaterThan(("_commit_timestamp",), moment), with_metadata="true")
+    assert found.ids == list(range(100, 120))
+    assert sum(each.rows_max for each in found.splits) == 20
+
+
+def test_keys_are_looked_up(read, people):
+    found = read("people", In(("id",), [3, 4, 99]), IsNotNull(("id",)))
+    assert [each.keys for each in found.splits] == [((3,), (4,), (99,))]
+    assert found.ids == [3, 4]
+
+
+def test_all_filters_are_left_to_spark_as_well(read, log):
+    asked = [StringStartsWith(("v",), "v1"), Not(EqualTo(("id",), 1))]
+    found = read("log", *asked)
+    assert found.left == asked
+    assert found.ids == list(range(10, 20))
+
+
+def test_a_filter_does_not_choose_what_a_limit_leaves(read, log):
+    everything = read("log", limit=20).ids
+    assert read("log", GreaterThan(("id",), 50), limit=20).ids == everything
+    newest = read("log", tail=10).ids
+    assert read("log", LessThan(("id",), 5), tail=10).ids == newest
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_time_windows_have_their_begin_and_not_their_end(read, log):
+    moments = []
+    for start in (100, 110, 120):
+        moments.append(time.time_ns() // 1_000_000 + 1)
+        time.sleep(0.02)
+        log.append(numbered(start, start + 10))
+        time.sleep(0.02)
+    window = {"startingTimestamp": moments[1], "endingTimestamp": moments[2]}
+    assert read("log", **window).ids == list(range(110, 120))
+    texts = [datetime.fromtimestamp(each / 1000, UTC).isoformat() for each in moments]
+    assert read("log", start=texts[1]).ids == list(range(110, 130))
+    assert read("log", end=texts[0]).ids == list(range(100))
+
+
+def test_offsets_bound_a_read_as_json(read, log):
+    ends = json.dumps({"0": 2, "1": 0, "2": 1, "3": 0})
+    assert read("log", endingOffsets=ends).rows.num_rows == 3
+    begins = json.dumps({"0": -1, "1": -1, "2": -1, "3": 1})
+    assert read("log", startingOffsets=begins).rows.num_rows == log_of(read, 3) - 1
+
+
+def log_of(read, bucket):
+    return read("log", EqualTo(("_bucket",), bucket), with_metadata="_bucket").rows.num_rows
+
+
+def test_a_state_is_read_as_it_was(read, people):
+    time.sleep(0.02)
+    moment = datetime.now(UTC).isoformat()
+    time.sleep(0.02)
+    people.delete([(each,) for each in range(40)])
+    assert read("people", asOf=moment).ids == list(range(50))
+    assert read("people").ids == list(range(40, 50))
+
+
+def test_changes_have_their_columns_and_other_names_where_wanted(read, people):
+    people.delete([(1,)])
+    found = read("people$changelog", columns="id,_change_type")
+    assert found.rows.schema.names == ["id", "_change_type"]
+    assert found.rows.num_rows == 51
+    named = read("people", mode="changelog", metadataPrefix="m_")
+    assert named.rows.schema.names[:3] == ["m_change_type", "m_log_offset", "m_commit_timestamp"]
+    assert read("people$binlog").rows.num_rows == 51
+
+
+# --- how it is shared out -------------------------------------------------------------------------
+
+
+def test_few_rows_are_one_task_unless_more_are_wanted(read, log):
+    assert len(read("log").tasks) == 1
+    cut = read("log", minPartitions=9)
+    assert len(cut.tasks) == 9
+    assert cut.ids == list(range(100))
+    assert len(read("log", minPartitions=3, maxPartitions=3).tasks) == 3
+    assert len(read("log", minPartitions=7, limit=50).tasks) == 1  # it is cut as a whole
+
+
+def test_many_buckets_are_about_as_many_tasks_as_run_at_once(read, session):
+    table = session.create_table("wide", SCHEMA, buckets=40)
+    table.append(numbered(0, 5 * ROWS_WORTH_A_TASK))
+    assert len(read("wide").tasks) == 4
+    assert len(read("wide", maxPartitions=2).tasks) == 2
+
+
+def test_packs_are_about_equal_and_the_same_each_time(read, log):
+    splits = read("log").splits
+    pieces = cut_to(splits, 20)
+    assert sum(each.rows_max for each in pieces) == 100
+    packs = packed(pieces, 4)
+    assert packs == packed(pieces, 4)
+    assert max(sum(each.rows_max for each in pack) for pack in packs) <= 30
+
+
+# --- what is asked of the schema ------------------------------------------------------------------
+
+
+def test_a_schema_that_is_given_must_be_the_tables(read, log):
+    few = StructType([StructField("v", StringType()), StructField("id", LongType(), False)])
+    assert read("log", schema=few).rows.schema.names == ["v", "id"]
+    wrong = StructType([StructField("id", StringType())])
+    with pytest.raises(SchemaMismatchError, match=r"'id' of .*log is int64.*bigint.*says string"):
+        read("log", schema=wrong)
+    missing = StructType([StructField("idd", LongType())])
+    with pytest.raises(SchemaMismatchError, match="did you mean 'id'"):
+        read("log", schema=missing)
+
+
+def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("at", pa.timestamp("ns")),
+            ("zoned", pa.timestamp("ns", tz="UTC")),
+            ("list", pa.list_(pa.timestamp("ns"))),
+        ]
+    )
+    exact = 1_767_225_600_000_000_001
+    rows = pa.table({"id": [1], "at": [exact], "zoned": [exact], "list": [[exact]]}, schema=schema)
+    session.create_table("fine", schema, buckets=1).append(rows)
+    with caplog.at_level(logging.WARNING, "fluss.spark"):
+        cut = read("fine", EqualTo(("at",), datetime(2026, 1, 1, tzinfo=UTC)))
+    assert "at, zoned, list have nanoseconds" in caplog.text
+    # Spark sees the cut time and finds it equal; Fluss, which would not, was not asked.
+    assert cut.rows["at"].cast(pa.int64()).to_pylist() == [exact // 1_000]
+    caplog.clear()
+    long = read("fine", nanoseconds="long")
+    assert long.rows.to_pylist() == [{"id": 1, "at": exact, "zoned": exact, "list": [exact]}]
+    assert not caplog.text
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"colums": "id"}, ConfigError, "did you mean 'columns'"),
+        ({"startingOffset": "earliest"}, ConfigError, "did you mean 'startingOffsets'"),
+        ({"bootstrap.server": "x"}, ConfigError, "did you mean 'bootstrap.servers'"),
+        ({"subscribe": "t"}, ConfigError, r"load\('db.table'\)"),
+        ({"filter": "id > 5"}, ConfigError, "where"),
+        ({"writer.buffer.page-size": "4"}, ConfigError, "Java client"),
+        ({"nanoseconds": "lon"}, InvalidValueError, "did you mean 'long'"),
+        ({"minPartitions": "²"}, InvalidValueError, "positive whole number"),
+        ({"maxPartitions": "-1"}, InvalidValueError, "positive whole number"),
+        ({"start": "5", "startingOffsets": "6"}, InvalidValueError, "both say where start is"),
+        ({"mode": "changelog", "start": "full"}, InvalidValueError, "for streams"),
+        ({"startingOffsets": '{"0": 1000}'}, OffsetOutOfRangeError, "beyond the end"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(read, log, options, error, said):
+    with pytest.raises(error, match=said):
+        read("log", **options)
+
+
+def test_a_read_of_no_table_names_the_forms_that_name_one():
+    for options in ({}, {"path": ""}):
+        with pytest.raises(ConfigError, match=r"TEMPORARY VIEW"):
+            FlussDataSource(options).schema()
+    with pytest.raises(InvalidValueError, match="two tables"):
+        FlussDataSource({"path": "a.b", "table": "a.c"}).schema()

@@ -1,0 +1,338 @@
+"""Streams, micro-batch by micro-batch, in place of Spark: where they begin, go on, and stop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from fluss.connector import planning
+from fluss.errors import (
+    InvalidValueError,
+    OffsetOutOfRangeError,
+    PartitionNotFoundError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from fluss.model.paths import TableBucket
+from fluss_spark import stream_plans
+from fluss_spark.stream_offsets import StreamOffset, shared_out
+from tests.support.micro_batches import MicroBatches, rows
+
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
+
+
+@pytest.fixture
+def query(cluster, database, monkeypatch):
+    """`query("table", **options)`: a streaming query of a table of the test's database."""
+    monkeypatch.setattr(stream_plans, "KEPT_S", 0.0)  # tests write between two questions
+
+    def one(name: str, **options: object) -> MicroBatches:
+        given = {key: str(value) for key, value in options.items()}
+        given |= {"path": f"{database}.{name}", "bootstrap.servers": cluster.bootstrap}
+        return MicroBatches(options=given)
+
+    return one
+
+
+def numbered(start: int, stop: int, **more: str) -> pa.Table:
+    columns = {"id": range(start, stop), "v": [f"v{each}" for each in range(start, stop)]}
+    return pa.table({**columns, **{key: [value] * (stop - start) for key, value in more.items()}})
+
+
+@pytest.fixture
+def log(session):
+    table = session.create_table("log", SCHEMA, buckets=3, bucket_key=["id"])
+    table.append(numbered(0, 100))
+    return table
+
+
+@pytest.fixture
+def people(session):
+    table = session.create_table("people", SCHEMA, primary_key=["id"], buckets=3)
+    table.upsert(numbered(0, 60))
+    table.delete([(each,) for each in range(10)])
+    return table
+
+
+def ids(batches):
+    return sorted(row["id"] for row in rows(batches))
+
+
+# --- where it begins ------------------------------------------------------------------------------
+
+
+def test_a_stream_begins_where_it_is_told(query, log):
+    time.sleep(0.02)
+    later = time.time_ns() // 1_000_000
+    time.sleep(0.02)
+    log.append(numbered(100, 150))
+    assert ids(query("log", start="earliest").drained()) == list(range(150))
+    assert ids(query("log", start="full").drained()) == list(range(150))
+    assert ids(query("log", startingTimestamp=later).drained()) == list(range(100, 150))
+    assert ids(query("log", start="-1h").drained()) == list(range(150))
+    newest = query("log")
+    assert newest.drained() == []
+    log.append(numbered(150, 160))
+    assert ids(newest.drained()) == list(range(150, 160))
+
+
+def test_json_offsets_are_those_of_buckets(query, log):
+    ends = {str(each.bucket.bucket_id): each.stop for each in log.scan().splits()}
+    behind = query("log", startingOffsets=json.dumps({**ends, "0": ends["0"] - 1, "1": -2}))
+    given = rows(behind.drained())
+    assert len(given) == 1 + ends["1"]
+    latest = query("log", startingOffsets=json.dumps(dict.fromkeys(ends, -1)))
+    assert latest.drained() == []
+    # What Spark shows of another query's progress is understood as well.
+    first = query("log", start="earliest", maxOffsetsPerTrigger=30)
+    before = ids([first.next_batch()])
+    second = query("log", startingOffsets=first.checkpoint[-1])
+    assert sorted(before + ids(second.drained())) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"0": "x"}', '{"x": 1}', '{"0": true}', "{", '{"tableId": 1}', '{"9": 4}', '{"0": -7}'],
+)
+def test_json_that_lists_no_offsets_is_refused(query, log, text):
+    with pytest.raises(InvalidValueError, match=r"offset|bucket"):
+        query("log", startingOffsets=text).drained()
+
+
+# --- full -----------------------------------------------------------------------------------------
+
+
+def applied(changes):
+    """The state that changes lead to, each held against what it says of the row before."""
+    state = {}
+    for row in changes:
+        kind, key = row["_change_type"], row["id"]
+        if kind == "insert":
+            assert key not in state, f"{key} came twice"
+            state[key] = row["v"]
+        elif kind == "update_before":
+            assert state[key] == row["v"]
+        elif kind == "update_after":
+            assert key in state
+            state[key] = row["v"]
+        else:
+            assert kind == "delete"
+            assert state.pop(key) == row["v"]
+    return state
+
+
+@pytest.mark.parametrize("limit", [None, 7, 25])
+def test_full_is_the_state_and_then_its_changes_and_no_row_twice_or_missing(query, people, limit):
+    given = {} if limit is None else {"maxOffsetsPerTrigger": limit}
+    stream = query("people$changelog", start="full", **given)
+    batches = []
+    for turn in range(30):  # it is written to between any two micro-batches
+        batch = stream.next_batch()
+        if batch is not None:
+            batches.append(batch)
+        people.upsert(pa.table({"id": [turn, 100 + turn], "v": [f"turn {turn}"] * 2}))
+        people.delete([(50 + turn,)])
+        if turn % 10 == 9:
+            stream.start()  # again, with nothing but its checkpoint
+    batches += stream.drained()
+    assert applied(rows(batches)) == dict(zip(*people.to_arrow().to_pydict().values(), strict=True))
+    states = [row for row in rows(batches) if row["_log_offset"] is None]
+    assert {row["_change_type"] for row in states} == {"insert"}
+    assert len(states) == 50
+
+
+def test_a_part_of_the_columns_is_enough_for_full(query, people):
+    stream = query("people", mode="changelog", start="full", columns="v,_change_type,_bucket")
+    (batch,) = stream.available_now()
+    assert batch.schema.names == ["v", "_change_type", "_bucket"]
+    assert sorted(batch["v"].to_pylist()) == sorted(f"v{each}" for each in range(10, 60))
+    assert set(batch["_bucket"].to_pylist()) == {0, 1, 2}
+
+
+def test_an_empty_table_is_full_at_once(query, session):
+    table = session.create_table("empty", SCHEMA, primary_key=["id"], buckets=2)
+    stream = query("empty$changelog", start="full")
+    assert stream.drained() == []
+    table.upsert(numbered(0, 3))
+    assert ids(stream.drained()) == [0, 1, 2]
+
+
+# --- how it goes on -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 30, 1_000])
+def test_no_micro_batch_has_more_rows_than_it_may(query, log, limit):
+    batches = query("log", start="earliest", maxOffsetsPerTrigger=limit).available_now()
+    assert max(each.num_rows for each in batches) <= limit
+    assert ids(batches) == list(range(100))
+
+
+def test_available_now_ends_where_the_log_did_when_it_began(query, log):
+    stream = query("log", start="earliest", maxOffsetsPerTrigger=40)
+    stream.start().prepareForTriggerAvailableNow()
+    first = stream.next_batch()
+    log.append(numbered(100, 200))
+    assert ids([first, *stream.drained()]) == list(range(100))
+    assert ids(stream.available_now()) == list(range(100, 200))
+
+
+@pytest.mark.parametrize("start", ["earliest", "full"])
+def test_a_micro_batch_that_is_run_again_has_the_same_tasks_with_the_same_rows(
+    query, people, start
+):
+    stream = query("people$changelog", start=start, maxOffsetsPerTrigger=40)
+    stream.drained()
+    places = list(zip(stream.checkpoint, stream.checkpoint[1:], strict=False))
+    once = [stream.tasks(*each) for each in places]
+    people.upsert(numbered(0, 60))
+    again = MicroBatches(options=stream.options)
+    assert [again.tasks(*each) for each in places] == once
+
+
+def test_new_partitions_join_and_old_ones_may_go(query, session, caplog):
+    table = session.create_table(
+        "days", pa.schema([*SCHEMA, ("day", pa.string())]), partition_by=["day"], buckets=2
+    )
+    table.create_partition({"day": "a"})
+    table.append(numbered(0, 50, day="a"))
+    stream = query("days")  # from now on: what comes in new partitions is from their begin
+    assert stream.drained() == []
+    table.create_partition({"day": "b"})
+    table.append(numbered(50, 90, day="b"))
+    assert ids(stream.drained()) == list(range(50, 90))
+    table.drop_partition({"day": "a"})  # read to its end, as far as anybody knows
+    table.append(numbered(90, 95, day="b"))
+    assert ids(stream.drained()) == list(range(90, 95))
+    table.append(numbered(95, 100, day="b"))
+    last, place = stream.next_batch(), stream.checkpoint[-2:]
+    assert last.num_rows == 5
+    table.drop_partition({"day": "b"})
+    stream.start()  # again: whether it was read to its end, nobody knows
+    with pytest.raises(PartitionNotFoundError, match="failOnDataLoss"):
+        stream.drained()
+    with pytest.raises(PartitionNotFoundError, match="stood at offset"):
+        stream.read(*place)
+    stream.options["failOnDataLoss"] = "false"
+    stream.start()
+    with caplog.at_level(logging.WARNING, "fluss.spark"):
+        assert stream.drained() == []
+    assert "is gone" in caplog.text
+
+
+def test_a_stream_does_not_ask_twice_at_the_same_moment(query, log, monkeypatch):
+    asked = []
+    plan = stream_plans.StreamPlans._planned
+    monkeypatch.setattr(
+        stream_plans.StreamPlans, "_planned", lambda *each: asked.append(1) or plan(*each)
+    )
+    monkeypatch.setattr(stream_plans, "KEPT_S", 60.0)
+    stream = query("log", start="earliest")
+    stream.next_batch()
+    stream.next_batch()
+    for _ in range(20):
+        assert stream.next_batch() is None
+    assert len(asked) <= 3  # where it begins, what the first micro-batch is, what comes then
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_what_was_trimmed_before_it_was_read_is_an_error(query, log, monkeypatch, caplog):
+    stream = query("log", start="earliest", maxOffsetsPerTrigger=9)
+    stream.next_batch()
+    pins = planning.pin_buckets
+
+    async def trimmed(*given):
+        found = await pins(*given)
+        return {bucket: replace(each, earliest=20) for bucket, each in found.items()}
+
+    monkeypatch.setattr(planning, "pin_buckets", trimmed)
+    with pytest.raises(OffsetOutOfRangeError, match="failOnDataLoss=false"):
+        stream.next_batch()
+    stream.options["failOnDataLoss"] = "false"
+    stream.start()
+    with caplog.at_level(logging.WARNING, "fluss.spark"):
+        left = rows(stream.drained())
+    assert len(left) == 100 - 3 * 20
+    assert "are lost" in caplog.text
+
+
+def test_offsets_that_went_backwards_are_an_error(query, log):
+    stream = query("log", start="earliest")
+    stream.next_batch()
+    begin, end = map(json.loads, stream.checkpoint)
+    end["offsets"]["1"] += 1_000
+    with pytest.raises(OffsetOutOfRangeError, match="has seen it end at"):
+        stream.read(json.dumps(begin), json.dumps(end))
+    stream.checkpoint = [json.dumps(end)]
+    with pytest.raises(OffsetOutOfRangeError, match="checkpoint"):
+        stream.next_batch()
+
+
+def test_a_table_that_was_created_again_is_another_one(query, session, log):
+    stream = query("log", start="earliest")
+    stream.next_batch()
+    session.drop_table("log")
+    with pytest.raises(TableNotFoundError):
+        stream.start()
+    session.create_table("log", SCHEMA, buckets=3)
+    stream.start()
+    with pytest.raises(TableNotFoundError, match=r"dropped and created again.*\n.*new checkpoint"):
+        stream.next_batch()
+
+
+def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
+    stream = query("log", start="earliest")
+    for strange in (
+        {"0": 5},
+        {"tableId": "x", "offsets": {}},
+        {"tableId": 1, "offsets": {"0": -1}},
+    ):
+        stream.checkpoint = [json.dumps(strange)]
+        with pytest.raises(InvalidValueError, match="another checkpoint location"):
+            stream.next_batch()
+    session.create_table("other", SCHEMA, buckets=3)
+    other = query("other", start="earliest")
+    other.checkpoint = [json.dumps(query("log", start="earliest").start().initialOffset())]
+    with pytest.raises(TableNotFoundError, match="of another query"):
+        other.next_batch()
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "error", "said"),
+    [
+        ("people", {}, UnsupportedOperationError, r"people\$changelog"),
+        ("people", {"start": "full"}, UnsupportedOperationError, r"people\$changelog"),
+        ("people$binlog", {}, UnsupportedOperationError, "mode='binlog' is none"),
+        ("log$binlog", {}, UnsupportedOperationError, "no primary key"),
+        ("log", {"tail": 3}, InvalidValueError, "A stream has no tail"),
+        ("log", {"endingOffsets": "latest"}, InvalidValueError, "A stream has no end"),
+        ("log", {"order": "timestamp"}, InvalidValueError, "A stream has no order"),
+        ("log", {"maxOffsetsPerTrigger": "0"}, InvalidValueError, "maxOffsetsPerTrigger"),
+        ("log", {"failOnDataLoss": "no"}, InvalidValueError, "none of true, false"),
+        ("log", {"start": "earlyest"}, InvalidValueError, "did you mean 'earliest'"),
+    ],
+)
+def test_what_is_no_stream_is_refused(query, log, people, table, options, error, said):
+    with pytest.raises(error, match=said):
+        query(table, **options).drained()
+
+
+def test_an_offset_is_what_its_json_says():
+    said = {"tableId": 7, "offsets": {"0": 5, "3/1": 0}, "state": {"3/0": 9}, "tasks": 2}
+    assert StreamOffset.of(said).to_json() == said
+
+
+@pytest.mark.parametrize("rows_max", [1, 2, 7, 99, 100, 1_000, None])
+def test_a_limit_is_shared_out_and_always_lets_some_through(rows_max):
+    begins = {TableBucket(1, each): 10 for each in range(4)}
+    ends = {TableBucket(1, each): 10 + waiting for each, waiting in enumerate((0, 1, 9, 90))}
+    shares = shared_out(begins, ends, rows_max)
+    taken = [shares[each] - begins[each] for each in begins]
+    assert sum(taken) == min(100, rows_max or 100)
+    assert all(0 <= each <= waiting for each, waiting in zip(taken, (0, 1, 9, 90), strict=True))
