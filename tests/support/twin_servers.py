@@ -20,7 +20,6 @@ from tests.support.raw_client import API_KEYS, RawConnection, RefusedError
 
 NEWEST_VERSIONS = {"PutKv": 1, "Lookup": 1, "PrefixLookup": 1}
 SETTLED_WITHIN_S = 20.0
-LATEST = 1
 # A bucket that is there may be called unknown, or without a leader, for a moment.
 _NOT_YET = {12, 21, 44}
 HISTORY_SHOWN = 8
@@ -71,18 +70,27 @@ class Twin:
     def settles(self, table: str, partition: str | None, buckets: int) -> bool:
         """Wait until what was made is there; False where it does not come."""
         until = time.monotonic() + SETTLED_WITHIN_S
-        request = pb.ListOffsetsRequest(
-            follower_server_id=-1,
-            offset_type=LATEST,
-            table_id=self.table_id(table),
-            partition_id=self.partition_id(table, partition),
-            bucket_id=range(buckets),
+        # A fetch, because every replica answers LIST_OFFSETS, and only a leader this.
+        request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=1)
+        asked = request.tables_req.add(
+            table_id=self.table_id(table), projection_pushdown_enabled=False
         )
-        while any(each.error_code in _NOT_YET for each in self.call(request).buckets_resp):
+        for bucket in range(buckets):
+            asked.buckets_req.add(
+                bucket_id=bucket,
+                partition_id=self.partition_id(table, partition),
+                fetch_offset=0,
+                max_fetch_bytes=1,
+            )
+        while any(each.error_code in _NOT_YET for each in self._fetched(request)):
             if time.monotonic() > until:
                 return False
             time.sleep(0.005)
         return True
+
+    def _fetched(self, request: pb.FetchLogRequest) -> Sequence[Any]:
+        ((found),) = self.call(request).tables_resp
+        return found.buckets_resp
 
 
 class Twins:

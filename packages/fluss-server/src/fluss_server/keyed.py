@@ -23,10 +23,12 @@ class KvTable:
     Args:
         info: The table with its newest schema.
         schemas: Every schema it ever had, by id; rows on disk carry the id they were written with.
+        partition_name: The partition that the bucket is of; its values are not in the keys.
     """
 
     info: TableInfo
     schemas: Mapping[int, Schema]
+    partition_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,9 +45,16 @@ class Tablet:
         table: Its table.
         log: Its log.
         directory: Where its table's or partition's buckets are.
+        partition: The partition it is of, where the table has some.
     """
 
-    def __init__(self, table: TableEntry, log: BucketLog, directory: Path) -> None:
+    def __init__(
+        self,
+        table: TableEntry,
+        log: BucketLog,
+        directory: Path,
+        partition: PartitionEntry | None = None,
+    ) -> None:
         self.table = table
         self.log = log
         self.turn = Turn()
@@ -55,6 +62,7 @@ class Tablet:
         self.is_dropped = False
         self.schemas = _schemas_of(table)
         self._directory = directory
+        self._partition_name = None if partition is None else partition.name
         self._waiting: set[asyncio.Event] = set()
 
     @property
@@ -137,7 +145,11 @@ class Tablet:
 
     @property
     def _kv_table(self) -> KvTable:
-        return KvTable(info=self.table.info, schemas=self.table.schemas)
+        return KvTable(
+            info=self.table.info,
+            schemas=self.table.schemas,
+            partition_name=self._partition_name,
+        )
 
     def _range_taker(
         self, take_numbers: Callable[[int, int, int], int]
@@ -255,7 +267,7 @@ class Tablets:
             segment_bytes=self._config.segment_bytes,
             is_durable=self._config.is_durable,
         )
-        made = Tablet(table, log, directory)
+        made = Tablet(table, log, directory, partition)
         self._open[table_id, partition_id, bucket_id] = made
         return made
 

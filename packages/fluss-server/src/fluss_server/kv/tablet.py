@@ -79,7 +79,9 @@ class KvTablet:
         store = KvStore(directory)
         try:
             rows = TableRows(table.schemas, table.info.options.kv_format)
-            replay(store, log, rows, TableKeys(table.info), table.info.options)
+            replay(
+                store, log, rows, TableKeys(table.info, table.partition_name), table.info.options
+            )
         except BaseException:
             store.close()
             raise
@@ -89,7 +91,7 @@ class KvTablet:
         """From now on the table is this one: it got a schema, or other options."""
         self._options = table.info.options
         self._rows = TableRows(table.schemas, self._options.kv_format)
-        self._keys = TableKeys(table.info)
+        self._keys = TableKeys(table.info, table.partition_name)
         self._writer = ChangelogWriter(self._rows, self._options)
         if self._numbers is None:
             self._numbers = numbers_of(table.info.schema, self._options, self._take_range)
