@@ -59,6 +59,7 @@ class Placement:
         layout: The columns of the frames.
         has_leader: Whether a bucket can be written to now, as far as is known.
         is_round_robin: How rows without a bucket key are spread.
+        choose: The bucket that a frame of such rows goes to, in place of that; any number.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class Placement:
         *,
         has_leader: Callable[[PhysicalTablePath, int], bool],
         is_round_robin: bool,
+        choose: Callable[[PhysicalTablePath], int] | None = None,
     ) -> None:
+        self._chosen = choose
         self._table = table
         self._layout = layout
         self._has_leader = has_leader
@@ -142,6 +145,8 @@ class Placement:
 
     def _choose(self, path: PhysicalTablePath) -> int:
         count = self._table.num_buckets
+        if self._chosen is not None:
+            return self._chosen(path) % count
         if self._is_round_robin:
             self._next = (self._next + 1) % count
             return self._next

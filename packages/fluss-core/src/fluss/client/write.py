@@ -13,6 +13,7 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import anyio
@@ -39,7 +40,8 @@ from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationErro
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import DeleteBehavior
-from fluss.plan.writing import WriterSettings
+from fluss.plan.pinned_sender import PinnedSendPlan
+from fluss.plan.writing import ACKS_ALL, WriterSettings
 from fluss.records.cast import to_wire_batch
 from fluss.records.layout import BatchLayout
 from fluss.rows.columns import BoolArray
@@ -87,16 +89,38 @@ class WriterPool:
         Raises:
             UnsupportedOperationError: The table has a primary key.
         """
+        target = self.log_target(table)
+        return AppendCore(table, self._buffer(target))
+
+    def log_target(
+        self, table: TableInfo, *, choose: Callable[[PhysicalTablePath], int] | None = None
+    ) -> LogTarget:
+        """What encodes rows for a log table.
+
+        Args:
+            table: The table.
+            choose: The bucket for rows that have no bucket key; None for the settings' way.
+
+        Raises:
+            UnsupportedOperationError: The table has a primary key.
+        """
         check_appends(table)
         layout = BatchLayout.of_schema(table.schema)
-        target = LogTarget(
+        return LogTarget(
             table,
             self.settings,
-            self._placement(table, layout),
+            self._placement(table, layout, choose),
             layout,
             has_statistics=self._takes_statistics(table),
         )
-        return AppendCore(table, self._buffer(target))
+
+    def pinned_sender(self, table: TableInfo) -> Sender:
+        """A sender for batches that bring their own writer id and numbers; to be closed."""
+        settings = replace(self.settings, acks=ACKS_ALL, is_idempotent=True)
+        plan = PinnedSendPlan(settings, policy=self._cluster.retry_policy)
+        sender = Sender(self._cluster, settings, engine=self.sender.engine, plan=plan)
+        sender.register(table.table_path, table.partition_keys)
+        return sender
 
     def upsert_core(
         self,
@@ -154,13 +178,19 @@ class WriterPool:
         self._buffers.add(buffer)
         return buffer
 
-    def _placement(self, table: TableInfo, layout: BatchLayout) -> Placement:
+    def _placement(
+        self,
+        table: TableInfo,
+        layout: BatchLayout,
+        choose: Callable[[PhysicalTablePath], int] | None = None,
+    ) -> Placement:
         self.sender.register(table.table_path, table.partition_keys)
         return Placement(
             table,
             layout,
             has_leader=self._leader_check(table),
             is_round_robin=self.settings.is_round_robin,
+            choose=choose,
         )
 
     def _leader_check(self, table: TableInfo) -> Callable[[PhysicalTablePath, int], bool]:

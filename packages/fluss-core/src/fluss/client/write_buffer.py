@@ -326,7 +326,7 @@ class WriteBuffer:
             await anyio.to_thread.run_sync(self.seal)
         pending = [each for each in self._unsettled if not each.is_settled]
         if pending:
-            await _all_settled(pending)
+            await all_settled(pending)
         if self._failures:
             failures, count = self._failures, self._failure_count
             self._failures, self._failure_count = [], 0
@@ -346,7 +346,8 @@ class WriteBuffer:
 _WORKER_PAUSE_S = 0.005
 
 
-async def _all_settled(batches: Sequence[WriteBatch]) -> None:
+async def all_settled(batches: Sequence[WriteBatch]) -> None:
+    """Wait until these batches have come to their end. Runs on the engine's loop."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     left = len(batches)
 

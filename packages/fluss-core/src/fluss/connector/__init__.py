@@ -3,7 +3,7 @@
 Rule: three functions, no fourth without a decision record; knows no engine, and nothing of the
 engines' libraries. `splits` pins every offset once, so the same splits give the same rows however
 often and wherever they are opened; a split is small, frozen and picklable, and holds neither live
-objects nor secrets.
+objects nor secrets. Engines that repeat their tasks write logs by `fluss.connector.once`.
 """
 
 from fluss.connector.fan_in import Cancellation

@@ -7,7 +7,7 @@ of an index before it, from which on the headers are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from fluss.client.connection import TableCore
@@ -24,7 +24,7 @@ from fluss.engine.fetched import Fetched
 from fluss.model.paths import TableBucket
 from fluss.plan.scan import Span, tail_starts
 from fluss.records.log_batch import iter_log_headers
-from fluss.records.log_header import Magic1
+from fluss.records.log_header import LogBatchHeader, Magic1
 
 UNREAD_BYTES_MAX = 16 * 1024 * 1024
 # Offsets without rows are rare; where they are not, as many offsets more are looked at each time.
@@ -64,6 +64,25 @@ def spans_of(
         if stats is not None:
             stats.add(bytes_read=len(fetched.data), batches_read=batches)
     return spans
+
+
+def batches_by(
+    table: TableCore, splits: Sequence[ScanSplit], writer_ids: Container[int]
+) -> dict[TableBucket, list[LogBatchHeader]]:
+    """The headers of the batches of some writers, of those that begin within the splits."""
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    found: dict[TableBucket, list[LogBatchHeader]] = {each.bucket: [] for each in splits}
+    fetches = FetchSource(table, splits, decoder.fetch_target, unread_bytes_max=UNREAD_BYTES_MAX)
+    for fetched in fetches:
+        stop = fetched.stop
+        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+            is_within = fetched.start <= header.base_offset and (
+                stop is None or header.base_offset < stop
+            )
+            if is_within and header.writer_id in writer_ids:
+                found[fetched.bucket].append(header)
+    return found
 
 
 def count_rows(table: TableCore, splits: Sequence[ScanSplit], stats: ScanStats) -> int:

@@ -35,14 +35,24 @@ ALARM_S_MAX = 60.0
 
 
 class Sender:
-    """The one sender of a connection."""
+    """Sends what its plan decides; all writers of a connection share one.
 
-    def __init__(self, cluster: Cluster, settings: WriterSettings, *, engine: Engine) -> None:
+    A writer that brings its own numbers has a sender and a plan of its own (`plan.pinned_sender`).
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: WriterSettings,
+        *,
+        engine: Engine,
+        plan: SendPlan | None = None,
+    ) -> None:
         self.settings = settings
         self.engine = engine
         self.room = WriteRoom(settings.buffer_bytes_max, wait_ms_max=settings.buffer_wait_ms)
         self._cluster = cluster
-        self._plan = SendPlan(settings, policy=cluster.retry_policy)
+        self._plan = plan or SendPlan(settings, policy=cluster.retry_policy)
         self._paths = PathFinder(cluster, settings)
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking_writer_id = False

@@ -114,7 +114,7 @@ class BucketSequences:
             return SequenceVerdict.TOO_EARLY
         if batch.in_doubt:
             return SequenceVerdict.IN_DOUBT
-        last_known = _last_known(error)
+        last_known = last_known_sequence(error)
         if last_known is not None and NO_SEQUENCE < last_known < self.last_acked:
             return SequenceVerdict.DATA_LOST
         return SequenceVerdict.UNKNOWN_WRITER
@@ -125,6 +125,7 @@ def is_certainly_unwritten(error: FlussError) -> bool:
     return error.error_code in _CERTAIN
 
 
-def _last_known(error: FlussError) -> int | None:
+def last_known_sequence(error: FlussError) -> int | None:
+    """The last number that a server knows of the writer; -1 for none, None if it does not say."""
     found = _SEQUENCES.search(error.server_trace or error.message)
     return None if found is None else int(found.group(2))

@@ -216,7 +216,7 @@ class SendPlan:
     def press(self, batch: WriteBatch, pressure: float, *, now: float) -> None:
         """A server is under pressure (0 to 1): leave the bucket alone, the longer the more."""
         pause_ms = self.settings.throttle_ms_max * min(max(pressure, 0.0), 1.0) ** 2
-        queue = self._queues[_key_of(batch)]
+        queue = self._queue_of(batch)
         queue.not_before = max(queue.not_before, now + pause_ms / 1_000)
 
     def unsent(
@@ -244,7 +244,7 @@ class SendPlan:
         """Fail batches that wait; those under way are left to their answers."""
         settlements = []
         for batch in batches:
-            queue = self._queues[_key_of(batch)]
+            queue = self._queue_of(batch)
             if batch in queue.waiting:
                 queue.waiting.remove(batch)
                 settlements.append(self._fail(queue, batch, error))
@@ -287,7 +287,7 @@ class SendPlan:
     def _settle_sequence(
         self, batch: WriteBatch, error: FlussError, *, now: float
     ) -> list[Settlement]:
-        queue = self._queues[_key_of(batch)]
+        queue = self._queue_of(batch)
         match queue.sequences.judge(batch, error):
             case SequenceVerdict.LANDED:
                 return [self.written(batch, offset=None, now=now)]
@@ -364,8 +364,11 @@ class SendPlan:
                 settlements.append(self._fail(queue, batch, _expired(queue, self.settings)))
         return settlements
 
+    def _queue_of(self, batch: WriteBatch) -> BucketQueue:
+        return self._queues[_key_of(batch)]
+
     def _queue_without(self, batch: WriteBatch) -> BucketQueue:
-        queue = self._queues[_key_of(batch)]
+        queue = self._queue_of(batch)
         queue.in_flight.remove(batch)
         return queue
 

@@ -1,0 +1,114 @@
+"""Writing to logs so that what is done again is done once: for engines that repeat their tasks.
+
+    task = Task(run="9f2c…", step=57, part=3)      # a query, its micro-batch, one of its tasks
+    receipt = write_once(table, task, batches)     # on a worker; any number of attempts
+    commit_once(table, "9f2c…", 57, receipts)      # on the driver, before the next step begins
+
+What must hold for that is in `docs/decisions/0006-once.md`: the same rows in the same order from
+every attempt, acknowledgements of all replicas, and servers that lose nothing they acknowledged.
+`doubts_of` says what of it can be seen not to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from fluss.client.connection import TableCore
+from fluss.connector.once_claims import commit_step, forget_claims
+from fluss.connector.once_writer import OnceWriter
+from fluss.model.table_info import TableInfo
+from fluss.model.table_options import MergeEngine
+from fluss.plan.once import Receipt, Task
+from fluss.plan.writing import ACKS_ALL
+
+__all__ = [
+    "Receipt",
+    "Task",
+    "commit_once",
+    "doubts_of",
+    "end_once",
+    "keeps_order",
+    "write_once",
+]
+
+REPLICAS_MIN = 2
+
+
+def write_once(table: TableCore, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+    """Append the rows of a task to a log, whichever of them another attempt has not appended.
+
+    Blocks until the servers have them all.
+
+    Args:
+        table: A log table.
+        task: Which task this is an attempt at.
+        batches: All its rows; other attempts have the same in the same order.
+
+    Raises:
+        UnsupportedOperationError: The table has a primary key.
+        InvalidValueError: A row does not fit the table.
+        WriterStateError: Rows may not be written now: the step has been done, another attempt has
+            written other rows, or rows that had been acknowledged are gone.
+        FlussError: They could not be written; another attempt goes on where this one ended.
+    """
+    with OnceWriter(table, task) as writer:
+        return writer.write(batches)
+
+
+def commit_once(table: TableCore, run: str, step: int, receipts: Sequence[Receipt]) -> None:
+    """Note that all tasks of a step have ended, and forget what the step before needed.
+
+    The next step must not begin before. A step that comes again is committed again.
+
+    Args:
+        table: The table.
+        run: The run.
+        step: The step.
+        receipts: Those of all its tasks.
+    """
+    table.connection.engine.run(commit_step(table, run, step, receipts))
+
+
+def end_once(table: TableCore, run: str, receipts: Sequence[Receipt]) -> None:
+    """Forget what a run of one step needed, whose tasks are not chained."""
+    claims = {each.part: each.claims for each in receipts}
+    cluster = table.connection.cluster
+    table.connection.engine.run(forget_claims(cluster, run, 0, claims))
+
+
+def doubts_of(table: TableCore) -> list[str]:
+    """What keeps repeated writes to a table from being exactly once, as far as it can be seen.
+
+    For a primary-key table that is about repeated upserts, which need no claims: the same rows
+    again leave the same state.
+    """
+    info = table.info
+    if info.has_primary_key():
+        return _doubts_of_keys(info)
+    doubts = []
+    settings = table.connection.writers.settings
+    if settings.acks != ACKS_ALL:
+        doubts.append(f"writer.acks is {settings.acks}, which waits for no replica")
+    if not settings.is_idempotent:
+        doubts.append("writer.enable-idempotence is false")
+    replicas = info.options.replication_factor or 1
+    if replicas < REPLICAS_MIN:
+        doubts.append(
+            f"{info.table_path} has {replicas} replica, and a tablet server that crashes loses what "
+            "it acknowledged in its last seconds"
+        )
+    return doubts
+
+
+def keeps_order(table: TableCore) -> bool:
+    """Whether the settings leave batches the numbers that tell them apart."""
+    settings = table.connection.writers.settings
+    return settings.is_idempotent and settings.acks == ACKS_ALL
+
+
+def _doubts_of_keys(info: TableInfo) -> list[str]:
+    if info.options.merge_engine is MergeEngine.AGGREGATION:
+        return [f"{info.table_path} adds up what is written, and so it does with what comes again"]
+    return []

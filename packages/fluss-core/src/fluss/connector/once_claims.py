@@ -1,0 +1,237 @@
+"""Claims and steps as they are registered: asked for, compared, registered, forgotten.
+
+What they say, and what follows from it, is `plan.once`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fluss.client.connection import TableCore
+from fluss.engine.cluster import Cluster
+from fluss.engine.pins import Places, pin_buckets
+from fluss.engine.probes import known_sequences
+from fluss.engine.producers import forget, register, registered
+from fluss.errors import WriterStateError
+from fluss.model.paths import TableBucket
+from fluss.plan.once import (
+    REGISTERED_MS,
+    Claim,
+    ClaimedBucket,
+    Receipt,
+    Step,
+    Task,
+    decide_epoch,
+    other_table,
+    overtaken,
+    read_start,
+    rows_gone,
+    start_id,
+    start_numbers,
+    step_id,
+)
+from fluss.plan.scan import Extent
+
+FORGET_AT_ONCE_MAX = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """The claim that counts, and whether no other attempt can have written under it."""
+
+    claim: Claim
+    is_first: bool
+
+
+async def claim_buckets(
+    table: TableCore,
+    task: Task,
+    number: int,
+    places: Places,
+    epoch: tuple[int, int] | None,
+    *,
+    now_ms: int,
+) -> Claimed:
+    """Claim buckets for a task, or find out how another attempt has claimed them.
+
+    Args:
+        table: The table.
+        task: The task.
+        number: Which of the task's claims this is.
+        places: The buckets.
+        epoch: That of the task's claim before, and when it began; None for its first.
+        now_ms: The time.
+
+    Raises:
+        WriterStateError: The task has been done already, or the table is not what it was.
+    """
+    cluster = table.connection.cluster
+    table_id = table.info.table_id
+    name = task.claim_id(number)
+    previous = await _step(cluster, task.run, task.step - 1) if task.is_chained else None
+    if previous is not None and previous.table_id != table_id:
+        raise other_table(previous.table_id, table_id)
+    if previous is None and not await _is_start(cluster, task, table_id):
+        # Where a step was done and its end never noted, it comes again, and its claims are there.
+        found = await _claim(cluster, name, table_id, places)
+        if found is None:
+            raise overtaken(task)
+        return Claimed(claim=found, is_first=False)
+    extents = await pin_buckets(cluster, places)
+    _check_ends(previous, extents)
+    began = epoch or decide_epoch(task, previous, now_ms=now_ms)
+    known = await _known(table, task, places, began[0])
+    if None in known.values() and began[0] != task.step:
+        # A server that does not say cannot be asked where to go on.
+        began = (task.step, now_ms)
+        known = await _known(table, task, places, began[0])
+    is_fresh = began[0] == task.step
+    if is_fresh and any(each is not None and each >= 0 for each in known.values()):
+        found = await _claim(cluster, name, table_id, places)
+        if found is None:
+            raise _unclaimed(task)
+        return Claimed(claim=found, is_first=False)
+    claim = Claim(
+        table_id=table_id,
+        epoch=began[0],
+        began_ms=began[1],
+        buckets={
+            bucket: ClaimedBucket(
+                anchor=extents[bucket].end, first=0 if is_fresh else _next(known[bucket])
+            )
+            for bucket in places
+        },
+    )
+    if await register(
+        cluster, name, table_id=table_id, numbers=claim.to_numbers(), ttl_ms=REGISTERED_MS
+    ):
+        return Claimed(claim=claim, is_first=True)
+    winner = await _claim(cluster, name, table_id, places)
+    if winner is None:
+        raise _unclaimed(task)
+    return Claimed(claim=winner, is_first=False)
+
+
+async def commit_step(table: TableCore, run: str, step: int, receipts: Sequence[Receipt]) -> None:
+    """Note that a step is done, and forget what the step before needed. Twice is once.
+
+    Args:
+        table: The table.
+        run: The run.
+        step: The step, all of whose tasks have ended.
+        receipts: What they wrote.
+
+    Raises:
+        WriterStateError: The step has been done, and others behind it, by somebody else.
+    """
+    cluster = table.connection.cluster
+    table_id = table.info.table_id
+    previous = await _step(cluster, run, step - 1)
+    if (
+        previous is None
+        and await _first_step(cluster, run, step, table_id) != step
+        and await _step(cluster, run, step) is None
+    ):
+        raise overtaken(Task(run=run, step=step, part=0))
+    done = Step.of_receipts(table_id, step, receipts, previous)
+    await register(
+        cluster,
+        step_id(run, step),
+        table_id=table_id,
+        numbers=done.to_numbers(),
+        ttl_ms=REGISTERED_MS,
+    )
+    if previous is not None:
+        await forget_claims(cluster, run, step - 1, previous.claims)
+        await forget(cluster, step_id(run, step - 1))
+
+
+async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[int, int]) -> None:
+    """Delete the claims of all tasks of a step: so many of each part."""
+    names = [
+        Task(run=run, step=step, part=part).claim_id(number)
+        for part, count in claims.items()
+        for number in range(count)
+    ]
+    for first in range(0, len(names), FORGET_AT_ONCE_MAX):
+        some = names[first : first + FORGET_AT_ONCE_MAX]
+        await asyncio.gather(*(forget(cluster, each) for each in some))
+
+
+async def _is_start(cluster: Cluster, task: Task, table_id: int) -> bool:
+    """Whether a run began, or begins now, with the step of this task."""
+    if not task.is_chained:
+        return True
+    return await _first_step(cluster, task.run, task.step, table_id) == task.step
+
+
+async def _first_step(cluster: Cluster, run: str, step: int, table_id: int) -> int:
+    """The step that a run began with: this one, if none has been registered."""
+    name = start_id(run)
+    if await register(
+        cluster, name, table_id=table_id, numbers=start_numbers(step), ttl_ms=REGISTERED_MS
+    ):
+        return step
+    found = await registered(cluster, name)
+    return step if found is None else read_start(found.numbers)
+
+
+async def _step(cluster: Cluster, run: str, step: int) -> Step | None:
+    if step < 0:
+        return None
+    found = await registered(cluster, step_id(run, step))
+    return None if found is None else Step.of_numbers(found.table_id, found.numbers)
+
+
+async def _claim(cluster: Cluster, name: str, table_id: int, places: Places) -> Claim | None:
+    found = await registered(cluster, name)
+    if found is None:
+        return None
+    if found.table_id != table_id:
+        raise other_table(found.table_id, table_id)
+    claim = Claim.of_numbers(found.table_id, found.numbers)
+    missing = [each for each in places if each not in claim.buckets]
+    if missing:
+        raise WriterStateError(
+            f"An earlier attempt at this task has not claimed {missing[0]}, which this one needs: "
+            "its rows came in another order, or a partition was dropped and created again since.",
+            hint="Rows must come in the same order each time: sort within partitions, or write into "
+            "a primary-key table. Otherwise begin with a new checkpoint.",
+            bucket=missing[0].bucket_id,
+        )
+    return claim
+
+
+async def _known(
+    table: TableCore, task: Task, places: Places, epoch: int
+) -> dict[TableBucket, int | None]:
+    writer_id = task.writer_id(epoch)
+    return await known_sequences(
+        table.connection.cluster,
+        places,
+        dict.fromkeys(places, writer_id),
+        schema_id=table.info.schema_id,
+    )
+
+
+def _next(last_known: int | None) -> int:
+    return 0 if last_known is None else last_known + 1
+
+
+def _check_ends(previous: Step | None, extents: dict[TableBucket, Extent]) -> None:
+    """Whether the logs hold at least what the step before left in them."""
+    for bucket, end in ({} if previous is None else previous.ends).items():
+        if bucket in extents and extents[bucket].end < end:
+            raise rows_gone(bucket, end=extents[bucket].end, needed=end)
+
+
+def _unclaimed(task: Task) -> WriterStateError:
+    return WriterStateError(
+        f"Rows of task {task.part} of step {task.step} of {task.run} are there, and its claim is "
+        "not: this attempt is an old one whose step has been done since, or the claim was deleted.",
+        hint="An old attempt is of no use any more. If the step has not been done, begin with a new "
+        "checkpoint, behind what is there.",
+        step=task.step,
+    )

@@ -1,0 +1,362 @@
+"""Writes the rows of one task of a log, once, however many attempts at it there are.
+
+The rows are cut and encoded on the thread that brings them, and sent while the next are encoded.
+What has landed already, and what a server's refusal means, is decided in `plan.once_ledger`; who
+claims what in `plan.once`. Here the log is looked at, and the waiting is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+import anyio
+import pyarrow as pa
+
+from fluss.client.connection import TableCore
+from fluss.client.frames.writing import rows_to_append
+from fluss.client.write_buffer import all_settled
+from fluss.client.write_encoding import Encoded
+from fluss.connector.headers import batches_by
+from fluss.connector.once_chunks import chunks
+from fluss.connector.once_claims import claim_buckets
+from fluss.connector.once_content import check_same_rows
+from fluss.connector.split import ScanSplit
+from fluss.engine.buckets import buckets_of
+from fluss.engine.pins import Places, pin_buckets
+from fluss.engine.probes import known_sequences
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError, WriterStateError
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.plan.once import Receipt, Task
+from fluss.plan.once_ledger import BucketLedger, Landed, Send
+from fluss.plan.scan import Output
+from fluss.plan.writing import WriteBatch
+
+# A chunk's rows go to one bucket where there is no bucket key, and to all otherwise.
+CHUNK_BYTES: Final = 2 * 1024 * 1024
+CHUNK_BUCKETS_MAX: Final = 4
+LOOK_PAUSE_S: Final = 0.1
+CLOSE_WAIT_S: Final = 0.0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Item:
+    """One batch of the task, until it is known to be in the log.
+
+    Attributes:
+        made: The encoded batch, without writer id and number.
+        body: Its records; those of `made` are given up when an attempt at it ends.
+        bucket: Where it belongs.
+        index: Which of the task's batches there it is.
+        rows: Its rows, asked for when they have to be compared.
+        sent: The attempt that is under way.
+        error: How the last attempt ended.
+    """
+
+    made: WriteBatch
+    body: Any
+    bucket: TableBucket
+    index: int
+    rows: Callable[[], pa.RecordBatch]
+    sent: WriteBatch | None = None
+    error: FlussError | None = None
+
+
+class OnceWriter:
+    """Writes one task. One thread writes; it blocks while the servers have enough to do.
+
+    Args:
+        table: A log table.
+        task: Which task; other attempts at it name the same.
+    """
+
+    def __init__(self, table: TableCore, task: Task) -> None:
+        self._table = table
+        self._task = task
+        self._engine = table.connection.engine
+        self._cluster = table.connection.cluster
+        pool = table.connection.writers
+        self._target = pool.log_target(table.info, choose=self._choose)
+        self._sender = pool.pinned_sender(table.info)
+        # Small steps do not all begin at bucket 0; attempts at one task begin at the same.
+        self._turn = task.writer_id(task.step) % table.info.num_buckets
+        self._paths: set[PhysicalTablePath] = set()
+        self._places: dict[tuple[PhysicalTablePath, int], TableBucket] = {}
+        self._ledgers: dict[TableBucket, BucketLedger] = {}
+        self._counts: dict[TableBucket, int] = defaultdict(int)
+        self._pending: list[_Item] = []
+        self._claims = 0
+        self._epoch: tuple[int, int] | None = None
+        self._rows = self._again = 0
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Receipt:
+        """Write all rows of the task, and wait until the servers have them.
+
+        Raises:
+            InvalidValueError: A row does not fit the table. What came before it may be written.
+            WriterStateError: What another attempt has written is not what this one would, or rows
+                that had been acknowledged are gone.
+            FlussError: The rows could not be written; another attempt goes on where this one ended.
+        """
+        spread = CHUNK_BUCKETS_MAX if self._table.info.bucket_keys else 1
+        bytes_max = CHUNK_BYTES * min(spread, self._table.info.num_buckets)
+        for chunk in chunks(batches, bytes_max=bytes_max):
+            self._write(chunk)
+        self._settle_all()
+        epoch, began_ms = self._epoch or (None, 0)
+        return Receipt(
+            rows=self._rows,
+            part=self._task.part,
+            claims=self._claims,
+            epoch=epoch,
+            began_ms=began_ms,
+            ends={
+                bucket: ledger.end
+                for bucket, ledger in self._ledgers.items()
+                if self._counts[bucket]
+            },
+            again=self._again,
+        )
+
+    def _write(self, chunk: pa.Table) -> None:
+        for rows in rows_to_append(self._table, chunk):
+            if not rows.num_rows:
+                continue
+            encoded = self._target.encode(rows, None, is_frame=True)
+            self._turn += 1
+            self._claim({each.path for each in encoded.batches} - self._paths)
+            for place, made in enumerate(encoded.batches):
+                self._settle_failed()
+                self._add(made, partial(_part, rows, encoded, place))
+            self._rows += rows.num_rows
+
+    def _add(self, made: WriteBatch, rows: Callable[[], pa.RecordBatch]) -> None:
+        bucket = self._places[made.path, made.bucket_id]
+        index = self._counts[bucket]
+        self._counts[bucket] += 1
+        item = _Item(made=made, body=made.body, bucket=bucket, index=index, rows=rows)
+        self._pending.append(item)
+        self._go_on_with(item)
+
+    def _choose(self, path: PhysicalTablePath) -> int:
+        del path
+        return self._turn
+
+    # --- claims ---------------------------------------------------------------------------------
+
+    def _claim(self, paths: set[PhysicalTablePath]) -> None:
+        """Claim the buckets of tables and partitions before their first row."""
+        if not paths:
+            return
+        info = self._table.info
+        places = self._run(
+            buckets_of(
+                self._cluster,
+                sorted(paths, key=str),
+                table=info,
+                settings=self._sender.settings,
+            )
+        )
+        made = self._run(
+            claim_buckets(
+                self._table, self._task, self._claims, places, self._epoch, now_ms=_now_ms()
+            )
+        )
+        self._claims += 1
+        claim = made.claim
+        self._epoch = (claim.epoch, claim.began_ms)
+        for bucket, path in places.items():
+            self._places[path, bucket.bucket_id] = bucket
+            self._ledgers[bucket] = BucketLedger(
+                bucket,
+                claim.buckets[bucket],
+                partial(self._task.writer_id, claim.epoch),
+            )
+        self._paths |= paths
+        if not made.is_first:
+            self._look(places)
+
+    # --- what has become of batches -------------------------------------------------------------
+
+    def _go_on_with(self, item: _Item) -> None:
+        """Send a batch, or compare it with what is there; it stays where it has to wait."""
+        item.error = None
+        match self._ledgers[item.bucket].place(item.index):
+            case Landed() as landed:
+                check_same_rows(self._table, item.made, item.body, item.rows, landed, item.bucket)
+                self._again += landed.row_count
+                self._pending.remove(item)
+            case Send(writer_id=writer_id, sequence=sequence):
+                item.sent = replace(
+                    item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
+                )
+                self._sender.room.wait()
+                self._sender.queue([item.sent], queued=_nothing)
+            case _:
+                item.sent = None
+
+    def _reap(self) -> None:
+        """Take note of the batches that have come to their end."""
+        for item in list(self._pending):
+            batch = item.sent
+            if batch is None or not batch.is_settled:
+                continue
+            item.sent = None
+            item.error = batch.error
+            if batch.error is None:
+                offset = None if batch.offset is None else batch.offset + batch.row_count
+                self._ledgers[item.bucket].written(item.index, offset)
+                self._pending.remove(item)
+
+    def _settle_all(self) -> None:
+        while self._pending:
+            self._run(_settled(self._pending))
+            self._settle_failed()
+
+    def _settle_failed(self) -> None:
+        """Find out what has become of batches that were not taken, and send what is missing."""
+        self._reap()
+        deadline = time.monotonic() + self._sender.settings.delivery_timeout_ms / 1_000
+        while stuck := [each for each in self._pending if each.sent is None]:
+            for item in stuck:
+                if item.error is not None and not _is_about_numbers(item.error):
+                    raise self._failed(item, item.error)
+            if time.monotonic() > deadline:
+                raise self._failed(stuck[0], stuck[0].error or _never_seen())
+            buckets = {each.bucket for each in stuck}
+            # All that is under way there ends soon, because the first refusal has stopped it.
+            theirs = [each for each in self._pending if each.bucket in buckets]
+            self._run(_settled(theirs))
+            self._reap()
+            self._look({each: self._path_of(each) for each in buckets})
+            waited = len(self._pending)
+            for item in [each for each in theirs if each in self._pending]:
+                self._go_on_with(item)
+            if any(each.sent is None for each in self._pending):
+                self._run(anyio.sleep(LOOK_PAUSE_S))
+            if len(self._pending) < waited:
+                deadline = time.monotonic() + self._sender.settings.delivery_timeout_ms / 1_000
+            self._reap()
+
+    def _look(self, places: Places) -> None:
+        """See what the logs hold of this task, and then which numbers their leaders know."""
+        extents = self._run(pin_buckets(self._cluster, places))
+        ledgers = {each: self._ledgers[each] for each in places}
+        splits = [
+            ScanSplit(
+                table_path=path.table_path,
+                bucket=bucket,
+                partition_name=path.partition_name,
+                schema_id=self._table.info.schema_id,
+                start=ledgers[bucket].anchor,
+                stop=max(extents[bucket].end, ledgers[bucket].anchor),
+                output=Output(names=(), metadata=()),
+            )
+            for bucket, path in places.items()
+            if extents[bucket].earliest <= ledgers[bucket].anchor
+        ]
+        ids = {each for ledger in ledgers.values() for each in ledger.writer_ids}
+        found = batches_by(self._table, splits, ids)
+        for bucket, ledger in ledgers.items():
+            ledger.look_again(
+                earliest=extents[bucket].earliest,
+                end=extents[bucket].end,
+                found=[_landed(each) for each in found.get(bucket, [])],
+            )
+        known = self._run(
+            known_sequences(
+                self._cluster,
+                places,
+                {bucket: ledger.writer_id for bucket, ledger in ledgers.items()},
+                schema_id=self._table.info.schema_id,
+            )
+        )
+        for bucket, ledger in ledgers.items():
+            ledger.ask_again(known[bucket])
+
+    def _path_of(self, bucket: TableBucket) -> PhysicalTablePath:
+        return next(path for (path, _), each in self._places.items() if each == bucket)
+
+    def _failed(self, item: _Item, error: FlussError) -> FlussError:
+        return type(error)(
+            f"{item.made} could not be written: {error.message}",
+            error.error_code,
+            hint=error.hint,
+            server_trace=error.server_trace,
+            **{**error.facts, "table": str(self._table.info.table_path)},
+        )
+
+    # --- life -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send nothing more. Twice is once."""
+        self._run(self._sender.close(timeout_s=CLOSE_WAIT_S))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
+        self.close()
+        return False
+
+    def _run(self, work: Any) -> Any:
+        return self._engine.run(work)
+
+
+async def _settled(items: Sequence[_Item]) -> None:
+    """Wait until what is under way of some batches has come to its end."""
+    under_way = [each.sent for each in items if each.sent and not each.sent.is_settled]
+    if under_way:
+        await all_settled(under_way)
+
+
+def _nothing() -> None:
+    """Nobody has to be told that batches were queued."""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _part(rows: pa.RecordBatch, encoded: Encoded, place: int) -> pa.RecordBatch:
+    if encoded.batch_of_row is None:
+        return rows
+    return rows.filter(pa.array(encoded.batch_of_row == place))
+
+
+def _landed(header: Any) -> Landed:
+    return Landed(
+        writer_id=header.writer_id,
+        sequence=header.batch_sequence,
+        base_offset=header.base_offset,
+        row_count=header.record_count,
+        crc=header.crc,
+    )
+
+
+def _is_about_numbers(error: FlussError) -> bool:
+    return error.error_code in {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
+        ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
+    }
+
+
+def _never_seen() -> WriterStateError:
+    return WriterStateError(
+        "The leader knows the batch, but it does not become certain: it was written by another "
+        "attempt and its replicas do not follow, or it lies before where this task was claimed.",
+        hint="If all tablet servers run and this comes again, begin with a new checkpoint.",
+    )
