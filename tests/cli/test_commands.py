@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet as pq
 
-import fluss
 from fluss.cli import main
 
 ROWS = [
@@ -47,12 +46,6 @@ def run(cluster, database, monkeypatch, capfdbinary):
         return Done(code, written.out, written.err)
 
     return one
-
-
-@pytest.fixture
-def session(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -10,12 +10,11 @@ import pytest
 
 import fluss
 import fluss_duckdb
+from tests.support.fix_tables import DAYS, ROWS
 
-ROWS = 1_000
 # A coordinator of 0.9.1 may overlook a table that follows its database at once; these are shared,
 # and one that is overlooked would fail many tests.
 DATABASE_REST_S = 1.0
-DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 
 
 @pytest.fixture(scope="package")

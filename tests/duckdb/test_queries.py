@@ -8,7 +8,7 @@ import pytest
 
 import fluss
 import fluss_duckdb
-from tests.duckdb.conftest import DAYS, ROWS
+from tests.support.fix_tables import DAYS, ROWS
 
 
 def all_of(con, sql, parameters=None):

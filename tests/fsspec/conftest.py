@@ -4,16 +4,8 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-import fluss
-
 DAYS = ("2026-01-01", "2026-01-02")
 ROWS = pa.table({"id": range(1_000), "day": [DAYS[each % 2] for each in range(1_000)]})
-
-
-@pytest.fixture
-def session(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
-        yield opened
 
 
 @pytest.fixture

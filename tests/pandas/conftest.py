@@ -6,15 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-import fluss
-
 UTC = dt.UTC
-
-
-@pytest.fixture
-def session(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
-        yield opened
 
 
 @pytest.fixture
