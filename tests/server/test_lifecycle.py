@@ -26,6 +26,7 @@ from fluss_server.places import CATALOG, CLEAN_MARK, DATA
 from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
 from tests.support.raw_client import RawConnection
+from tests.support.read_desk import eventually
 from tests.support.server_logs import batch_bytes
 
 DAY_MS = 86_400_000
@@ -101,7 +102,9 @@ def test_under_load_every_acknowledged_batch_is_there_exactly_once(tmp_path, dur
             ]
             for each in writers:
                 each.start()
-            time.sleep(0.7 + 0.2 * round_)
+            known = len(acknowledged)
+            eventually(lambda: len(acknowledged) > known)  # noqa: B023 - asked in this round
+            time.sleep(0.4 + 0.2 * round_)
             cluster.kill()
             for each in writers:
                 each.join()

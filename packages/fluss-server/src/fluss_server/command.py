@@ -56,9 +56,6 @@ def server(
     ] = None,
     *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
-    until_stdin_ends: Annotated[
-        bool, typer.Option(hidden=True, help="End when standard input is closed.")
-    ] = False,
 ) -> None:
     """Serve a directory as a Fluss of one node, until it is told to end (Ctrl-C, SIGTERM).
 
@@ -82,8 +79,7 @@ def server(
             if retention_size is None
             else _size("--retention-size", retention_size),
         )
-        lifeline = sys.stdin.buffer if until_stdin_ends else None
-        serve(config, ready=lambda started: _say_ready(started, config), lifeline=lifeline)
+        serve(config, ready=lambda started: _say_ready(started, config))
     except FlussError as error:
         _give_up(error)
 

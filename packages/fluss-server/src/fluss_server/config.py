@@ -15,7 +15,7 @@ from typing import Final
 
 from fluss.errors import ConfigError
 from fluss.wire.frame import FRAME_BYTES_MAX
-from fluss_server.log.bucket_log import SEGMENT_BYTES
+from fluss_server.log import SEGMENT_BYTES
 
 LOOPBACK: Final = "127.0.0.1"
 

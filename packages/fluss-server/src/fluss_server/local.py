@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +37,6 @@ STOP_TIMEOUT_S: Final = 30.0
 LOG_NAME: Final = "server.log"
 _POLL_S: Final = 0.02
 _LOG_TAIL_BYTES: Final = 4 * 1024
-_PASSWORD_VARIABLE: Final = "FLUSS_SERVER_PASSWORD_"  # noqa: S105 - a variable's name, no password
 
 
 class LocalCluster:
@@ -271,8 +271,7 @@ class _Child(_Running):
         with self._log.open("ab") as log:
             begin = log.tell()
             self._process = subprocess.Popen(  # noqa: S603 - our own command, made here
-                _command(directory, order),
-                env={**os.environ, **dict(_password_variables(order.users))},
+                [sys.executable, "-m", "fluss_server.child", str(directory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -280,6 +279,7 @@ class _Child(_Running):
             )
         self.pid = self._process.pid
         try:
+            self._say(order)
             self._await_ready(order.timeout_s, begin)
         except BaseException:
             self._end(graceful=False)
@@ -292,6 +292,19 @@ class _Child(_Running):
     def kill(self) -> None:
         """End it on the spot."""
         self._end(graceful=False)
+
+    def _say(self, order: _Order) -> None:
+        told = {
+            "port": order.port,
+            "users": dict(order.users),
+            "sasl_port": 0 if order.users else None,
+            "durability": order.durability,
+        }
+        # Passwords go through the pipe: what stands in a command line everybody can read.
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # it ended at once; what it said is told below
+                self._process.stdin.write(json.dumps(told).encode() + b"\n")
+                self._process.stdin.flush()
 
     def _await_ready(self, timeout_s: float, begin: int) -> None:
         line: list[bytes] = []
@@ -329,26 +342,6 @@ class _Child(_Running):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-
-def _command(directory: Path, order: _Order) -> list[str]:
-    command = [
-        *(sys.executable, "-m", "fluss_server"),
-        *("--data-dir", str(directory)),
-        *("--port", str(order.port)),
-        *("--durability", order.durability),
-        "--until-stdin-ends",
-    ]
-    if order.users:
-        command += ["--sasl-port", "0"]
-    for number, name in enumerate(order.users):
-        command += ["--user", f"{name}:{_PASSWORD_VARIABLE}{number}"]
-    return command
-
-
-def _password_variables(users: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for number, password in enumerate(users.values()):
-        yield f"{_PASSWORD_VARIABLE}{number}", password
 
 
 class _Thread(_Running):

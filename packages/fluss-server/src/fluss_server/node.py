@@ -8,6 +8,7 @@ once.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import time
 from collections.abc import Callable, Coroutine
@@ -18,13 +19,13 @@ from fluss_server.autopart import keep_partitions
 from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.config import Durability, ServerConfig
-from fluss_server.log.bucket_log import BucketLog, Mark
 from fluss_server.scans import Scans
 from fluss_server.tablets import Tablet, Tablets
 from fluss_server.upkeep import remove_tree
 
 if TYPE_CHECKING:
     from fluss_server.kv.tablet import KvTablet
+    from fluss_server.log.bucket_log import BucketLog, Mark
 
 _LOG = logging.getLogger(__name__)
 STORAGE_THREADS: Final = 2
@@ -34,6 +35,11 @@ NODE_ID: Final = 0
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _load() -> None:
+    for name in ("log.recovery", "log.checks", "log.projection"):
+        importlib.import_module(f"fluss_server.{name}")
 
 
 def clock_ms() -> int:
@@ -164,6 +170,10 @@ class Node:
                     self.catalog.absolve(path)
                 else:
                     self._buried.append(path)
+
+    def warm_up(self) -> None:
+        """Begin to load what the first rows need; a server is ready long before."""
+        self._in_background(self.in_storage(_load))
 
     async def settle(self) -> None:
         """Wait for what goes on in the background."""

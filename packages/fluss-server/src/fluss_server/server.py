@@ -113,6 +113,7 @@ class Server:
         await self._listen(node)
         self._upkeep = Upkeep(node)
         self._upkeep.start()
+        node.warm_up()
         self._lock.write(
             Holder(
                 pid=os.getpid(),

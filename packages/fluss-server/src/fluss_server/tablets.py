@@ -2,7 +2,8 @@
 
 The turn of a bucket is a fair lock. Whoever writes, or asks for keys, holds it, on the event loop
 or on a storage thread; requests take it in the order in which they came. Reading the log needs no
-turn. Logs are opened when they are first asked for, and all of them at the start after a crash.
+turn. Logs are opened when they are first asked for, and all of them at the start after a crash;
+what can read them (Arrow, numpy) is loaded with the first one, because a server starts without.
 """
 
 from __future__ import annotations
@@ -22,15 +23,14 @@ from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.config import ServerConfig
 from fluss_server.keyed import KvTable
-from fluss_server.log.bucket_log import BucketLog
-from fluss_server.log.recovery import open_log
 from fluss_server.places import kv_directory, log_directory
 from fluss_server.refusals import refuse
-from fluss_server.schemas import TableSchemas
 from fluss_server.turn import Turn
 
 if TYPE_CHECKING:
     from fluss_server.kv.tablet import KvTablet
+    from fluss_server.log.bucket_log import BucketLog
+    from fluss_server.schemas import TableSchemas
 
 _LOG = logging.getLogger(__name__)
 _FILES_OPEN_MAX: Final = 400
@@ -261,6 +261,8 @@ class Tablets:
         if table.info.is_partitioned() != belongs or (partition_id is not None and not belongs):
             raise _unknown(bucket)
         directory = self._config.directory / self._catalog.directory_of(table, partition)
+        from fluss_server.log.recovery import open_log
+
         log = open_log(
             bucket,
             log_directory(directory, bucket_id),
@@ -279,4 +281,6 @@ def _unknown(bucket: TableBucket) -> Exception:
 
 
 def _schemas_of(table: TableEntry) -> TableSchemas:
+    from fluss_server.schemas import TableSchemas
+
     return TableSchemas(table.schemas, table.descriptor.options.log_format)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
@@ -12,10 +12,12 @@ from fluss.wire.buffers import Buffer
 from fluss.wire.envelope import LIMIT_SCAN_RESPONSE, LimitScanResponse
 from fluss_server.calls import Call, laid_out, plain
 from fluss_server.handlers.answers import partition_id_of, refusal
-from fluss_server.log.bucket_log import BucketLog
 from fluss_server.node import Node
 from fluss_server.refusals import refuse
 from fluss_server.tablets import Tablet
+
+if TYPE_CHECKING:
+    from fluss_server.log.bucket_log import BucketLog
 
 _ALL_BYTES: Final = 2**31 - 1
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 from fluss.error_codes import ErrorCode
-from fluss.records.log_batch import LogBatch
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.buffers import count_bytes
@@ -19,11 +19,13 @@ from fluss.wire.envelope import PRODUCE_LOG_REQUEST, ProduceLogRequest
 from fluss.wire.envelope.write import WrittenBucket
 from fluss_server.calls import Call, laid_out
 from fluss_server.handlers.answers import refusal
-from fluss_server.log.checks import checked_batches
 from fluss_server.node import INLINE_BYTES_MAX, Node
 from fluss_server.refusals import refuse
 from fluss_server.tablets import Tablet
 from fluss_server.turn import Ticket
+
+if TYPE_CHECKING:
+    from fluss.records.log_batch import LogBatch
 
 NO_OFFSET = -1
 _ACKS = frozenset({-1, 0, 1})
@@ -127,7 +129,7 @@ async def _looked_at(node: Node, place: Place) -> list[LogBatch] | None:
     if ticket.is_due or count_bytes(asked.records) <= INLINE_BYTES_MAX:
         return None
     try:
-        return await node.in_storage(checked_batches, asked.records, tablet.schemas)
+        return await node.in_storage(_checked, tablet, asked)
     except BaseException:
         ticket.leave()
         raise
@@ -137,10 +139,16 @@ def _append(
     node: Node, tablet: Tablet, asked: WrittenBucket, batches: list[LogBatch] | None = None
 ) -> int:
     if batches is None:
-        batches = checked_batches(asked.records, tablet.schemas)
+        batches = _checked(tablet, asked)
     if not batches:
         return NO_OFFSET
     return tablet.log.append(batches, now_ms=node.now_ms())[0].base_offset
+
+
+def _checked(tablet: Tablet, asked: WrittenBucket) -> list[LogBatch]:
+    from fluss_server.log.checks import checked_batches
+
+    return checked_batches(asked.records, tablet.schemas)
 
 
 def _tell(answer: Answer, error: BaseException) -> None:

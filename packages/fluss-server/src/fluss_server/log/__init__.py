@@ -4,5 +4,9 @@
 writers, `recovery` opens it from what is on disk, `checks` refuses batches nobody could read,
 `projection` cuts columns out of batches on their way to a reader. Nothing here waits for anything
 but the disk, and nothing knows of connections; who may call what at which time is said in
-`fluss_server.tablets`.
+`fluss_server.tablets`. How large a segment becomes can be known without loading any of it.
 """
+
+from typing import Final
+
+SEGMENT_BYTES: Final = 128 << 20

@@ -23,12 +23,11 @@ from fluss.records.buffers import to_view
 from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import read_log_header, stamp_log_batch
 from fluss.wire.buffers import Buffer, count_bytes
-from fluss_server.log import files
+from fluss_server.log import SEGMENT_BYTES, files
 from fluss_server.log.segment import Place, Segment, segment_of
 from fluss_server.log.writers import WriterStates, WrittenBatch
 from fluss_server.refusals import refuse
 
-SEGMENT_BYTES: Final = 128 << 20
 STAMPED_BYTES: Final = 21  # base offset, length, magic, timestamp: all that a leader changes
 CHECKPOINT: Final = "synced"
 WRITERS_SUFFIX: Final = "writers"
@@ -408,12 +407,7 @@ class BucketLog:
         Raises:
             OffsetOutOfRangeError: The offset is not kept any more, or not there yet.
         """
-        if not self.start_offset <= offset <= self.high_watermark:
-            raise refuse(
-                ErrorCode.LOG_OFFSET_OUT_OF_RANGE_EXCEPTION,
-                f"The offset {offset} of {self.bucket} is not between {self.start_offset} and "
-                f"{self.high_watermark}.",
-            )
+        self._check_offset(offset)
         if offset == self.high_watermark:
             return Slice(data=b"", end_offset=offset)
         segment = self._segment_with(offset)
@@ -430,6 +424,21 @@ class BucketLog:
                 return Slice(data=b"", end_offset=offset)
             raise segment.damaged(end, f"the batch with the offset {offset} is not there")
         return Slice(data=segment.read(start, end), end_offset=segment.end_offset)
+
+    def visible_from(self, offset: int) -> Iterator[tuple[Segment, int, int]]:
+        """The segments from an offset on with what is published of them, as positions.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is not kept any more, or not there yet.
+        """
+        self._check_offset(offset)
+        last, last_size = self._visible
+        first = segment_of([each.first_offset for each in self._segments], offset)
+        for segment in self._segments[first:]:
+            start = segment.position_of(offset) if segment.first_offset < offset else 0
+            yield segment, start, last_size if segment is last else segment.size
+            if segment is last:
+                return
 
     def offset_since(self, timestamp: int) -> int | None:
         """The first offset of the first batch that is not older than this, None for none."""
@@ -452,6 +461,14 @@ class BucketLog:
             for batch in iter_log_batches(segment.read(start, end), tail="refuse"):
                 yield batch
                 offset = batch.next_offset
+
+    def _check_offset(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.high_watermark:
+            raise refuse(
+                ErrorCode.LOG_OFFSET_OUT_OF_RANGE_EXCEPTION,
+                f"The offset {offset} of {self.bucket} is not between {self.start_offset} and "
+                f"{self.high_watermark}.",
+            )
 
     def _segment_with(self, offset: int) -> Segment:
         return self._segments[segment_of([each.first_offset for each in self._segments], offset)]

@@ -20,9 +20,9 @@ from fluss.model.paths import TableBucket
 from fluss.records.buffers import to_buffer
 from fluss.records.log_batch import LogBatch, check_log_header, iter_log_headers
 from fluss.records.log_header import read_log_header
+from fluss_server.log import SEGMENT_BYTES
 from fluss_server.log.bucket_log import (
     CHECKPOINT,
-    SEGMENT_BYTES,
     WRITERS_SUFFIX,
     BucketLog,
     Checkpoint,
