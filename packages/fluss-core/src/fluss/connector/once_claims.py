@@ -129,11 +129,7 @@ async def commit_step(table: TableCore, run: str, step: int, receipts: Sequence[
     cluster = table.connection.cluster
     table_id = table.info.table_id
     previous = await _step(cluster, run, step - 1)
-    if (
-        previous is None
-        and await _first_step(cluster, run, step, table_id) != step
-        and await _step(cluster, run, step) is None
-    ):
+    if previous is None and not await _may_commit(cluster, run, step, table_id, receipts):
         raise overtaken(Task(run=run, step=step, part=0))
     done = Step.of_receipts(table_id, step, receipts, previous)
     await register(
@@ -158,6 +154,21 @@ async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[i
     for first in range(0, len(names), FORGET_AT_ONCE_MAX):
         some = names[first : first + FORGET_AT_ONCE_MAX]
         await asyncio.gather(*(forget(cluster, each) for each in some))
+
+
+async def _may_commit(
+    cluster: Cluster, run: str, step: int, table_id: int, receipts: Sequence[Receipt]
+) -> bool:
+    """Whether a step with no step before it is the first one, or comes again."""
+    is_first = await _first_step(cluster, run, step, table_id) == step
+    if await _step(cluster, run, step) is not None:
+        return True
+    claimed = next((each.part for each in receipts if each.claims), None)
+    if claimed is None or not is_first:
+        return is_first
+    # The claims of the first step are deleted when the second has been done.
+    name = Task(run=run, step=step, part=claimed).claim_id(0)
+    return await registered(cluster, name) is not None
 
 
 async def _is_start(cluster: Cluster, task: Task, table_id: int) -> bool:

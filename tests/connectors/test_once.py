@@ -1,0 +1,228 @@
+"""Tasks that are repeated: after crashes, at the same time, with other rows, and far too late."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+import fluss
+from fluss.connector.once import Task, commit_once, doubts_of, end_once, write_once
+from fluss.connector.once_chunks import BLOCK_ROWS
+from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+CRASHES = 12
+ROWS = 5 * BLOCK_ROWS + 17
+
+
+class CrashError(Exception):
+    """What ends an attempt somewhere."""
+
+
+@pytest.fixture
+def session(cluster, database):
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def table(session):
+    """A log of three buckets without a bucket key."""
+    return session.create_table("log", SCHEMA, buckets=3)
+
+
+def rows_of(start, count=ROWS, *, width=1_024, size=1_000):
+    """Rows that make a chunk of every block: a kilobyte each."""
+    ids = range(start, start + count)
+    columns = [pa.array(ids, pa.int64()), pa.array(["x" * width] * count)]
+    return pa.table(columns, schema=SCHEMA).to_batches(max_chunksize=size)
+
+
+def crashing(batches, after):
+    for place, each in enumerate(batches):
+        if place == after:
+            raise CrashError
+        yield each
+
+
+@pytest.fixture
+def run():
+    """A name that no other test has."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def task(run):
+    """`task(step, part)`: a task of the run."""
+    return lambda step=0, part=0: Task(run=run, step=step, part=part)
+
+
+def ids(table):
+    return sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist())
+
+
+def test_a_task_that_crashes_anywhere_is_written_once_step_by_step(table, task, run):
+    dice = random.Random(3)
+    expected = []
+    for step in range(3):
+        receipts = []
+        for part in range(2):
+            first = (step * 2 + part) * ROWS
+            for _ in range(dice.randint(0, CRASHES // 6)):
+                with pytest.raises(CrashError):
+                    write_once(
+                        table.core, task(step, part), crashing(rows_of(first), dice.randrange(11))
+                    )
+            receipt = write_once(
+                table.core, task(step, part), rows_of(first, size=dice.choice([999, 5_000]))
+            )
+            assert receipt.rows == ROWS
+            receipts.append(receipt)
+            expected += range(first, first + ROWS)
+        again = write_once(table.core, task(step, 1), rows_of(first))
+        assert again.again == ROWS
+        commit_once(table.core, run, step, receipts)
+    assert ids(table) == expected
+
+
+def test_attempts_at_the_same_time_write_once(table, task, run):
+    with ThreadPoolExecutor(4) as pool:
+        for step in range(3):
+            running = [
+                pool.submit(write_once, table.core, task(step), rows_of(step * ROWS))
+                for _ in range(4)
+            ]
+            receipts = [each.result() for each in running]
+            commit_once(table.core, run, step, receipts[:1])
+    assert ids(table) == list(range(3 * ROWS))
+
+
+def test_rows_find_their_buckets_by_key_and_partitions_are_made_on_the_way(session, task):
+    schema = SCHEMA.append(pa.field("day", pa.string()))
+    table = session.create_table("days", schema, buckets=2, bucket_key=["id"], partition_by=["day"])
+
+    def rows(days):
+        for place, day in enumerate(days):
+            for each in rows_of(place * BLOCK_ROWS, BLOCK_ROWS):
+                yield each.append_column("day", pa.array([day] * each.num_rows))
+
+    days = ["a", "b", "c", "a", "d"]
+    with pytest.raises(CrashError):
+        write_once(table.core, task(), crashing(rows(days), 8))
+    receipt = write_once(table.core, task(), rows(days))
+    assert receipt.again
+    assert receipt.claims > 1  # partitions that come later are claimed when they come
+    assert ids(table) == list(range(5 * BLOCK_ROWS))
+    assert len(table.partitions()) == 4
+
+
+def test_a_repetition_with_other_rows_is_refused(table, task):
+    write_once(table.core, task(), rows_of(0))
+    with pytest.raises(WriterStateError, match="other rows than this one"):
+        write_once(table.core, task(), rows_of(1))
+    with pytest.raises(WriterStateError, match="other rows than this one"):
+        write_once(table.core, task(), rows_of(0, BLOCK_ROWS - 1))
+    assert ids(table) == list(range(ROWS))
+
+
+def test_a_repetition_under_a_newer_schema_is_compared_by_its_rows(session, table, task):
+    with pytest.raises(CrashError):
+        write_once(table.core, task(), crashing(rows_of(0), 8))
+    newer = session.alter_table("log", add_columns=pa.schema([("more", pa.int32())]))
+
+    def wider():
+        for each in rows_of(0):
+            yield each.append_column("more", pa.nulls(each.num_rows, pa.int32()))
+
+    assert write_once(newer.core, task(), wider()).again
+    assert ids(newer) == list(range(ROWS))
+
+
+def test_an_attempt_that_wakes_up_when_its_step_has_been_done_writes_nothing(table, task, run):
+    receipts = {}
+    for step in range(3):
+        receipts[step] = [write_once(table.core, task(step), rows_of(step * ROWS))]
+        commit_once(table.core, run, step, receipts[step])
+    for step in (0, 1):
+        with pytest.raises(WriterStateError, match="has been done since"):
+            write_once(table.core, task(step), rows_of(step * ROWS))
+        with pytest.raises(WriterStateError, match="has been done since"):
+            commit_once(table.core, run, step, receipts[step])
+    # The last one may come again: nobody knows whether its end was noted.
+    assert write_once(table.core, task(2), rows_of(2 * ROWS)).again == ROWS
+    commit_once(table.core, run, 2, receipts[2])
+    write_once(table.core, task(3), rows_of(3 * ROWS))
+    assert ids(table) == list(range(4 * ROWS))
+
+
+def test_steps_without_rows_keep_the_chain(table, task, run):
+    for step in range(4):
+        count = ROWS if step == 2 else 0
+        receipts = [write_once(table.core, task(step), rows_of(0, count))]
+        commit_once(table.core, run, step, receipts)
+    assert ids(table) == list(range(ROWS))
+
+
+def test_a_query_may_begin_to_be_exact_at_any_step(table, task, run):
+    receipt = write_once(table.core, task(57), rows_of(0))
+    commit_once(table.core, run, 57, [receipt])
+    write_once(table.core, task(58), rows_of(ROWS))
+    with pytest.raises(WriterStateError, match="no step before it"):
+        write_once(table.core, task(60), rows_of(ROWS))
+
+
+def test_a_table_that_was_made_again_is_another_table(session, table, task, run):
+    receipt = write_once(table.core, task(), rows_of(0, 5))
+    session.drop_table("log")
+    again = session.create_table("log", SCHEMA, buckets=3)
+    for step in (0, 1):
+        with pytest.raises(WriterStateError, match="dropped and created again"):
+            write_once(again.core, task(step), rows_of(0, 5))
+        if not step:
+            commit_once(again.core, f"{run}-other", 0, [])  # another run has nothing to do with it
+            commit_once(table.core, run, 0, [receipt])
+    assert again.count() == 0
+
+
+def test_a_write_that_is_no_stream_is_done_once_each_time_it_is_run(table, run):
+    for day in ("monday", "tuesday"):
+        parts = [Task(run=run + day, step=0, part=part, is_chained=False) for part in range(2)]
+        with pytest.raises(CrashError):
+            write_once(table.core, parts[0], crashing(rows_of(0), 8))
+        receipts = [write_once(table.core, each, rows_of(each.part * ROWS)) for each in parts]
+        end_once(table.core, run + day, receipts)
+        with pytest.raises(WriterStateError, match="an old one"):
+            write_once(table.core, parts[0], rows_of(0))
+    assert ids(table) == sorted([*range(2 * ROWS)] * 2)
+
+
+def test_a_row_that_does_not_fit_is_said_and_what_came_before_stays_once(session, task):
+    table = session.create_table("log", SCHEMA, buckets=2, bucket_key=["id"])
+    bad = pa.RecordBatch.from_arrays([pa.array([None], pa.int64()), pa.array([""])], schema=SCHEMA)
+    with pytest.raises(InvalidValueError, match="NULL"):
+        write_once(table.core, task(), [*rows_of(0, 4 * BLOCK_ROWS), bad])
+    write_once(table.core, task(), rows_of(0, 4 * BLOCK_ROWS))
+    assert ids(table) == list(range(4 * BLOCK_ROWS))
+
+
+def test_a_table_with_a_primary_key_is_refused(session, task):
+    keyed = session.create_table("keyed", SCHEMA, primary_key=["id"])
+    with pytest.raises(UnsupportedOperationError, match="has a primary key"):
+        write_once(keyed.core, task(), rows_of(0, 1))
+
+
+def test_what_can_be_doubted_is_said(session, table, cluster, database):
+    assert any("1 replica" in each for each in doubts_of(table.core))
+    hasty = {"writer_acks": "1", "writer_enable_idempotence": "false"}
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **hasty) as other:
+        assert "writer.acks is 1" in str(doubts_of(other.table("log").core))
+    keyed = session.create_table("keyed", SCHEMA, primary_key=["id"])
+    assert doubts_of(keyed.core) == []
+    sums = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    properties = {"table.merge-engine": "aggregation"}
+    summed = session.create_table("summed", sums, primary_key=["id"], properties=properties)
+    assert any("adds up" in each for each in doubts_of(summed.core))
