@@ -8,7 +8,7 @@ and started again, too (killed, it would lose what it acknowledged).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -35,13 +35,10 @@ def embedded(tmp_path) -> Iterator[LocalCluster]:
         yield running
 
 
-Restart = Callable[[], str]
-
-
 @pytest.fixture
-def kept(tmp_path, start_cluster) -> Iterator[JavaCluster]:
+def kept(tmp_path, java) -> Iterator[JavaCluster]:
     """A real server that can be stopped and started again."""
-    with start_cluster(data_dir=tmp_path / "real") as running:
+    with JavaCluster(data_dir=tmp_path / "real", java=java) as running:
         _create_database(running.bootstrap_servers, DATABASE)
         yield running
 

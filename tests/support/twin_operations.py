@@ -66,7 +66,7 @@ def create(chance: Random, twins: Twins, table: TwinTable) -> None:
             twin.call(request)
 
     twins.ask(f"{table.name} create", question)
-    table.exists = True
+    table.exists = table.exists or twins.succeeded
 
 
 def drop(chance: Random, twins: Twins, table: TwinTable) -> None:

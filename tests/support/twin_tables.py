@@ -138,9 +138,8 @@ KINDS = (
         properties=_with(merge_engine="aggregation", delete__behavior="allow"),
     ),
     Kind(
-        name="aggregated_wal",
-        columns=_AGGREGATED,
-        properties=_with(merge_engine="aggregation", changelog__image="wal"),
+        name="first_row_wal",
+        properties=_with(merge_engine="first_row", changelog__image="wal"),
     ),
     Kind(name="no_deletes", properties=_with(delete__behavior="disable")),
     Kind(name="deletes_ignored", properties=_with(delete__behavior="ignore")),

@@ -2,7 +2,8 @@
 
 A fetch that finds too little is parked with all its buckets and looks again when one of them has
 been written to, until its time is over (Fluss 0.9.1 lets a parked fetch sleep through writes). It
-is answered at once where something is wrong with a bucket.
+is answered at once where something is wrong with a bucket, and where a filter left batches out:
+the reader goes on behind them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.buffers import Buffer, count_bytes
@@ -23,8 +25,8 @@ from fluss.wire.envelope import (
 )
 from fluss_server.calls import Call, laid_out
 from fluss_server.handlers.answers import partition_id_of, refusal
-from fluss_server.log.projection import check_projectable, check_projection, project_batches
 from fluss_server.node import Node
+from fluss_server.refusals import refuse
 from fluss_server.tablets import Tablet
 
 EARLIEST: Final = -2
@@ -44,10 +46,25 @@ class _Found:
         return FetchLogResponse(tables_resp=tuple(self.tables))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """What was read of one bucket."""
+
+    records: tuple[Buffer, ...]
+    size: int
+    filtered_end_offset: int | None
+
+
 def fetch_log(
     node: Node, call: Call, request: pb.FetchLogRequest
 ) -> FetchLogResponse | Awaitable[FetchLogResponse]:
     """Read; wait for rows where the request says so."""
+    for table in request.tables_req:
+        if table.HasField("filter_predicate") and not table.HasField("filter_schema_id"):
+            raise refuse(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "A filter needs the id of the schema that it was made for (filter_schema_id).",
+            )
     found = _look(node, request)
     wait_ms = _wait_ms(node, request)
     if not wait_ms or found.is_urgent or found.size >= request.min_bytes:
@@ -113,7 +130,8 @@ def _look(node: Node, request: pb.FetchLogRequest) -> _Found:
             buckets.append(bucket)
             room -= size
             found.size += size
-            found.is_urgent = found.is_urgent or bucket.error_code is not None
+            is_news = bucket.error_code is not None or bucket.filtered_end_offset is not None
+            found.is_urgent = found.is_urgent or is_news
         found.tables.append(FetchedTable(table_id=table.table_id, buckets_resp=tuple(buckets)))
     return found
 
@@ -130,7 +148,7 @@ def _read_bucket(
     partition_id = partition_id_of(asked)
     try:
         tablet = node.tablets.find(table.table_id, partition_id, asked.bucket_id)
-        records, size = _read(tablet, table, asked, room=room, is_first=is_first)
+        found = _read(tablet, table, asked, room=room, is_first=is_first)
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
         refused = FetchedBucket(
             partition_id=partition_id, bucket_id=asked.bucket_id, **refusal(error)
@@ -141,9 +159,10 @@ def _read_bucket(
         bucket_id=asked.bucket_id,
         high_watermark=tablet.log.high_watermark,
         log_start_offset=tablet.log.start_offset,
-        records=records,
+        records=found.records,
+        filtered_end_offset=found.filtered_end_offset,
     )
-    return bucket, size
+    return bucket, found.size
 
 
 def _read(
@@ -153,21 +172,39 @@ def _read(
     *,
     room: int,
     is_first: bool,
-) -> tuple[tuple[Buffer, ...], int]:
-    log = tablet.log
-    if table.projection_pushdown_enabled:
-        check_projectable(tablet.schemas)
+) -> _Rows:
+    from fluss_server.log import projection
+
+    log, is_projected = tablet.log, table.projection_pushdown_enabled
+    if is_projected:
+        projection.check_projectable(tablet.schemas)
     offset = log.start_offset if asked.fetch_offset == EARLIEST else asked.fetch_offset
     limit = min(room, asked.max_fetch_bytes)
-    read = log.read(offset, limit, at_least_one=is_first)
-    if not read.data:
-        return (b"",), 0
-    if not table.projection_pushdown_enabled:
-        return (read.data,), len(read.data)
+    if table.HasField("filter_predicate") and table.filter_schema_id in tablet.schemas.schemas:
+        data, end = _read_filtered(tablet, table, offset, limit, at_least_one=is_first)
+    else:
+        data, end = log.read(offset, limit, at_least_one=is_first).data, None
+    if not data or not is_projected:
+        return _Rows(records=(data,), size=len(data), filtered_end_offset=end)
     # As in Fluss, columns are looked at when there is something to cut them out of.
-    positions = check_projection(table.projected_fields, tablet.schemas)
-    projected: Sequence[Buffer] = project_batches(read.data, positions, tablet.schemas)
-    return tuple(projected), count_bytes(projected)
+    positions = projection.check_projection(table.projected_fields, tablet.schemas)
+    projected: Sequence[Buffer] = projection.project_batches(data, positions, tablet.schemas)
+    return _Rows(records=tuple(projected), size=count_bytes(projected), filtered_end_offset=end)
+
+
+def _read_filtered(
+    tablet: Tablet,
+    table: pb.PbFetchLogReqForTable,
+    offset: int,
+    limit: int,
+    *,
+    at_least_one: bool,
+) -> tuple[bytes, int | None]:
+    from fluss_server.log.filtered import BatchFilter, read_filtered
+
+    batches = BatchFilter(table.filter_predicate, tablet.schemas)
+    found = read_filtered(tablet.log, offset, limit, batches, at_least_one=at_least_one)
+    return found.data, found.filtered_end_offset
 
 
 HANDLERS = (laid_out(ApiKey.FETCH_LOG, fetch_log, response=FETCH_LOG_RESPONSE),)

@@ -1,26 +1,32 @@
 """Which batches may come into a log: only those that every reader can read.
 
 A server of 0.9.1 believes its writers: wrong schema ids, wrong counts and garbage in the place of
-rows are stored, and whoever reads the table afterwards fails for ever. Here a batch is looked at
-as a reader would look at it, before it gets an offset. Nothing is changed and nothing is written.
+rows are stored, and whoever reads the table afterwards fails for ever; statistics that claim less
+than the rows have hide them from every filter. Here a batch is looked at as a reader would look
+at it, before it gets an offset. Nothing is changed and nothing is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import CorruptDataError
 from fluss.model.table_options import LogFormat
 from fluss.records.corrupt import corrupt_batch
 from fluss.records.framing import find_frames
+from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, check_change_types, iter_log_batches
 from fluss.records.log_header import format_of
+from fluss.records.statistics import BatchStatistics, collect_statistics
 from fluss.wire.buffers import Buffer
+from fluss_server.log.pruning import covers
 from fluss_server.refusals import refuse
 from fluss_server.schemas import TableSchemas
 
@@ -60,22 +66,33 @@ def check_batch(batch: LogBatch, schemas: TableSchemas) -> None:
             f"The batch has the schema id {header.schema_id}, the table has "
             f"{', '.join(map(str, schemas.layouts))}.",
         )
-    if header.statistics_length and not _statistics_are_sound(batch, schemas):
-        raise corrupt_batch(
-            "log batch", at=batch.at, why="its statistics do not fit its schema and its records"
-        )
+    claimed = None
+    if header.statistics_length:
+        claimed = batch.statistics(schemas.layouts[header.schema_id].types)
+        if claimed is None:
+            why = "its statistics do not fit its schema and its records"
+            raise corrupt_batch("log batch", at=batch.at, why=why)
     if not header.record_count:
         if len(batch.data) != header.records_start:
             raise corrupt_batch("log batch", at=batch.at, why="it has bytes but no records")
     elif schemas.log_format is LogFormat.ARROW:
         batch.change_types()
-        batch.record_batch(schemas.layouts[header.schema_id])
+        layout = schemas.layouts[header.schema_id]
+        records = batch.record_batch(replace(layout, user_schema=layout.wire_schema))
+        if claimed is not None:
+            _check_claims(batch, claimed, records, layout)
     else:
         _check_rows(batch)
 
 
-def _statistics_are_sound(batch: LogBatch, schemas: TableSchemas) -> bool:
-    return batch.statistics(schemas.layouts[batch.header.schema_id].types) is not None
+def _check_claims(
+    batch: LogBatch, claimed: BatchStatistics, records: pa.RecordBatch, layout: BatchLayout
+) -> None:
+    """Refuse statistics that would hide rows from whoever reads with a filter."""
+    found = collect_statistics(records, layout, claimed.positions)
+    if not covers(claimed, found, layout.types):
+        why = "its statistics claim less than its rows have"
+        raise corrupt_batch("log batch", at=batch.at, why=why)
 
 
 def _check_rows(batch: LogBatch) -> None:
