@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 
 from fluss.client.decode import DecodedBatch, Decoder
 from fluss.engine.fetcher import Fetched
@@ -116,6 +117,7 @@ class _Decoding:
         return self._future.result()
 
 
+@cache  # to count processors takes longer than to hand over a piece
 def _workers() -> int:
     return min(WORKERS_MAX, os.cpu_count() or 1)
 

@@ -219,11 +219,12 @@ class LogScanCore:
 
     def _fetcher(self, *, is_bounded: bool) -> Fetcher:
         source = self._source
+        limits = source.limits
         return Fetcher(
             source.cluster,
             source.book,
             self._target,
-            limits=source.limits,
+            limits=limits.scanning if is_bounded else limits,
             is_bounded=is_bounded,
             magic_1=source.magic_1,
             remote=source.remote,

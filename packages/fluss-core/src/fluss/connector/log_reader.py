@@ -117,7 +117,7 @@ class FetchSource:
         self._table = table
         self._ranges = ranges
         self._target = target
-        limits = table.scan_source().limits
+        limits = table.scan_source().limits.scanning
         self._limits_max = replace(limits, unread_bytes_max=unread_bytes_max)
         self._limits = first_limits(self._limits_max, rows_max)
         self._skips_missing = skips_missing

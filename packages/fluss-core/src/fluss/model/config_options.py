@@ -216,7 +216,8 @@ class ClientOptions(OptionSet):
         "scanner.log.fetch.max-bytes-for-bucket",
         _MIB,
         size_bytes(1, _INT_MAX),
-        "How much of it is from one bucket.",
+        "How much of it is from one bucket; where it is not set, who reads a whole range asks for "
+        "twice as much.",
     )
     scanner_log_fetch_min_bytes = Option[int](
         "scanner.log.fetch.min-bytes",

@@ -13,7 +13,7 @@ bucket whose fetch went wrong (`plan.fetch_trouble`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fluss.errors import FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -37,13 +37,28 @@ FETCHES_AHEAD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """How much is fetched at once, and how much may lie unread."""
+    """How much is fetched at once, and how much may lie unread.
+
+    Attributes:
+        bytes_max: How much of all buckets together.
+        bytes_max_for_bucket: How much of one.
+        bytes_max_for_bucket_scanned: How much of one where all of a range is read: the fewer
+            answers there are, the less is done for each.
+        bytes_min: How much a server waits for, and how long at most.
+        unread_bytes_max: How much may lie unread.
+    """
 
     bytes_max: int = 16 * 1024 * 1024
     bytes_max_for_bucket: int = 1024 * 1024
+    bytes_max_for_bucket_scanned: int = 1024 * 1024
     bytes_min: int = 1
     wait_ms_max: int = 500
     unread_bytes_max: int = 64 * 1024 * 1024
+
+    @property
+    def scanning(self) -> FetchLimits:
+        """The same for who reads all of a range."""
+        return replace(self, bytes_max_for_bucket=self.bytes_max_for_bucket_scanned)
 
     @property
     def unread_bytes_max_for_bucket(self) -> int:
