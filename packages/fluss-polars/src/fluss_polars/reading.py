@@ -30,6 +30,8 @@ from fluss_polars.planning import Plan
 # Ctrl-C must be noticed within a second; Polars asks between frames.
 IDLE_S: Final = 0.05
 BATCHES_AHEAD: Final = 2
+# Strings and bytes, and what Polars holds them as.
+_VIEWS: Final = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
 # A process that ends waits so long for sources to leave Python, which Polars cannot do later.
 END_S_MAX: Final = 0.5
 
@@ -99,6 +101,16 @@ def _framed(
     return frame
 
 
+def _viewed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with texts as Polars holds them, so that it need not convert them."""
+    schema = batch.schema
+    for number, column in enumerate(schema):
+        view = _VIEWS.get(column.type)
+        if view is not None:
+            schema = schema.set(number, column.with_type(view))
+    return batch if schema is batch.schema else batch.cast(schema)
+
+
 _NOTHING_YET: Final[Any] = object()
 _END: Final[Any] = object()
 
@@ -142,7 +154,7 @@ class _Reading:
         last: Any = _END
         try:
             for batch in self._rows():
-                if not self._put(batch):
+                if not self._put(_viewed(batch)):
                     return
         except BaseException as error:  # noqa: BLE001 - raised again where it is read
             last = error
