@@ -1,9 +1,9 @@
 """The same random operations on the real server and on the embedded one, answered alike.
 
 Every operation waits for its answer, so both servers have the same history. Answers are compared
-as they come, error codes included, and at the end every log and every state once more. The
-embedded server is killed and started again in between; in the long run the real one is stopped
-and started again, too (killed, it would lose what it acknowledged).
+as they come, error codes included, and at the end every log and every state once more. In between
+the embedded server is killed, or stopped, and started again. The real one is not: started again,
+0.9.1 has rows by key that its own changelog has changed or deleted since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from random import Random
 import pytest
 
 from fluss.wire import messages as pb
-from fluss_server.java.cluster import JavaCluster
 from fluss_server.local import LocalCluster
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.raw_client import COORDINATOR, RawClient
@@ -22,24 +21,14 @@ from tests.support.twin_operations import create, operate, read_log, scan_first
 from tests.support.twin_servers import Twins
 from tests.support.twin_tables import KINDS, TwinTable
 
-SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (1, 500)
+SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (1, 300)
 # How many operations pass between two restarts of the embedded server.
-RESTART_AFTER = 200
-DATABASE = "twins"
+RESTART_AFTER = 100
 
 
 @pytest.fixture
 def embedded(tmp_path) -> Iterator[LocalCluster]:
     with LocalCluster(tmp_path / "embedded") as running:
-        _create_database(running.bootstrap_servers, DATABASE)
-        yield running
-
-
-@pytest.fixture
-def kept(tmp_path, java) -> Iterator[JavaCluster]:
-    """A real server that can be stopped and started again."""
-    with JavaCluster(data_dir=tmp_path / "real", java=java) as running:
-        _create_database(running.bootstrap_servers, DATABASE)
         yield running
 
 
@@ -49,43 +38,21 @@ def _create_database(bootstrap: str, name: str) -> None:
         client.call(request, to=COORDINATOR)
 
 
-@pytest.mark.skipif(IS_EXHAUSTIVE, reason="the long run restarts the real server, too")
-def test_two_servers_answer_alike(cluster, database, embedded):
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_two_servers_answer_alike(cluster, database, embedded, seed):
     _create_database(embedded.bootstrap_servers, database)
     twins = Twins(cluster.bootstrap, embedded.bootstrap_servers, database)
-    tables = [TwinTable(kind) for kind in KINDS]
     try:
-        _operate(Random(0), twins, tables, embedded, count=OPERATIONS)
+        _operate(Random(seed), twins, [TwinTable(kind) for kind in KINDS], embedded)
     finally:
         twins.close()
 
 
-@pytest.mark.slow  # minutes: only `./dev prove servers` runs it
-@pytest.mark.timeout(3_600)
-@pytest.mark.skipif(not IS_EXHAUSTIVE, reason="this is the long run")
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_two_servers_that_start_again_answer_alike(kept, embedded, seed):
-    twins = Twins(kept.bootstrap_servers, embedded.bootstrap_servers, DATABASE)
-    tables = [TwinTable(kind) for kind in KINDS]
-    chance = Random(1_000 + seed)
-    try:
-        _operate(chance, twins, tables, embedded, count=OPERATIONS // 2)
-        kept.stop()
-        kept.start()
-        twins.reconnect(real=kept.bootstrap_servers)
-        _wait_for_leaders(twins, tables)
-        _operate(chance, twins, tables, embedded, count=OPERATIONS // 2)
-    finally:
-        twins.close()
-
-
-def _operate(
-    chance: Random, twins: Twins, tables: list[TwinTable], embedded: LocalCluster, *, count: int
-) -> None:
+def _operate(chance: Random, twins: Twins, tables: list[TwinTable], embedded: LocalCluster) -> None:
     for each in tables:
-        if not each.exists:
-            create(chance, twins, each)
-    for number in range(1, count + 1):
+        create(chance, twins, each)
+    for number in range(1, OPERATIONS + 1):
         operate(chance, twins, chance.choice(tables))
         if number % RESTART_AFTER == 0:
             _start_again(twins, embedded, is_killed=chance.random() < 0.7)
@@ -99,14 +66,6 @@ def _start_again(twins: Twins, embedded: LocalCluster, *, is_killed: bool) -> No
     embedded.stop()
     embedded.start()
     twins.reconnect(embedded=embedded.bootstrap_servers)
-
-
-def _wait_for_leaders(twins: Twins, tables: list[TwinTable]) -> None:
-    for twin in twins:
-        for each in tables:
-            for partition in _partitions_of(each):
-                buckets = each.descriptor.bucket_count or 1
-                assert twin.settles(each.name, partition, buckets), each.name
 
 
 def _compare_all(twins: Twins, tables: list[TwinTable]) -> None:

@@ -145,11 +145,12 @@ class Twins:
     def _complaint(self, expected: Any, found: Any) -> str:
         return "\n".join(
             [
+                f"asked:    {self.history[-1]}",
                 f"Fluss:    {expected}",
                 f"embedded: {found}",
                 *_first_difference(expected, found),
                 "after:",
-                *(f"  {each}" for each in self.history[-HISTORY_SHOWN:]),
+                *(f"  {each}" for each in self.history[-HISTORY_SHOWN:-1]),
             ]
         )
 
