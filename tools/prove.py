@@ -93,6 +93,14 @@ PROOFS = (
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
+        name="crashes",
+        claim="After each of 200 kills (-9) of the embedded server under load, 100 with durability "
+        "`process` and 100 with `disk`, every acknowledged batch of logs and of primary keys is "
+        "there exactly once and whole, and the rows by key are those of the replayed changelog.",
+        tests=("tests/server/test_crashes.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+    ),
+    Proof(
         name="duckdb",
         claim="A thousand random queries (filters, projections, limits, groups, joins) over tables "
         "of Fluss answer in DuckDB as over the same rows in its memory.",

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from datetime import UTC, datetime
 
@@ -84,52 +83,6 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path, durability, connect):
         again = LogTable(connect(cluster.bootstrap_servers))
         assert ids_of(again) == [(1, each) for each in range(5)]
         assert again.produce(batch_bytes(3, writer=(1, 4))).base_offset == 12
-
-
-@pytest.mark.slow  # kills servers under load, twice for each promise
-@pytest.mark.parametrize("durability", ["process", "disk"])
-def test_under_load_every_acknowledged_batch_is_there_exactly_once(tmp_path, durability, connect):
-    acknowledged: set[tuple[int, int]] = set()
-    sequences = dict.fromkeys(range(3), 0)
-    for round_ in range(2):
-        with LocalCluster(tmp_path / "data", durability=durability) as cluster:
-            writers = [
-                threading.Thread(
-                    target=write_until_killed,
-                    args=(cluster.bootstrap_servers, writer, sequences, acknowledged),
-                )
-                for writer in sequences
-            ]
-            for each in writers:
-                each.start()
-            known = len(acknowledged)
-            eventually(lambda: len(acknowledged) > known)  # noqa: B023 - asked in this round
-            time.sleep(0.4 + 0.2 * round_)
-            cluster.kill()
-            for each in writers:
-                each.join()
-    with LocalCluster(tmp_path / "data", durability=durability) as cluster:
-        found = ids_of(LogTable(connect(cluster.bootstrap_servers)))
-    assert len(found) == len(set(found))
-    assert len(acknowledged) > 20
-    assert acknowledged <= set(found)
-
-
-def write_until_killed(address, writer, sequences, acknowledged):
-    """Go on where the last round ended, as an idempotent writer does: the same batch again."""
-    connection = RawConnection(address)
-    try:
-        table = LogTable(connection)
-        while True:
-            sequence = sequences[writer]
-            answer = table.produce(batch_bytes(20, writer=(writer, sequence)))
-            assert not answer.HasField("error_code"), answer.error_message
-            acknowledged.add((writer, sequence))
-            sequences[writer] = sequence + 1
-    except OSError:
-        return
-    finally:
-        connection.close()
 
 
 def test_a_second_server_for_a_directory_is_refused_and_told_where_the_first_is(tmp_path):

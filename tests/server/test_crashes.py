@@ -1,0 +1,56 @@
+"""kill -9 under load: every acknowledged row exactly once, rows by key as their changelog says.
+
+Writers of a log and of a keyed table, and a reader that moves rows into the store, work until the
+server is killed at some moment; then it is started again on what is there, everything is looked
+at, and the writers go on where they were. `./dev prove crashes` does 200 rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import pytest
+
+from fluss_server import LocalCluster
+from tests.support.crashing_load import Load
+from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.twin_servers import Twin
+
+HISTORIES = 5 if IS_EXHAUSTIVE else 1
+ROUNDS = {"process": 20, "disk": 20} if IS_EXHAUSTIVE else {"process": 3, "disk": 2}
+LOAD_S_MAX = 0.5
+# A kill this soon hits the start of the server's work.
+LOAD_S_MIN = 0.02
+
+
+@pytest.mark.slow  # kills and starts a server in every round
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("history", range(HISTORIES))
+@pytest.mark.parametrize("durability", ["process", "disk"])
+def test_what_was_acknowledged_is_there_once_and_rows_follow_their_changelog(
+    tmp_path, durability, history
+):
+    chance = Random(f"{durability} {history}")
+    load = Load()
+    cluster = LocalCluster(tmp_path / "data", durability=durability)
+    for _ in range(ROUNDS[durability]):
+        with cluster:
+            _look(cluster, load)
+            threads = load.start(cluster.bootstrap_servers)
+            time.sleep(chance.uniform(LOAD_S_MIN, LOAD_S_MAX))
+            cluster.kill()
+            for each in threads:
+                each.join()
+    with cluster:
+        _look(cluster, load)
+    assert sum(load.acknowledged.values()) > ROUNDS[durability], "there was some load"
+
+
+def _look(cluster: LocalCluster, load: Load) -> None:
+    twin = Twin(cluster.bootstrap_servers, "fluss")
+    try:
+        load.create(twin)
+        load.check(twin)
+    finally:
+        twin.close()
