@@ -25,7 +25,6 @@ from fluss_server.places import CATALOG, CLEAN_MARK, DATA
 from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
 from tests.support.raw_client import RawConnection
-from tests.support.read_desk import eventually
 from tests.support.server_logs import batch_bytes
 
 DAY_MS = 86_400_000
