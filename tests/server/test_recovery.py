@@ -6,7 +6,9 @@ import shutil
 import pytest
 
 from fluss.errors import CorruptDataError, LocalServerError, WriterStateError
-from fluss_server.log.bucket_log import CHECKPOINT
+from fluss.records.segment import INDEX_INTERVAL_BYTES
+from fluss_server.log.checkpoint import CHECKPOINT
+from fluss_server.log.segment import Segment
 from tests.support.server_logs import append, batch_bytes, ids_in, opened, torn
 
 
@@ -24,7 +26,7 @@ def log_file(directory):
 def crash(log, directory):
     """What SIGKILL leaves: files as they are, no checkpoint of the end."""
     log.close_files()
-    copy = directory.with_name("crashed")
+    copy = directory.with_name(f"crashed-{directory.name}")
     shutil.copytree(directory, copy)
     return copy
 
@@ -173,3 +175,76 @@ def test_a_sealed_segment_that_lost_its_end_is_named_to_whoever_reads_there(tmp_
         ids_in(log)
     assert ids_in(log, later) == list(range(later, 30))
     log.close_files()
+
+
+# --- what was written down on the way -----------------------------------------------------------
+
+
+def kept(directory):
+    """A log of two hundred batches; the way to the first hundred was written down."""
+    log = opened(directory, segment_bytes=1 << 20)
+    for moment in range(200):
+        append(log, batch_bytes(2, first=2 * moment, writer=(4, moment)), now_ms=1_000 + moment)
+        if moment == 99:
+            log.sync()
+            log.keep(log.progress())
+    log.sync()
+    return log
+
+
+def positions_read(monkeypatch):
+    read, real = [], Segment.read
+    monkeypatch.setattr(
+        Segment, "read", lambda self, start, end: (read.append(start), real(self, start, end))[1]
+    )
+    return read
+
+
+def test_of_what_was_written_down_nothing_is_read_again(tmp_path, monkeypatch):
+    directory = crash(kept(tmp_path / "log-0"), tmp_path / "log-0")
+    half = log_file(directory).stat().st_size // 2
+    read = positions_read(monkeypatch)
+    log = opened(directory)
+    assert min(read) > half - 2 * INDEX_INTERVAL_BYTES
+    assert append(log, batch_bytes(2, writer=(4, 199))) == [398]
+    assert ids_in(log) == list(range(400))
+    assert [log.offset_since(each) for each in (1_050, 1_150)] == [100, 300]
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "writers"])
+@pytest.mark.parametrize("content", [b"", b"garbage", bytes(24)])
+def test_what_was_written_down_is_not_believed_when_it_is_damaged(tmp_path, suffix, content):
+    directory = crash(kept(tmp_path / "log-0"), tmp_path / "log-0")
+    for each in directory.glob(f"*.{suffix}"):
+        each.write_bytes(content)
+    log = opened(directory)
+    assert append(log, batch_bytes(2, writer=(4, 199))) == [398]
+    assert ids_in(log) == list(range(400))
+    assert log.offset_since(1_150) == 300
+
+
+def test_indexes_of_another_moment_are_not_believed(tmp_path):
+    log = kept(tmp_path / "log-0")
+    earlier = {each: each.read_bytes() for each in (tmp_path / "log-0").glob("*.*index")}
+    log.keep(log.progress())
+    for path, data in earlier.items():
+        path.write_bytes(data)
+    log = opened(crash(log, tmp_path / "log-0"))
+    assert ids_in(log) == list(range(400))
+    assert append(log, batch_bytes(2, writer=(4, 199))) == [398]
+
+
+def test_writers_of_batches_that_a_power_cut_took_are_forgotten(tmp_path):
+    log = kept(tmp_path / "log-0")
+    log.keep(log.progress())
+    directory = crash(log, tmp_path / "log-0")
+    size = len(batch_bytes(2, writer=(4, 0)))
+    with log_file(directory).open("r+b") as file:
+        file.truncate(150 * size)
+    (directory / CHECKPOINT).unlink()
+    log = opened(directory)
+    for moment in range(150, 250):
+        append(log, batch_bytes(2, writer=(5, moment - 150)))
+    again = opened(crash(log, directory))
+    with pytest.raises(WriterStateError):
+        append(again, batch_bytes(2, writer=(4, 199)))

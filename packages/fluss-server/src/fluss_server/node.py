@@ -25,7 +25,8 @@ from fluss_server.upkeep import remove_tree
 
 if TYPE_CHECKING:
     from fluss_server.kv.tablet import KvTablet
-    from fluss_server.log.bucket_log import BucketLog, Mark
+    from fluss_server.log.bucket_log import BucketLog
+    from fluss_server.log.checkpoint import Mark
 
 _LOG = logging.getLogger(__name__)
 STORAGE_THREADS: Final = 2

@@ -94,6 +94,15 @@ class Upkeep:
                     await node.in_storage(tablet.state.flush)
         elif node.config.durability is Durability.PROCESS and tablet.log.unsynced_bytes:
             await node.in_storage(tablet.log.sync)
+        await self._keep_progress(tablet)
+
+    async def _keep_progress(self, tablet: Tablet) -> None:
+        if not tablet.log.wants_progress:
+            return
+        async with tablet.turn.enter():
+            progress = None if tablet.is_dropped else tablet.log.progress()
+        if progress is not None:
+            await self._node.in_storage(tablet.log.keep, progress)
 
     async def _expire(self, tablet: Tablet) -> None:
         node = self._node

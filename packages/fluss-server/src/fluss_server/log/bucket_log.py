@@ -8,14 +8,10 @@ after a crash is `log.recovery`; which batches may come in at all is `log.checks
 
 from __future__ import annotations
 
-import struct
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from crc32c import crc32c
 
 from fluss.error_codes import ErrorCode
 from fluss.model.paths import TableBucket
@@ -24,51 +20,14 @@ from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import read_log_header, stamp_log_batch
 from fluss.wire.buffers import Buffer, count_bytes
 from fluss_server.log import SEGMENT_BYTES, files
+from fluss_server.log.checkpoint import Checkpoints, Mark, Progress
 from fluss_server.log.segment import Place, Segment, segment_of
 from fluss_server.log.writers import WriterStates, WrittenBatch
 from fluss_server.refusals import refuse
 
 STAMPED_BYTES: Final = 21  # base offset, length, magic, timestamp: all that a leader changes
-CHECKPOINT: Final = "synced"
-WRITERS_SUFFIX: Final = "writers"
-_SNAPSHOTS_KEPT: Final = 2
 _RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _READ_BYTES: Final = 4 << 20
-_CHECKPOINT = struct.Struct("<4sIqqq")
-_CHECKPOINT_MAGIC: Final = b"FSY1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """Up to where the newest segment is known to be on the disk."""
-
-    first_offset: int
-    size: int
-    end_offset: int
-
-    def to_bytes(self) -> bytes:
-        """The file's bytes."""
-        body = struct.pack("<qqq", self.first_offset, self.size, self.end_offset)
-        return struct.pack("<4sI", _CHECKPOINT_MAGIC, crc32c(body)) + body
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Checkpoint | None:
-        """What the bytes say; None where they are damaged, which costs only time."""
-        if len(data) != _CHECKPOINT.size:
-            return None
-        magic, crc, first_offset, size, end_offset = _CHECKPOINT.unpack(data)
-        if magic != _CHECKPOINT_MAGIC or crc32c(data[8:]) != crc:
-            return None
-        return cls(first_offset=first_offset, size=size, end_offset=end_offset)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """A place in the log: so many bytes of a segment, and the offset behind them."""
-
-    segment: Segment
-    size: int
-    end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +68,7 @@ class BucketLog:
         self._is_durable = is_durable
         self._is_on_disk = bool(segments)
         self._failure: OSError | None = None
-        self._checkpoint_lock = threading.Lock()
-        self._checkpoint_offset = 0
+        self._checkpoints = Checkpoints(directory, is_durable=is_durable)
         self._newest_timestamp = max(each.newest_timestamp for each in self._segments[-2:])
         self.high_watermark = 0
         self._visible: tuple[Segment, int] = (self._active, 0)
@@ -214,8 +172,9 @@ class BucketLog:
         """Take back what was appended from this offset on and has not been published."""
         if offset < self.high_watermark:
             raise AssertionError(f"offset {offset} of {self.bucket} has been published")
-        self._active.cut(self._active.position_of(offset))
-        self._checkpoint_offset = min(self._checkpoint_offset, offset)
+        position = self._active.position_of(offset)
+        self._checkpoints.take_back(Mark(segment=self._active, size=position, end_offset=offset))
+        self._active.cut(position)
         self.writers.forget_from(offset)
 
     def publish(self, mark: Mark | None = None) -> None:
@@ -243,8 +202,35 @@ class BucketLog:
             except OSError as error:
                 self._failure = error
                 raise
-            self._write_checkpoint(mark)
+            self._checkpoints.write(mark)
         return mark
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether so much has been appended that finding the way in it again would take long."""
+        return self._is_durable and self._checkpoints.wants_progress(self._mark())
+
+    def progress(self) -> Progress:
+        """What is known of what has been appended; by the holder of the turn.
+
+        Returns:
+            For `keep`, which needs no turn.
+        """
+        mark = self._mark()
+        return Progress(
+            mark=mark,
+            indexes=mark.segment.indexes.to_bytes(),
+            writers=self.writers.to_bytes(self.end_offset),
+        )
+
+    def keep(self, progress: Progress) -> None:
+        """Write down, behind the bytes that it is about, how to go on from there after a crash.
+
+        Raises:
+            OSError: The disk refused; the next start takes longer.
+        """
+        self.sync()
+        self._checkpoints.keep(progress)
 
     def _mark(self) -> Mark:
         active = self._active
@@ -320,31 +306,13 @@ class BucketLog:
         active = self._active
         if self._is_durable:
             active.sync()
-        active.seal()
-        self._write_writers()
         fresh = Segment(self.directory, active.end_offset)
+        self._checkpoints.seal(active, fresh, self.writers.to_bytes(active.end_offset))
         self._segments.append(fresh)
         if self._is_durable:
             fresh.create()
             files.sync_directory(self.directory)
-        self._write_checkpoint(self._mark())
-
-    def _write_writers(self) -> None:
-        path = self.directory / f"{self.end_offset:020d}.{WRITERS_SUFFIX}"
-        files.replace_file(path, self.writers.to_bytes(self.end_offset), durable=self._is_durable)
-        for old in sorted(self.directory.glob(f"*.{WRITERS_SUFFIX}"))[:-_SNAPSHOTS_KEPT]:
-            old.unlink(missing_ok=True)
-
-    def _write_checkpoint(self, mark: Mark) -> None:
-        checkpoint = Checkpoint(
-            first_offset=mark.segment.first_offset, size=mark.size, end_offset=mark.end_offset
-        )
-        # A sync of the last second may end while the next segment is begun.
-        with self._checkpoint_lock:
-            if mark.end_offset >= self._checkpoint_offset:
-                self._checkpoint_offset = mark.end_offset
-                path = self.directory / CHECKPOINT
-                files.replace_file(path, checkpoint.to_bytes(), durable=False)
+        self._checkpoints.write(self._mark())
 
     def expire(
         self, *, older_than_ms: int | None, bytes_max: int | None = None, floor: int | None = None
@@ -390,8 +358,9 @@ class BucketLog:
         if self._is_on_disk:
             self.sync()
             self._active.seal()
-            self._write_writers()
-            self._write_checkpoint(self._mark())
+            writers = self.writers.to_bytes(self.end_offset)
+            self._checkpoints.write_writers(self.end_offset, writers, durable=self._is_durable)
+            self._checkpoints.write(self._mark())
         self.close_files()
 
     # --- reading --------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Opens a log from what is on disk: believes what was synced, checks the rest, cuts a torn end.
 
 A server that ended cleanly left a checkpoint that fits its newest segment, and nothing is read.
-After anything else the bytes behind the last sync are checked batch by batch. What ends in the
+After anything else the bytes behind the last sync are checked batch by batch; of those before it
+only the headers behind the last entry of the indexes are read, where the indexes are those that
+the checkpoint names (`checkpoint`), and all headers of the segment otherwise. What ends in the
 middle of a batch was never acknowledged whole and is cut, its bytes kept beside the log. A
 damaged batch with sound ones behind it, or in front of what was synced, is not what a crash
 leaves: then nothing is touched, and the server refuses to start with the name of the file and the
@@ -21,13 +23,9 @@ from fluss.records.buffers import to_buffer
 from fluss.records.log_batch import LogBatch, check_log_header, iter_log_headers
 from fluss.records.log_header import read_log_header
 from fluss_server.log import SEGMENT_BYTES
-from fluss_server.log.bucket_log import (
-    CHECKPOINT,
-    WRITERS_SUFFIX,
-    BucketLog,
-    Checkpoint,
-)
-from fluss_server.log.segment import Place, Segment
+from fluss_server.log.bucket_log import BucketLog
+from fluss_server.log.checkpoint import CHECKPOINT, WRITERS_SUFFIX, Checkpoint
+from fluss_server.log.segment import Place, Segment, read_place
 from fluss_server.log.writers import WriterStates, WrittenBatch
 
 _LOG = logging.getLogger(__name__)
@@ -93,7 +91,10 @@ def _open_newest(directory: Path, first_offset: int) -> Segment:
             f"the file ends there, but {known.size} bytes of it had been synced",
         )
     segment = Segment(directory, first_offset)
-    _scan(segment, size, synced=0 if known is None else known.size)
+    start = 0
+    if known is not None and known.has_indexes:
+        start = segment.resume(size=known.size, end_offset=known.end_offset, crc=known.index_crc)
+    _scan(segment, size, start=start, synced=0 if known is None else known.size)
     return segment
 
 
@@ -105,10 +106,10 @@ def _checkpoint(directory: Path, first_offset: int) -> Checkpoint | None:
     return found if found is not None and found.first_offset == first_offset else None
 
 
-def _scan(segment: Segment, size: int, *, synced: int) -> None:
+def _scan(segment: Segment, size: int, *, start: int, synced: int) -> None:
     """Check the file's batches, note them in the segment, and cut a torn end off."""
     segment.size = size
-    position, window = 0, _WINDOW_BYTES
+    position, window = start, _WINDOW_BYTES
     while position < size:
         data = segment.read(position, min(position + window, size))
         used, why = _note_batches(segment, data, position, synced=synced)
@@ -126,10 +127,11 @@ def _note_batches(segment: Segment, data: bytes, position: int, *, synced: int) 
     """Note the sound batches at the start of these bytes: how long they are, why there they end."""
     view, used, why = memoryview(data), 0, ""
     while used < len(data):
-        is_synced = position + used < synced
-        place, why = _check_batch(
-            view[used:], position + used, segment.end_offset, is_synced=is_synced
-        )
+        place = None
+        if position + used < synced:
+            place = _believed(data, used, position + used, segment.end_offset)
+        if place is None:
+            place, why = _check_batch(view[used:], position + used, segment.end_offset)
         if place is None:
             break
         segment.note(place)
@@ -137,9 +139,15 @@ def _note_batches(segment: Segment, data: bytes, position: int, *, synced: int) 
     return used, why
 
 
-def _check_batch(
-    view: memoryview, position: int, expected: int, *, is_synced: bool
-) -> tuple[Place | None, str]:
+def _believed(data: bytes, at: int, position: int, expected: int) -> Place | None:
+    """A batch that was synced, by what its header says of offsets alone."""
+    place = read_place(data, at, position=position)
+    if place is None or place.base_offset != expected or at + place.size > len(data):
+        return None
+    return place
+
+
+def _check_batch(view: memoryview, position: int, expected: int) -> tuple[Place | None, str]:
     """The batch at the start of these bytes; None and why, where it is not whole and sound."""
     try:
         found = next(iter(iter_log_headers(view, tail="drop")), None)
@@ -149,9 +157,8 @@ def _check_batch(
         check_log_header(header)
         if header.base_offset != expected:
             return None, f"it has the offset {header.base_offset} where {expected} was due"
-        if not is_synced:
-            batch = LogBatch(header=header, data=to_buffer(view[: header.size_bytes]), at=position)
-            batch.verify_crc()
+        batch = LogBatch(header=header, data=to_buffer(view[: header.size_bytes]), at=position)
+        batch.verify_crc()
     except CorruptBatchError as error:
         return None, str(error.why)
     place = Place(
@@ -240,20 +247,20 @@ def _newest_snapshot(where: str, directory: Path, end_offset: int) -> tuple[Writ
             continue
         if made_at <= end_offset:
             return writers, made_at
+        # A power cut took what it is about; it must not be believed when others are at its place.
+        path.unlink(missing_ok=True)
     return WriterStates(where), 0
 
 
 def _read_writers(writers: WriterStates, segment: Segment, known_to: int) -> None:
     start = segment.position_of(max(known_to, segment.first_offset))
     for place in segment.walk(start):
-        head = segment.read(place.position, min(place.position + 64, place.end))
-        header = read_log_header(memoryview(head))
         writers.remember(
-            header.writer_id,
+            place.writer_id,
             WrittenBatch(
                 base_offset=place.base_offset,
                 next_offset=place.next_offset,
                 commit_timestamp=place.commit_timestamp,
-                batch_sequence=header.batch_sequence,
+                batch_sequence=place.batch_sequence,
             ),
         )

@@ -1,50 +1,50 @@
-"""One file of a log: batches back to back, and the two sparse indexes that lead into them.
+"""One file of a log: batches back to back, and the way into them.
 
 Names, batches and index files are those of Fluss (`fluss.records.segment`), so a segment of ours
-and one of a real tablet server differ in nothing but their rows. Indexes are kept in memory while
-they are used and written when the segment is sealed; they can be made from the batches at any
-time. Which segment an offset lies in, and what readers may see, is known to `bucket_log`.
+and one of a real tablet server differ in nothing but their rows. Indexes (`indexes`) are read when
+they are first needed. Which segment an offset lies in, and what readers may see, is known to
+`bucket_log`.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from fluss.errors import CorruptDataError
-from fluss.records.log_header import HEADER_BYTES_MIN, LENGTH_END
-from fluss.records.segment import (
-    INDEX_INTERVAL_BYTES,
-    OffsetIndex,
-    TimeIndex,
-    segment_file_name,
+from fluss.records.log_header import (
+    HEADER_BYTES_MIN,
+    LENGTH_END,
+    NO_BATCH_SEQUENCE,
+    NO_WRITER_ID,
 )
+from fluss.records.segment import segment_file_name
 from fluss.wire.buffers import Buffer
 from fluss_server.log import files
+from fluss_server.log.indexes import SUFFIXES, SegmentIndexes, write_indexes
 
 _WALK_BYTES: Final = 16 * 1024
-# Base offset, length, magic, timestamp, (checksum, schema id, attributes), last offset delta: the
-# same places in magic 0 and 1, which are all that is stored (`log.checks`).
-_PLACE = struct.Struct("<qibq7xi")
+# Base offset, length, magic, timestamp, (checksum, schema id, attributes), last offset delta, id of
+# the writer, batch sequence: the same places in magic 0 and 1, which are all that is stored.
+_PLACE = struct.Struct("<qibq7xiqi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where one batch is, and what its header says of offsets and time."""
+    """Where one batch is, and what its header says of offsets, time and its writer."""
 
     position: int
     size: int
     base_offset: int
     next_offset: int
     commit_timestamp: int
+    writer_id: int = NO_WRITER_ID
+    batch_sequence: int = NO_BATCH_SEQUENCE
 
     @property
     def end(self) -> int:
@@ -63,14 +63,7 @@ class Segment:
     __slots__ = (
         "_descriptor",
         "_directory",
-        "_index_offsets",
-        "_index_positions",
-        "_indexed_to",
-        "_is_loaded",
-        "_newest",
-        "_newest_offset",
-        "_time_offsets",
-        "_times",
+        "_indexes",
         "end_offset",
         "first_offset",
         "size",
@@ -84,10 +77,7 @@ class Segment:
         self.size = 0
         self.synced_size = 0
         self._descriptor: int | None = None
-        self._is_loaded = True
-        self._indexed_to = 0
-        self._newest = -1
-        self._clear_indexes()
+        self._indexes: SegmentIndexes | None = SegmentIndexes(first_offset)
 
     @classmethod
     def sealed(cls, directory: Path, first_offset: int, *, end_offset: int, size: int) -> Segment:
@@ -95,7 +85,7 @@ class Segment:
         made = cls(directory, first_offset)
         made.end_offset = end_offset
         made.size = made.synced_size = size
-        made._is_loaded = False
+        made._indexes = None
         return made
 
     @property
@@ -111,8 +101,14 @@ class Segment:
     @property
     def newest_timestamp(self) -> int:
         """The largest timestamp in it, -1 where it is empty."""
-        self._load()
-        return self._newest
+        return self.indexes.newest_timestamp
+
+    @property
+    def indexes(self) -> SegmentIndexes:
+        """Its indexes, read from disk or made of the headers if need be."""
+        if self._indexes is None:
+            self._indexes = self._loaded() or self._made()
+        return self._indexes
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -122,23 +118,16 @@ class Segment:
         Raises:
             OSError: The disk refused.
         """
-        self._load()
+        indexes = self.indexes
         self.size = files.append(self._opened(), self.size, buffers)
         for place in places:
-            self.note(place)
+            self.end_offset = place.next_offset
+            indexes.note(place)
 
     def note(self, place: Place) -> None:
         """Take a batch that is in the file into the indexes."""
         self.end_offset = place.next_offset
-        if place.commit_timestamp > self._newest:
-            self._newest, self._newest_offset = place.commit_timestamp, place.base_offset
-        if place.position - self._indexed_to > INDEX_INTERVAL_BYTES:
-            self._index_offsets.append(place.next_offset - 1)
-            self._index_positions.append(place.position)
-            if not self._times or self._newest > self._times[-1]:
-                self._times.append(self._newest)
-                self._time_offsets.append(self._newest_offset)
-            self._indexed_to = place.position
+        self.indexes.note(place)
 
     def cut(self, size: int) -> None:
         """Forget everything from a position on, which is where a batch begins."""
@@ -156,10 +145,7 @@ class Segment:
 
     def seal(self) -> None:
         """Write the indexes; the segment may be appended to afterwards, but they are then old."""
-        self._load()
-        offsets, times = self._as_indexes()
-        self._path("index").write_bytes(offsets.write())
-        self._path("timeindex").write_bytes(times.write())
+        write_indexes(self._directory, self.first_offset, self.indexes.to_bytes())
 
     def create(self) -> None:
         """Make the file, so that its name can be synced before anything is in it."""
@@ -174,7 +160,7 @@ class Segment:
     def delete(self) -> None:
         """Remove the files."""
         self.close_file()
-        for suffix in ("log", "index", "timeindex"):
+        for suffix in ("log", *SUFFIXES):
             self._path(suffix).unlink(missing_ok=True)
 
     # --- reading --------------------------------------------------------------------------------
@@ -214,21 +200,14 @@ class Segment:
         """Where the batch with this offset begins; the end where the offset is the next one."""
         if offset >= self.end_offset:
             return self.size
-        self._load()
-        slot = bisect_right(self._index_offsets, offset) - 1
-        start = self._index_positions[slot] if slot >= 0 else 0
-        for place in self.walk(start):
+        for place in self.walk(self.indexes.position_for(offset)):
             if place.next_offset > offset:
                 return place.position
         return self.size
 
     def last_boundary(self, start: int, limit: int) -> int:
         """The end of the last whole batch that ends at or before `limit`, from `start` on."""
-        self._load()
-        slot = bisect_right(self._index_positions, limit) - 1
-        boundary = start
-        if slot >= 0:
-            boundary = max(start, self._index_positions[slot])
+        boundary = max(start, self.indexes.boundary_at(limit))
         for place in self.walk(boundary):
             if place.end > limit:
                 break
@@ -237,10 +216,7 @@ class Segment:
 
     def first_since(self, timestamp: int) -> int | None:
         """The first offset of the first batch that is not older than this, None for none."""
-        self._load()
-        slot = bisect_right(self._times, timestamp) - 1
-        start = self._time_offsets[slot] if slot >= 0 else self.first_offset
-        for place in self.walk(self.position_of(start)):
+        for place in self.walk(self.position_of(self.indexes.offset_for(timestamp))):
             if place.commit_timestamp >= timestamp:
                 return place.base_offset
         return None
@@ -259,67 +235,54 @@ class Segment:
 
     def rebuild(self) -> None:
         """Make the indexes from the headers."""
-        self._clear_indexes()
-        self._is_loaded = True
-        self.end_offset = self.first_offset
-        for place in self.walk():
-            self.note(place)
+        self._indexes = self._made()
 
-    def _load(self) -> None:
-        if self._is_loaded:
-            return
-        if not self._load_files():
-            self.rebuild()
+    def resume(self, *, size: int, end_offset: int, crc: int) -> int:
+        """Take over the indexes of a segment that was not sealed, as they were at a checkpoint.
 
-    def _load_files(self) -> bool:
-        """Read the index files; they are no more than a shortcut, so any doubt discards them."""
-        try:
-            offsets = OffsetIndex.read(
-                self._path("index").read_bytes(), first_offset=self.first_offset
-            )
-            times = TimeIndex.read(
-                self._path("timeindex").read_bytes(), first_offset=self.first_offset
-            )
-        except (OSError, CorruptDataError):
-            return False
-        inside = not len(offsets.positions) or offsets.positions[-1] < self.size
-        if not inside or (len(offsets.offsets) and offsets.offsets[-1] >= self.end_offset):
-            return False
-        self._index_offsets = array("q", offsets.offsets.tobytes())
-        self._index_positions = array("q", offsets.positions.tobytes())
-        self._times = array("q", times.timestamps.tobytes())
-        self._time_offsets = array("q", times.offsets.tobytes())
-        self._indexed_to = self._index_positions[-1] if self._index_positions else 0
-        self._is_loaded = True
+        Args:
+            size: How long the file was.
+            end_offset: The offset behind it.
+            crc: The index files' checksum.
+
+        Returns:
+            Where its batches have to be looked at from; its start, if there is any doubt.
+        """
+        found = SegmentIndexes.load(
+            self._directory, self.first_offset, size=size, end_offset=end_offset, crc=crc
+        )
+        if found is None or found.last_offset is None:
+            return 0
+        place = read_place(
+            files.read(self._opened(), found.indexed_to, _PLACE.size), 0, position=found.indexed_to
+        )
+        if place is None or place.next_offset - 1 != found.last_offset or place.end > size:
+            return 0
+        self._indexes, self.end_offset = found, place.base_offset
+        return found.indexed_to
+
+    def _loaded(self) -> SegmentIndexes | None:
+        found = SegmentIndexes.load(
+            self._directory, self.first_offset, size=self.size, end_offset=self.end_offset, crc=None
+        )
+        if found is None:
+            return None
         try:
             # The batches behind the last entry say which timestamp is the newest.
-            for place in self.walk(self._indexed_to):
-                if place.commit_timestamp > self._newest:
-                    self._newest, self._newest_offset = place.commit_timestamp, place.base_offset
+            for place in self.walk(found.indexed_to):
+                found.note_time(place)
         except CorruptDataError:
-            self._clear_indexes()
-            self._is_loaded = False
-            return False
-        return True
+            return None
+        return found
 
-    def _as_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        columns = (self._index_offsets, self._index_positions, self._times, self._time_offsets)
-        offsets, positions, times, time_offsets = (
-            np.array(each, dtype=np.int64) for each in columns
-        )
-        return (
-            OffsetIndex(first_offset=self.first_offset, offsets=offsets, positions=positions),
-            TimeIndex(first_offset=self.first_offset, timestamps=times, offsets=time_offsets),
-        )
-
-    def _clear_indexes(self) -> None:
-        self._index_offsets = array("q")
-        self._index_positions = array("q")
-        self._times = array("q")
-        self._time_offsets = array("q")
-        self._indexed_to = 0
-        self._newest = -1
-        self._newest_offset = self.first_offset
+    def _made(self) -> SegmentIndexes:
+        made = SegmentIndexes(self.first_offset)
+        end_offset = self.first_offset
+        for place in self.walk():
+            made.note(place)
+            end_offset = place.next_offset
+        self.end_offset = end_offset
+        return made
 
     def _opened(self) -> int:
         if self._descriptor is None:
@@ -334,7 +297,7 @@ def read_place(data: bytes, at: int, *, position: int) -> Place | None:
     """The batch whose header is at `at` of these bytes, None where that cannot be one."""
     if len(data) - at < _PLACE.size:
         return None
-    base_offset, length, _, timestamp, delta = _PLACE.unpack_from(data, at)
+    base_offset, length, _, timestamp, delta, writer_id, sequence = _PLACE.unpack_from(data, at)
     size = LENGTH_END + length
     if size < HEADER_BYTES_MIN or base_offset < 0 or delta < 0:
         return None
@@ -344,6 +307,8 @@ def read_place(data: bytes, at: int, *, position: int) -> Place | None:
         base_offset=base_offset,
         next_offset=base_offset + delta + 1,
         commit_timestamp=timestamp,
+        writer_id=writer_id,
+        batch_sequence=sequence,
     )
 
 
