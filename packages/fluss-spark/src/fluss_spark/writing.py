@@ -2,13 +2,13 @@
 
 Everything that can be wrong about a frame as a whole is found on the driver, before a task
 begins: the table, its columns, their types. A task's rows are acknowledged before it says that it
-is done. Spark may run a task again; for primary-key tables that changes nothing but the
-changelog, for logs it may write rows twice, which the sink says where exactly once was asked for.
+is done. Spark may run a task again; what that does is said in `fluss_spark.exactly_once`.
 """
 
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,11 +21,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from fluss.connector.once import Receipt, commit_once, end_once, write_once
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.session.session import Session
+from fluss.session.source import source_of
 from fluss.session.table import Table
+from fluss_spark.exactly_once import Promise, promise_of, say, this_task
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
-from fluss_spark.tables import session_of, settings_of, table_of
+from fluss_spark.tables import session_of, settings_of
 from fluss_spark.types import arrow_schema
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
@@ -38,9 +41,13 @@ class Written(WriterCommitMessage):
 
     Args:
         rows: How many rows.
+        run: What the task belongs to, where its rows are told apart.
+        receipt: What it claimed for that.
     """
 
     rows: int
+    run: str | None = None
+    receipt: Receipt | None = None
 
 
 class FlussBatchWriter(DataSourceArrowWriter):
@@ -48,19 +55,24 @@ class FlussBatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: FlussOptions, schema: StructType) -> None:
         self._plan = plan_write(options, arrow_schema(schema))
+        self._run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
-        return self._plan.write(iterator)
+        return self._plan.write(iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Everything is there already; say how much it was."""
-        rows = sum(each.rows for each in messages if isinstance(each, Written))
+        written = _written(messages)
+        rows = sum(each.rows for each in written)
         _LOG.info("%s: %d rows written (%s)", self._plan.options.table, rows, self._plan.operation)
+        receipts = [each.receipt for each in written if each.receipt is not None]
+        if receipts:
+            end_once(self._plan.table().core, self._run, receipts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Say what is there all the same: Fluss takes back nothing."""
-        rows = sum(each.rows for each in messages if isinstance(each, Written))
+        rows = sum(each.rows for each in _written(messages))
         _LOG.warning("%s: given up; %d rows are written", self._plan.options.table, rows)
 
 
@@ -69,15 +81,23 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: FlussOptions, schema: StructType) -> None:
         self._plan = plan_write(options, arrow_schema(schema))
-        if self._plan.operation == "append":
-            _say_at_least_once(options)
+        say(self._plan.options.table, self._plan.promise)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
-        return self._plan.write(iterator)
+        return self._plan.write(iterator, None)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's names
-        """Everything is there already."""
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Note that the micro-batch is written; another one may begin then.
+
+        Raises:
+            FlussError: That cannot be noted; Spark runs the micro-batch again.
+        """
+        written = _written(messages)
+        run = next((each.run for each in written if each.run is not None), None)
+        if run is not None:
+            receipts = [each.receipt for each in written if each.receipt is not None]
+            commit_once(self._plan.table().core, run, batchId, receipts)
         _LOG.debug("%s: micro-batch %d is written", self._plan.options.table, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
@@ -93,19 +113,34 @@ class WritePlan:
         options: The options, with settings that a worker can connect with.
         operation: What is done with the rows.
         columns: With `update`, the columns that are written; None for those of the frame.
+        promise: What can be relied on when Spark repeats something.
     """
 
     options: FlussOptions
     operation: Operation
     columns: tuple[str, ...] | None
+    promise: Promise
 
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """Write rows, chunk by chunk, each acknowledged before the next."""
+    def table(self) -> Table:
+        """The table; its connection is kept for what this process does next."""
+        return source_of(self.options.table, config=self.options.settings).open()
+
+    def write(self, batches: Iterator[pa.RecordBatch], run: str | None) -> Written:
+        """Write a task's rows.
+
+        Args:
+            batches: The rows.
+            run: The write that the task belongs to; None for a stream.
+        """
+        table = self.table()
+        task = this_task(self.promise, run)
+        if task is not None:
+            receipt = write_once(table.core, task, batches)
+            return Written(receipt.rows, run=task.run, receipt=receipt)
         rows = 0
-        with table_of(self.options) as (_, table):
-            for chunk in _chunks(batches):
-                apply(table, self.operation, chunk, self.columns)
-                rows += chunk.num_rows
+        for chunk in _chunks(batches):  # each acknowledged before the next
+            apply(table, self.operation, chunk, self.columns)
+            rows += chunk.num_rows
         return Written(rows)
 
 
@@ -127,8 +162,9 @@ def plan_write(options: FlussOptions, schema: pa.Schema) -> WritePlan:
             )
         # No rows at all pass every check that whole frames do, and reach no server.
         apply(table, operation, schema.empty_table(), named)
+        promise = promise_of(options, table)
         shipped = replace(options, table=table.name, settings=settings_of(session))
-    return WritePlan(shipped, operation, named)
+    return WritePlan(shipped, operation, named, promise)
 
 
 def apply(
@@ -177,15 +213,8 @@ def _operation(options: FlussOptions, table: Table) -> Operation:
     return operation
 
 
-def _say_at_least_once(options: FlussOptions) -> None:
-    """A replayed micro-batch is appended again: this version has no writer ids that outlive it."""
-    if options.spark.get("exactlyOnce", "").lower() == "required":
-        raise UnsupportedOperationError(
-            f"Appending a stream to the log {options.table} is at least once: a micro-batch that "
-            "Spark runs again is appended again.",
-            hint="write into a primary-key table, where a replay changes nothing",
-        )
-    _LOG.warning("%s: a stream is appended at least once", options.table)
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
+    return [each for each in messages if isinstance(each, Written)]
 
 
 def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -1,0 +1,115 @@
+"""What a write promises, and how a worker knows which task it is.
+
+Spark runs tasks and whole micro-batches again, and sometimes two attempts at once. Appends are told
+apart by what stays the same: the query's id in its checkpoint, the micro-batch's number and the
+task's. How rows are then written once is `fluss.connector.once`'s business; here it is decided
+whether that is done, and said what can be relied on. Upserts need none of it: the same rows again
+leave the same state.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pyspark import TaskContext
+
+from fluss.connector.once import Task, doubts_of, keeps_order
+from fluss.errors import UnsupportedOperationError
+from fluss.session.table import Table
+from fluss_spark.options import FlussOptions
+
+Wish = Literal["auto", "required", "never"]
+WISHES: Final = ("auto", "required", "never")
+_LOG = logging.getLogger("fluss.spark")
+
+# What Spark tells the tasks of a micro-batch; the same when it runs again, also after a restart.
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What can be relied on when Spark repeats something.
+
+    Args:
+        claims: Whether appends are told apart, so that those that come again are left out.
+        doubts: Why it is at least once all the same; nothing where it is exactly once.
+        is_required: Whether nothing less will do.
+    """
+
+    claims: bool
+    doubts: tuple[str, ...]
+    is_required: bool = False
+
+
+def promise_of(options: FlussOptions, table: Table) -> Promise:
+    """What writes to a table can promise.
+
+    Raises:
+        InvalidValueError: The option `exactlyOnce` says something else.
+        UnsupportedOperationError: Exactly once is required, and cannot be promised.
+    """
+    wish = options.choice("exactlyOnce", WISHES, "auto")
+    is_log = not table.primary_key
+    if wish == "never":
+        return Promise(claims=False, doubts=("exactlyOnce is never",) if is_log else ())
+    doubts = tuple(doubts_of(table.core))
+    if wish == "required" and doubts:
+        raise UnsupportedOperationError(
+            f"Writing to {table.name} is at least once, and exactlyOnce is required: "
+            f"{'; '.join(doubts)}.",
+            hint="create the table with 'table.replication.factor' of 2 or more and leave "
+            "writer.acks at 'all'"
+            if is_log
+            else "sum the rows up in Spark, and upsert the sums",
+        )
+    return Promise(
+        claims=is_log and keeps_order(table.core), doubts=doubts, is_required=wish == "required"
+    )
+
+
+def say(table: str, promise: Promise) -> None:
+    """Say what is promised, once for each query or write."""
+    if promise.doubts:
+        _LOG.warning("%s: written at least once: %s", table, "; ".join(promise.doubts))
+    else:
+        _LOG.info("%s: written exactly once", table)
+
+
+def this_task(promise: Promise, run: str | None) -> Task | None:
+    """Which task this worker runs; None where its rows are not told apart.
+
+    Args:
+        promise: What has been promised.
+        run: The write it belongs to, for writes that are no streams.
+
+    Raises:
+        UnsupportedOperationError: Exactly once is required, and Spark does not say which task
+            this is.
+    """
+    if not promise.claims:
+        return None
+    task = _task_of(run)
+    if task is None:
+        said = "Spark does not tell its tasks which query and micro-batch they belong to"
+        if promise.is_required:
+            raise UnsupportedOperationError(
+                f"{said}, and exactlyOnce is required.",
+                hint="this version of Spark does it in another way; leave exactlyOnce out",
+            )
+        _LOG.warning("written at least once: %s", said)
+    return task
+
+
+def _task_of(run: str | None) -> Task | None:
+    context = TaskContext.get()
+    if context is None:
+        return None
+    if run is not None:
+        return Task(run=run, step=0, part=context.partitionId(), is_chained=False)
+    query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    if not query or batch is None or not batch.isdecimal():
+        return None
+    return Task(run=query, step=int(batch), part=context.partitionId())
