@@ -26,14 +26,14 @@ KEYS_OF_WRITER = 15
 DELETES = 0.3
 INSERT, BEFORE, AFTER, DELETE = 1, 2, 3, 4
 
-_KIND = {each.name: each for each in KINDS}
+KIND_BY_NAME = {each.name: each for each in KINDS}
 
 
 class Load:
     """Two tables under load, over many crashes."""
 
     def __init__(self) -> None:
-        self.log, self.keyed = TwinTable(_KIND["log"]), TwinTable(_KIND["keyed"])
+        self.log, self.keyed = TwinTable(KIND_BY_NAME["log"]), TwinTable(KIND_BY_NAME["keyed"])
         # The number of batches that each writer has been told are there.
         self.acknowledged: dict[tuple[str, int], int] = defaultdict(int)
         self.failures: list[str] = []
@@ -134,7 +134,7 @@ class Load:
                 elif kind != BEFORE:
                     replayed[key] = number
         assert replayed == _model(found)
-        assert _state(twin, self.keyed) == replayed
+        assert state_of(twin, self.keyed) == replayed
 
     def _check_headers(self, table: str, batches: list[LogBatch]) -> dict[int, int]:
         """How many batches each writer has: none twice, none missing, one unheard of at most."""
@@ -204,7 +204,8 @@ def _batches_of(twin: Twin, table: TwinTable) -> list[LogBatch]:
         offset = found[-1].next_offset
 
 
-def _state(twin: Twin, table: TwinTable) -> dict[int, Any]:
+def state_of(twin: Twin, table: TwinTable) -> dict[int, Any]:
+    """The third column of every row by the first one."""
     request = pb.LimitScanRequest(table_id=twin.table_id(table.name), bucket_id=0, limit=1_000_000)
     frames = read_value_batch(twin.call(request).records)
     data = frames.data.tobytes()

@@ -39,6 +39,11 @@ class Twin:
         nodes = self._coordinator.call(pb.MetadataRequest()).tablet_servers
         self._tablet = RawConnection(f"{nodes[0].host}:{nodes[0].port}")
 
+    @property
+    def connection(self) -> RawConnection:
+        """The connection to the coordinator, which is that of an embedded server."""
+        return self._coordinator
+
     def close(self) -> None:
         self._coordinator.close()
         self._tablet.close()

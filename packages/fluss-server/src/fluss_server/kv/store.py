@@ -97,43 +97,70 @@ class KvStore:
             raise self._broken(error) from error
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys in their order with their rows, from this one on, as they are now."""
-        return _rows_from(self._db, start)
+        """Keys in their order with their rows, from this one on, as they are now.
+
+        Raises:
+            FlussError: KV_STORAGE_EXCEPTION: the files are damaged.
+        """
+        return _rows_from(self._db, start, self._folder)
 
     def snapshot(self) -> StoreSnapshot:
         """The rows as they are now, for readings that take their time."""
-        return StoreSnapshot(self._db.snapshot())
+        return StoreSnapshot(self._db.snapshot(), self._folder)
 
     def close(self) -> None:
         """Close the files; what was not synced is read from the changelog next time."""
         self._db.close()
 
     def _broken(self, error: Exception) -> FlussError:
-        return error_from_code(
-            ErrorCode.KV_STORAGE_EXCEPTION,
-            f"The rows in {self._folder} cannot be read or written: {error}.",
-            hint="remove this folder while the server is down: as long as the changelog is whole, "
-            "the rows are made from it again",
-            path=str(self._folder),
-        )
+        return _broken(self._folder, error)
+
+
+def _broken(folder: Path, error: Exception) -> FlussError:
+    return error_from_code(
+        ErrorCode.KV_STORAGE_EXCEPTION,
+        f"The rows in {folder} cannot be read or written: {error}.",
+        hint="remove this folder while the server is down: as long as the changelog is whole, "
+        "the rows are made from it again",
+        path=str(folder),
+    )
 
 
 class StoreSnapshot:
     """The rows of one moment."""
 
-    def __init__(self, snapshot: Any) -> None:
+    def __init__(self, snapshot: Any, folder: Path) -> None:
         self._snapshot = snapshot
+        self._folder = folder
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys in their order with their rows, from this one on."""
-        return _rows_from(self._snapshot, start)
+        """Keys in their order with their rows, from this one on.
+
+        Raises:
+            FlussError: KV_STORAGE_EXCEPTION: the files are damaged.
+        """
+        return _rows_from(self._snapshot, start, self._folder)
 
 
-def _rows_from(source: Any, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for key, value in source.items(from_key=_ROW + start):
+def _rows_from(source: Any, start: bytes, folder: Path) -> Iterator[tuple[bytes, bytes]]:
+    key = _ROW + start
+    for key, value in source.items(from_key=key):  # noqa: B020 - the last one is looked at below
         if key >= _BEHIND_ROWS:
             return
         yield key[1:], value
+    _check_end(source, key, folder)
+
+
+def _check_end(source: Any, key: bytes, folder: Path) -> None:
+    """Tell the end of the rows from a damaged block, where the iteration ends without a word."""
+    cursor = source.iter()
+    try:
+        cursor.seek(key)
+        if cursor.valid():
+            cursor.next()
+        cursor.status()
+    except Exception as error:  # rocksdict raises plain Exception
+        raise _broken(folder, error) from error
 
 
 def _options() -> Any:

@@ -164,20 +164,18 @@ def covers(claimed: BatchStatistics, found: BatchStatistics, types: Sequence[Dat
         found: What the rows say, of the same columns.
         types: The column types of the batch's schema.
     """
-    return claimed.null_counts == found.null_counts and all(
-        _spans(*each, types[position])
-        for position, *each in zip(
-            claimed.positions,
-            claimed.minimums,
-            claimed.maximums,
-            found.minimums,
-            found.maximums,
-            strict=True,
-        )
-    )
+    if claimed.null_counts != found.null_counts:
+        return False
+    for slot, position in enumerate(claimed.positions):
+        wide = (claimed.minimums[slot], claimed.maximums[slot])
+        narrow = (found.minimums[slot], found.maximums[slot])
+        if not _spans(wide, narrow, types[position]):
+            return False
+    return True
 
 
-def _spans(low: Any, high: Any, least: Any, greatest: Any, data_type: DataType) -> bool:
+def _spans(wide: tuple[Any, Any], narrow: tuple[Any, Any], data_type: DataType) -> bool:
+    (low, high), (least, greatest) = wide, narrow
     if least is None:
         return True  # there are only NULLs, and their number is known to be right
     if low is None or high is None:
