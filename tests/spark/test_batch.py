@@ -7,9 +7,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.datasource import EqualTo, IsNotNull
-
-from fluss_spark import FlussDataSource
 
 ROWS = 1_000
 
@@ -59,31 +56,16 @@ def test_a_schema_that_is_given_projects(spark, cluster, database, events):
 @pytest.mark.parametrize(
     "condition",
     [
-        "id = 7",
         "id in (1, 2, 3)",
         "id > 990 and name = 'n3'",
-        "not (id < 995)",
         "name like 'n%' and id between 5 and 9",
         "x >= 124.5",
-        "name is null",
-        "id % 100 = 0",
     ],
 )
-def test_filters_give_what_spark_would(spark, read, events, condition):
-    found = sorted(row.id for row in read("events").where(condition).collect())
+def test_a_filter_gives_what_spark_would(spark, read, events, condition):
+    found = sorted(row.id for row in read("events", filter=condition).collect())
     in_memory = spark.createDataFrame(events)
     assert found == sorted(row.id for row in in_memory.where(condition).collect())
-
-
-def test_filters_reach_fluss(cluster, database, people):
-    options = {"path": f"{database}.people", "bootstrap.servers": cluster.bootstrap}
-    source = FlussDataSource(options)
-    reader = source.reader(source.schema())
-    offered = [EqualTo(("id",), 2), IsNotNull(("id",))]
-    assert list(reader.pushFilters(offered)) == offered  # Spark applies them again
-    (partition,) = reader.partitions()
-    assert [split.keys for split in partition.splits] == [((2,),)]
-    assert [each.to_pylist() for each in reader.read(partition)] == [[{"id": 2, "name": "b"}]]
 
 
 def test_the_state_of_a_table_and_its_changes(read, people):
@@ -160,21 +142,6 @@ def test_tables_are_made_where_that_is_said(spark, session, save):
     save(frame, "made", createIfNotExists="true", primaryKey="id", bucketNum="2")
     table = session.table("made")
     assert (table.primary_key, table.buckets, table.count()) == (("id",), 2, 3)
-
-
-@pytest.mark.parametrize(
-    ("table", "options", "said"),
-    [
-        ("event", {}, "did you mean 'events'"),
-        ("events", {"colums": "id"}, "did you mean 'columns'"),
-        ("events", {"columns": "idd"}, "idd"),
-        ("events", {"limit": "-1"}, "limit"),
-        ("events", {"maxPartitions": "x"}, "maxPartitions"),
-    ],
-)
-def test_what_cannot_be_read_is_said(read, events, table, options, said):
-    with pytest.raises(Exception, match=said):
-        read(table, **options).count()
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,6 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.datasource import (
-    EqualTo,
-    GreaterThan,
-    In,
-    IsNotNull,
-    LessThan,
-    Not,
-    StringStartsWith,
-)
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from fluss.errors import (
@@ -38,14 +29,13 @@ SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())
 class Read:
     """A read as Spark does it: planned, shipped as pickles, read task by task."""
 
-    def __init__(self, options, filters=(), schema=None):
+    def __init__(self, options, schema=None):
         source = FlussDataSource(options)
         source.parallelism = 4
         self.declared = schema or source.schema()
         self.schema = arrow_schema(self.declared)
         reader = source.reader(self.declared)
         assert isinstance(reader, FlussBatchReader)
-        self.left = reader.pushFilters(list(filters)) if filters else []
         self.partitions = reader.partitions()
         shipped = [pickle.loads(pickle.dumps(each)) for each in self.partitions]  # noqa: S301
         self.tasks = [
@@ -67,12 +57,14 @@ class Read:
 
 @pytest.fixture
 def read(cluster, database):
-    """`read("table", *filters, schema=None, **options)`: what Spark would get."""
+    """`read("table", "id > 5", schema=None, **options)`: what Spark would get."""
 
-    def one(name, *filters, schema=None, **options):
+    def one(name, where=None, *, schema=None, **options):
         given = {key: str(value) for key, value in options.items()}
         given |= {"path": f"{database}.{name}", "bootstrap.servers": cluster.bootstrap}
-        return Read(given, filters, schema)
+        if where is not None:
+            given["filter"] = where
+        return Read(given, schema)
 
     return one
 
@@ -110,48 +102,46 @@ def people(session):
 
 
 def test_a_partition_is_not_read_that_a_filter_rules_out(read, days):
-    found = read("days", EqualTo(("day",), "b"))
+    found = read("days", "day = 'b'")
     assert {each.partition_name for each in found.splits} == {"b"}
     assert found.ids == list(range(10, 20))
 
 
 def test_a_bucket_is_not_read_that_a_filter_rules_out(read, log):
-    found = read("log", EqualTo(("id",), 7))
+    found = read("log", "id = 7")
     assert len(found.splits) == 1
     assert found.ids == [7]
 
 
 def test_offsets_and_times_are_sought(read, log):
-    found = read("log", LessThan(("_log_offset",), 3), with_metadata="_log_offset,_bucket")
+    found = read("log", "_log_offset < 3", with_metadata="_log_offset,_bucket")
     assert {(each.start, each.stop) for each in found.splits} == {(0, 3)}
     assert found.rows.num_rows == 12
     time.sleep(0.02)
     moment = datetime.now(UTC)
     time.sleep(0.02)
     log.append(numbered(100, 120))
-    found = read("log", GreaterThan(("_commit_timestamp",), moment), with_metadata="true")
+    found = read("log", f"_commit_timestamp > '{moment.isoformat()}'", with_metadata="true")
     assert found.ids == list(range(100, 120))
     assert sum(each.rows_max for each in found.splits) == 20
 
 
 def test_keys_are_looked_up(read, people):
-    found = read("people", In(("id",), [3, 4, 99]), IsNotNull(("id",)))
+    found = read("people", "id IN (3, 4, 99)")
     assert [each.keys for each in found.splits] == [((3,), (4,), (99,))]
     assert found.ids == [3, 4]
 
 
-def test_all_filters_are_left_to_spark_as_well(read, log):
-    asked = [StringStartsWith(("v",), "v1"), Not(EqualTo(("id",), 1))]
-    found = read("log", *asked)
-    assert found.left == asked
-    assert found.ids == list(range(10, 20))
+def test_a_filter_is_applied_to_the_row(read, log):
+    assert read("log", "v LIKE 'v1%' AND NOT id = 1").ids == list(range(10, 20))
+    assert read("log", "id BETWEEN 5 AND 7 OR v IN ('v90', 'v91')", columns="id").ids == [
+        *(5, 6, 7, 90, 91)
+    ]
 
 
-def test_a_filter_does_not_choose_what_a_limit_leaves(read, log):
-    everything = read("log", limit=20).ids
-    assert read("log", GreaterThan(("id",), 50), limit=20).ids == everything
-    newest = read("log", tail=10).ids
-    assert read("log", LessThan(("id",), 5), tail=10).ids == newest
+def test_a_limit_and_a_tail_are_of_what_a_filter_leaves(read, log):
+    assert read("log", "id >= 95", limit=3).rows.num_rows == 3
+    assert set(read("log", "id >= 95", limit=20).ids) == set(range(95, 100))
 
 
 # --- what is read ---------------------------------------------------------------------------------
@@ -179,7 +169,7 @@ def test_offsets_bound_a_read_as_json(read, log):
 
 
 def log_of(read, bucket):
-    return read("log", EqualTo(("_bucket",), bucket), with_metadata="_bucket").rows.num_rows
+    return read("log", f"_bucket = {bucket}", with_metadata="_bucket").rows.num_rows
 
 
 def test_a_state_is_read_as_it_was(read, people):
@@ -256,9 +246,8 @@ def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
     rows = pa.table({"id": [1], "at": [exact], "zoned": [exact], "list": [[exact]]}, schema=schema)
     session.create_table("fine", schema, buckets=1).append(rows)
     with caplog.at_level(logging.WARNING, "fluss.spark"):
-        cut = read("fine", EqualTo(("at",), datetime(2026, 1, 1, tzinfo=UTC)))
+        cut = read("fine")
     assert "at, zoned, list have nanoseconds" in caplog.text
-    # Spark sees the cut time and finds it equal; Fluss, which would not, was not asked.
     assert cut.rows["at"].cast(pa.int64()).to_pylist() == [exact // 1_000]
     caplog.clear()
     long = read("fine", nanoseconds="long")
@@ -276,7 +265,9 @@ def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
         ({"startingOffset": "earliest"}, ConfigError, "did you mean 'startingOffsets'"),
         ({"bootstrap.server": "x"}, ConfigError, "did you mean 'bootstrap.servers'"),
         ({"subscribe": "t"}, ConfigError, r"load\('db.table'\)"),
-        ({"filter": "id > 5"}, ConfigError, "where"),
+        ({"filter": "id > "}, InvalidValueError, "a constant is missing at character 4"),
+        ({"filter": "idd > 5"}, SchemaMismatchError, "did you mean 'id'"),
+        ({"filter": "id > 'x'"}, InvalidValueError, "type int64 with 'x'"),
         ({"writer.buffer.page-size": "4"}, ConfigError, "Java client"),
         ({"nanoseconds": "lon"}, InvalidValueError, "did you mean 'long'"),
         ({"minPartitions": "²"}, InvalidValueError, "positive whole number"),

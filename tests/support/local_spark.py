@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import uuid
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,11 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.stateStore.maintenanceInterval": "600s",
     "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
 }
+# Workers have the environment that Spark was started in; a test of secrets is its only reader.
+SECRET_VARIABLE = "FLUSS_TEST_SPARK_SECRET"
 
 
 def folder() -> Path:
@@ -55,6 +60,7 @@ def local_spark() -> SparkSession:
     import fluss_spark
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ[SECRET_VARIABLE] = uuid.uuid4().hex
     (folder() / "events").mkdir()
     places = {
         "spark.sql.warehouse.dir": folder() / "warehouse",

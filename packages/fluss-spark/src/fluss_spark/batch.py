@@ -1,4 +1,10 @@
-"""Reading a table once: planned on the driver, where offsets are fixed, and read on the workers."""
+"""Reading a table once: planned on the driver, where offsets are fixed, and read on the workers.
+
+Spark can push filters into a Python source, and this one does not take them. Spark 4.3 keeps one
+plan for all queries of a frame: with filters pushed, the next query without any gets the rows of
+the last one with some, and of two filters in one query both get the second. So what is not to be
+read is said by options.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from fluss.errors import InvalidValueError
@@ -41,15 +47,11 @@ class FlussBatchReader(DataSourceReader):
         self._declared = schema
         self._schema = arrow_schema(schema)
         self._parallelism = parallelism
-        self.filters: tuple[Filter, ...] = ()
-        # Spark refuses a class that overrides pushFilters while its setting for it is off. On the
-        # instance, and claiming to be the inherited method, it is used when the setting is on.
-        self.pushFilters = _Pushing(self)  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Fix the offsets, and share the splits out."""
         options = self._options
-        planned = plan_scan(options, columns=self._schema.names, filters=self.filters)
+        planned = plan_scan(options, columns=self._schema.names)
         scan, settings = planned.scan, planned.settings
         check_declared(self._declared, scan.schema, scan.name)
         lost = loses_digits(scan.schema, self._schema)
@@ -77,16 +79,3 @@ class FlussBatchReader(DataSourceReader):
         if not isinstance(partition, SplitsPartition):
             raise TypeError(f"{type(partition).__name__} is no partition of this reader")
         return partition.batches(self._schema)
-
-
-class _Pushing:
-    """`pushFilters`, without looking overridden."""
-
-    __func__ = DataSourceReader.pushFilters
-
-    def __init__(self, reader: FlussBatchReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
-        self._reader.filters = tuple(filters)
-        return filters  # Spark applies them again: pushing only spares reading

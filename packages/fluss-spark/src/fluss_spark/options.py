@@ -20,6 +20,7 @@ from fluss.model.scan_options import SCAN_OPTIONS
 from fluss_spark.places import FULL, place_of
 
 # Other names for the options of a scan, as users write them.
+FILTER: Final = "filter"
 ALIASES: Final = {
     "startingOffsets": "start",
     "startingTimestamp": "start",
@@ -42,6 +43,7 @@ READING: Final = (
     "minPartitions",
     "maxPartitions",
     "nanoseconds",
+    FILTER,
 )
 WRITING: Final = (
     "operation",
@@ -64,6 +66,8 @@ _OF_SPARK: Final = frozenset(
         "is_managed_location",
     }
 )
+# What the options of a table in Spark's catalog have before them, besides standing without it.
+_OF_A_CATALOG: Final = "option."
 _TABLE: Final = ("path", "table")
 _DIGITS_MAX: Final = 18
 # What people who come from elsewhere write, and what it is here.
@@ -74,10 +78,13 @@ _ELSEWHERE: Final = {
     "follow": "spark.readStream.format('fluss') reads on and on",
     "streaming": "spark.readStream.format('fluss') reads on and on",
     "unbounded": "spark.readStream.format('fluss') reads on and on",
-    "filter": ".where(...) on the frame: what Fluss can do of it is pushed",
     "maxbytespertrigger": "'maxOffsetsPerTrigger' limits a micro-batch",
     "read.optimized": "what is read is always as of now; 'as_of' names an earlier moment",
 }
+_VIEW: Final = (
+    "CREATE TEMPORARY VIEW t USING fluss OPTIONS (path 'db.table') can be selected from and inserted "
+    "into"
+)
 Operation = Literal["append", "upsert", "delete", "update"]
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "append": "append",
@@ -92,7 +99,7 @@ def _folded(names: Iterable[str]) -> dict[str, str]:
 
 
 _SCAN: Final = {name.lower(): (name, of) for name, of in ALIASES.items()} | {
-    name: (name, name) for name in SCAN_OPTIONS if name != "filter"
+    name: (name, name) for name in SCAN_OPTIONS if name != FILTER
 }
 _OWN: Final = _folded([*READING, *WRITING])
 
@@ -109,7 +116,7 @@ class FlussOptions:
         is_full: Whether a stream begins with the state of its table.
     """
 
-    table: str
+    table: str = field(repr=False)  # a URL may hold a password
     settings: dict[str, Any] = field(repr=False)
     scan: dict[str, Any]
     spark: dict[str, str]
@@ -176,6 +183,8 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     spark: dict[str, str] = {}
     for key, value in given.items():
         name = key.lower()
+        if name.startswith(_OF_A_CATALOG):
+            raise _of_a_catalog()
         if name in _TABLE:
             tables[name] = value
         elif name in _SCAN:
@@ -188,7 +197,10 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
             settings[_setting(key)] = value
     named = set(tables.values())
     if len(named) > 1:
-        raise InvalidValueError(f"path and table name two tables: {', '.join(sorted(named))}.")
+        from fluss.connector.url import hidden  # the rest of that room is heavy
+
+        shown = ", ".join(sorted(map(hidden, named)))
+        raise InvalidValueError(f"path and table name two tables: {shown}.", option="table")
     if not named or "" in named:
         raise _no_table(what)
     values = {of: value for of, (_, value) in scan.items()}
@@ -239,11 +251,18 @@ def _elsewhere(key: str) -> ConfigError | UnsupportedOperationError:
     return ConfigError(said, hint=_ELSEWHERE[name], key=key)
 
 
+def _of_a_catalog() -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        "A table of Spark's own catalog cannot stand for one of Fluss: Spark keeps its options, and "
+        "gives them neither to who reads it nor to who writes it.",
+        hint=f"{_VIEW}; fluss_spark.register_views(spark, 'db') makes one for every table",
+    )
+
+
 def _no_table(what: str) -> ConfigError:
     return ConfigError(
         f"format('fluss') does not know which table to {what}.",
-        hint="name it: .load('db.table'), .save('db.table'), or OPTIONS (path 'db.table') of a "
-        "TEMPORARY VIEW, which INSERT INTO writes to. To a table of its own catalog Spark gives no "
-        "options when it is written by INSERT INTO or CREATE TABLE ... AS SELECT: INSERT INTO t "
-        "WITH (path = 'db.table') ... does",
+        hint="name it: .load('db.table'), .save('db.table'). In SQL, Spark gives no options to a "
+        f"table of its own catalog, nor to CREATE TABLE ... AS SELECT: {_VIEW}; or say them with the "
+        "table: t WITH (path = 'db.table')",
     )

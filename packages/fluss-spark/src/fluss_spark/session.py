@@ -1,8 +1,7 @@
 """Spark sessions that are ready for Fluss, and the short ways to its tables.
 
-Spark's workers must run this Python, and Java must be found; pushing filters down is off by
-default. `session()` sees to all of that, `enable` to what can still be set in a session that
-runs.
+Spark's workers must run this Python, and Java must be found: `session()` sees to that, `enable` to
+what can still be set in a session that runs.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from fluss_spark.source import FlussDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def session(
@@ -50,9 +47,8 @@ def session(
 
     builder = SparkSession.builder.appName(app_name)
     settings = {"spark.sql.session.timeZone": "UTC"}
-    if remote is not None:
-        builder = builder.remote(remote)
-    elif master is not None or "SPARK_REMOTE" not in os.environ:
+    afar = remote or (None if master is not None else os.environ.get("SPARK_REMOTE"))
+    if afar is None or afar.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         # Otherwise Spark takes a folder `jars` beside this Python for one of its own.
@@ -60,6 +56,9 @@ def session(
         home = java_home()
         if home is not None:
             os.environ["JAVA_HOME"] = str(home)
+    if afar is not None:
+        builder = builder.remote(afar)
+    else:
         builder = builder.master(master or "local[*]")
         settings["spark.ui.showConsoleProgress"] = "false"
     settings |= {name.replace("__", "."): _text(value) for name, value in conf.items()}
@@ -69,8 +68,7 @@ def session(
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Teach a session `format("fluss")`, and to push filters into it."""
-    spark.conf.set(PUSHDOWN, "true")
+    """Teach a session that runs `format("fluss")`, and how many tasks it runs at once."""
     spark.dataSource.register(_known_to(spark))
     return spark
 
@@ -85,17 +83,26 @@ def _known_to(spark: SparkSession) -> type[FlussDataSource]:
 
 
 def table(
-    spark: SparkSession, name: str, *, columns: Sequence[str] | None = None, **options: Any
+    spark: SparkSession,
+    name: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    **options: Any,
 ) -> DataFrame:
-    """A table as a DataFrame.
+    """A table as a DataFrame, as it is when the frame is first used.
 
     Args:
         spark: The session.
         name: `database.table`, or its URL.
         columns: The columns wanted; only these are read.
+        where: Which rows, `"id >= 90 AND kind IN ('a', 'b')"`; partitions, buckets and offsets that
+            have none are not read, whole keys are looked up.
         **options: Further options, as of `format("fluss")`.
     """
     reader = spark.read.format("fluss")
+    if where is not None:
+        reader = reader.option("filter", where)
     if columns is not None:
         reader = reader.option("columns", ",".join(columns))
     for key, value in options.items():

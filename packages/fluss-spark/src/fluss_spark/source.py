@@ -38,20 +38,39 @@ class FlussDataSource(DataSource):
 
         CREATE TEMPORARY VIEW events USING fluss OPTIONS (path 'db.events', columns 'id,amount')
 
-    Options of reading, all optional: `columns`, `filter` as DataFrame filters, `start`, `end`,
-    `tail`, `limit`, `partitions`, `mode` (state, log, changelog, binlog), `as_of`, `with_metadata`,
-    `order`, `minPartitions`, `maxPartitions`; of streams `startingOffsets`, `maxOffsetsPerTrigger`,
-    `failOnDataLoss`. Options of writing: `operation` (append, upsert, delete, update),
-    `targetColumns`, `createIfNotExists` with `primaryKey`, `partitionBy` and `bucketNum`. Settings
-    of the client have their own names (`bootstrap.servers`, `security.sasl.username`, ...); secrets
-    may be markers such as `${env:FLUSS_PASSWORD}`, which are looked up on each worker.
+    Options of reading, all optional, in any case; Kafka's names are understood as well:
 
-    Spark has no way to tell a Python source which columns a query uses: name them in `columns`, in
-    `.schema(...)`, or with `fluss_spark.table(spark, "db.t", columns=[...])`. Filters are pushed
-    where `spark.sql.python.filterPushdown.enabled` is true, which `fluss_spark.session()` sets.
+    - `columns`: those wanted, with commas, metadata columns among them. Spark tells a Python source
+      nothing about the columns a query uses; `.schema(...)` and `fluss_spark.table(..., columns=)`
+      name them, too.
+    - `filter`: which rows, as `id >= 90 AND kind IN ('a', 'b')`: partitions, buckets and offsets
+      that have none are not read, whole keys are looked up. `.where(...)` is Spark's alone, because
+      Spark mixes up the filters that it pushes of several queries.
+    - `start`, `end` (`startingOffsets`, `endingOffsets`, `startingTimestamp`, `endingTimestamp`,
+      `scan.startup.mode`): a time, `-10m`, an offset, `earliest`, `latest`, or JSON of offsets by
+      bucket, `{"0": 17}`, or by partition and bucket, `{"2026-01-01/0": 17}`.
+    - `as_of`: the state, or the log, as it was; `tail`, `limit`: so many rows; `mode`: state, log,
+      changelog, binlog, as `db.t$changelog` and `db.t$binlog` say in the name; `with_metadata`:
+      true, or which of `_log_offset`, `_commit_timestamp`, `_bucket`, `_partition`, `_change_type`,
+      with `metadata_prefix` for other names; `partitions`, `missing_partitions`, `on_trimmed`,
+      `order`, `max_parallel`, `strategy`: as in every scan.
+    - `minPartitions`, `maxPartitions`: how many tasks; as many as run at once, by default.
+    - `nanoseconds`: `cut` to the microseconds that Spark has, or `long`, whole numbers.
+
+    Of streams: `start` is `latest` by default, and may be `full`, the state of a table and then its
+    changes; `maxOffsetsPerTrigger`; `failOnDataLoss` (true).
+
+    Of writing: `operation` (append, upsert, delete, update), `targetColumns` of an update,
+    `createIfNotExists` with `primaryKey`, `partitionBy` and `bucketNum`, `exactlyOnce` (auto,
+    required, never). A column `_change_type` makes a frame a changelog that is applied.
+
+    Settings of the client have their own names (`bootstrap.servers`, `security.sasl.username`);
+    secrets may be markers such as `${env:FLUSS_PASSWORD}`, which are looked up on each worker.
+
+    A frame is pinned when it is first used: load it again to see what came since.
     """
 
-    # How many tasks Spark runs at once, in a session that `enable` knows; see `for_session`.
+    # How many tasks Spark runs at once, where `fluss_spark.enable` knows that.
     parallelism: int | None = None
 
     @classmethod

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from fluss.errors import InvalidValueError
 from fluss.model.bounds import LATEST
 from fluss.model.scan_options import CHANGE_TYPE
-from fluss_spark.options import FlussOptions
+from fluss_spark.options import FILTER, FlussOptions
 from fluss_spark.packing import SplitsPartition, packed, tasks_for
 from fluss_spark.stream_offsets import Ends, StreamOffset, shared_out
 from fluss_spark.stream_plans import StreamPlans
@@ -171,6 +171,12 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _check(options: FlussOptions) -> None:
+    if FILTER in options.spark:
+        raise InvalidValueError(
+            "A stream has no filter: every row is counted by its offset.",
+            hint=".where(...) on the frame",
+            option=FILTER,
+        )
     for name in ("end", "tail", "limit", "as_of", "order"):
         if name in options.scan:
             raise InvalidValueError(

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import Filter
 
 import fluss
-from fluss.model.predicate import conjoined
+from fluss.model.arrow_types import to_arrow_type
+from fluss.model.metadata_columns import metadata_types
 from fluss.model.scan_options import Mode, ScanOptions
 from fluss.session.scan import Scan
 from fluss.session.session import Session
 from fluss.session.source import TableSource, source_of
 from fluss.session.table import Table
-from fluss_spark.filters import pushed
-from fluss_spark.options import FlussOptions
+from fluss_spark.conditions import condition_of
+from fluss_spark.options import FILTER, FlussOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,26 +51,20 @@ def source_for(options: FlussOptions) -> TableSource:
 def schema_of(options: FlussOptions) -> pa.Schema:
     """The columns of the scan that was described."""
     source = source_for(options)
-    return Scan(source.open().core, source.options).schema
+    table = source.open()
+    return Scan(table.core, filtered(source.options, table, options)).schema
 
 
-def plan_scan(
-    options: FlussOptions, *, columns: Sequence[str], filters: Sequence[Filter] = ()
-) -> PlannedScan:
-    """The scan that was described, with the columns and the filters that Spark wants.
+def plan_scan(options: FlussOptions, *, columns: Sequence[str]) -> PlannedScan:
+    """The scan that was described, with the columns that Spark wants.
 
     Args:
         options: The options.
         columns: The columns wanted, metadata columns among them.
-        filters: What Spark offers to push.
     """
     source = source_for(options)
     table = source.open()
-    asked = with_columns(source.options, columns)
-    if filters and may_push(asked):
-        said = pushed(filters, Scan(table.core, asked).schema)
-        both = [each for each in (asked.filter, said) if each is not None]
-        asked = replace(asked, filter=conjoined(both))
+    asked = filtered(with_columns(source.options, columns), table, options)
     return PlannedScan(
         table=table,
         scan=Scan(table.core, asked),
@@ -79,20 +73,24 @@ def plan_scan(
     )
 
 
+def filtered(asked: ScanOptions, table: Table, options: FlussOptions) -> ScanOptions:
+    """The same scan with the filter that was written, now that its columns are known."""
+    text = options.spark.get(FILTER)
+    if text is None:
+        return asked
+    metadata = [
+        pa.field(name, to_arrow_type(kind))
+        for name, kind in metadata_types(asked.metadata_names).items()
+        if name not in table.schema.names
+    ]
+    return replace(asked, filter=condition_of(text, pa.schema([*table.schema, *metadata])))
+
+
 def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
     """The same scan with these columns, which may be metadata columns."""
     if asked.mode is Mode.BINLOG:  # its columns are whole rows; the others are left out when read
         return asked
     return replace(asked, columns=tuple(columns), with_metadata=())
-
-
-def may_push(asked: ScanOptions) -> bool:
-    """Whether rows may be filtered where they are read.
-
-    Which rows a limit or a tail leaves is decided before anybody asks anything of them; and a
-    change of a binlog has two rows that a filter could mean.
-    """
-    return asked.limit is None and asked.tail is None and asked.mode is not Mode.BINLOG
 
 
 # --- for who writes -------------------------------------------------------------------------------
@@ -103,13 +101,6 @@ def session_of(options: FlussOptions) -> Iterator[Session]:
     """A session with the settings that were given."""
     with fluss.connect(_url_of(options), config=options.settings) as session:
         yield session
-
-
-@contextmanager
-def table_of(options: FlussOptions) -> Iterator[tuple[Session, Table]]:
-    """The table that was named."""
-    with session_of(options) as session:
-        yield session, session.table(None if _url_of(options) else options.table)
 
 
 def settings_of(session: Session) -> dict[str, Any]:

@@ -1,0 +1,260 @@
+"""Conditions as text, `id >= 90 AND kind IN ('a', 'b')`, for the option `filter`.
+
+What is compared is a column with constants, joined by AND, OR and NOT. It is a small part of SQL,
+read as SQL reads it; what it cannot say is for `.where(...)`, which Spark answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError, SchemaMismatchError
+from fluss.model.nearest import did_you_mean
+from fluss.model.predicate import ColumnRef, Predicate, col
+
+CHARS_MAX: Final = 64 * 1024
+DEPTH_MAX: Final = 50
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"
+)
+_SIGNS: Final[dict[str, Callable[[ColumnRef, Any], Predicate]]] = {
+    "=": ColumnRef.equal,
+    "==": ColumnRef.equal,
+    "<>": ColumnRef.not_equal,
+    "!=": ColumnRef.not_equal,
+    "<": ColumnRef.less_than,
+    "<=": ColumnRef.less_or_equal,
+    ">": ColumnRef.greater_than,
+    ">=": ColumnRef.greater_or_equal,
+}
+
+
+def condition_of(text: str, schema: pa.Schema) -> Predicate:
+    """The condition that a text says.
+
+    Args:
+        text: The text.
+        schema: The columns that it may name, metadata columns among them.
+
+    Raises:
+        InvalidValueError: It says none; the message has the place.
+        SchemaMismatchError: There is no column of a name; the hint names the nearest.
+    """
+    if len(text) > CHARS_MAX:
+        raise InvalidValueError(f"filter has {len(text)} characters; {CHARS_MAX} are read.")
+    return _Reading(text, schema).whole()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+    @property
+    def word(self) -> str:
+        return self.text.upper() if self.kind in {"word", "sign"} else ""
+
+
+class _Reading:
+    """A text being read, from left to right."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self._text, self._schema = text, schema
+        self._tokens = list(self._split())
+        self._at = 0
+        self._depth = 0
+
+    def whole(self) -> Predicate:
+        found = self._either()
+        if self._next.kind != "end":
+            raise self._missing("AND, OR or the end")
+        return found
+
+    # --- how conditions are joined ----------------------------------------------------------------
+
+    def _either(self) -> Predicate:
+        found = self._both()
+        while self._take("OR"):
+            found = found | self._both()
+        return found
+
+    def _both(self) -> Predicate:
+        found = self._negated()
+        while self._take("AND"):
+            found = found & self._negated()
+        return found
+
+    def _negated(self) -> Predicate:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise InvalidValueError(f"filter is nested more than {DEPTH_MAX} deep.")
+        if self._take("NOT"):
+            found = ~self._negated()
+        elif self._take("("):
+            found = self._either()
+            self._expect(")")
+        else:
+            found = self._compared()
+        self._depth -= 1
+        return found
+
+    # --- what a column is asked -------------------------------------------------------------------
+
+    def _compared(self) -> Predicate:
+        name, kind = self._column()
+        column = col(name)
+        if (sign := self._next.word) in _SIGNS:
+            self._at += 1
+            return _SIGNS[sign](column, self._value(kind))
+        if self._take("IS"):
+            is_not = self._take("NOT")
+            self._expect("NULL")
+            return column.is_not_null() if is_not else column.is_null()
+        is_not = self._take("NOT")
+        found = self._listed(column, kind)
+        return ~found if is_not else found
+
+    def _listed(self, column: ColumnRef, kind: pa.DataType) -> Predicate:
+        if self._take("IN"):
+            self._expect("(")
+            values = [self._value(kind)]
+            while self._take(","):
+                values.append(self._value(kind))
+            self._expect(")")
+            return column.is_in(values)
+        if self._take("BETWEEN"):
+            low = self._value(kind)
+            self._expect("AND")
+            return column.greater_or_equal(low) & column.less_or_equal(self._value(kind))
+        if self._take("LIKE"):
+            return self._like(column, self._value(kind))
+        raise self._missing("a comparison, IN, BETWEEN, LIKE or IS NULL")
+
+    def _like(self, column: ColumnRef, pattern: Any) -> Predicate:
+        if not isinstance(pattern, str) or "_" in pattern or "%" in pattern[1:-1]:
+            raise InvalidValueError(
+                f"filter has LIKE {pattern!r}; % may stand at its begin and at its end, and _ not.",
+                hint=".where(...) on the frame",
+                option="filter",
+            )
+        inner = pattern.removeprefix("%").removesuffix("%")
+        begins, ends = not pattern.startswith("%"), not pattern.endswith("%")
+        if begins and ends:
+            return column.equal(pattern)
+        if begins:
+            return column.starts_with(inner)
+        return column.ends_with(inner) if ends else column.contains(inner)
+
+    def _column(self) -> tuple[str, pa.DataType]:
+        token = self._next
+        if token.kind not in {"word", "quoted"}:
+            raise self._missing("a column")
+        self._at += 1
+        is_quoted = token.kind == "quoted"
+        name = token.text[1:-1].replace("``", "`") if is_quoted else token.text
+        if name not in self._schema.names:
+            names = self._schema.names
+            raise SchemaMismatchError(
+                f"filter names the column {name!r}, which there is not.",
+                hint=did_you_mean(name, names) or f"there are {', '.join(names[:20])}",
+                column=name,
+            )
+        return name, self._schema.field(name).type
+
+    def _value(self, kind: pa.DataType) -> Any:
+        token = self._next
+        if token.word in {"DATE", "TIMESTAMP"}:
+            self._at += 1
+            token = self._next
+        if token.kind not in {"text", "number"} and token.word not in {"TRUE", "FALSE"}:
+            raise self._missing("a constant")
+        self._at += 1
+        said = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
+        try:
+            return _constant(said, token.kind, kind)
+        except (ValueError, ArithmeticError):
+            raise InvalidValueError(
+                f"filter compares a column of type {kind} with {token.text[:80]}, at character "
+                f"{token.at}.",
+                hint="times have the form '2026-01-31T12:00:00', with a zone ('Z') where the "
+                "column has one",
+                option="filter",
+            ) from None
+
+    # --- words ------------------------------------------------------------------------------------
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self, word: str) -> bool:
+        if self._next.word != word:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, word: str) -> None:
+        if not self._take(word):
+            raise self._missing(word)
+
+    def _missing(self, wanted: str) -> InvalidValueError:
+        token = self._next
+        return InvalidValueError(
+            f"filter: {wanted} is missing at character {token.at}, where {token.text[:40]!r} stands.",
+            hint="write id >= 90 AND kind IN ('a', 'b'); what is more than that is for .where(...)",
+            option="filter",
+        )
+
+    def _split(self) -> list[_Token]:
+        tokens, at = [], 0
+        end = len(self._text.rstrip())
+        while at < end:
+            found = _TOKEN.match(self._text, at)
+            if found is None or found.lastgroup is None:
+                raise InvalidValueError(
+                    f"filter cannot be read from character {at} on: {self._text[at : at + 40]!r}.",
+                    option="filter",
+                )
+            kind = found.lastgroup
+            tokens.append(_Token(kind=kind, text=found.group(kind), at=found.start(kind)))
+            at = found.end()
+        return [*tokens, _Token(kind="end", text="", at=end)]
+
+
+def _constant(said: str, written: str, kind: pa.DataType) -> Any:
+    """A constant as its column has it; ValueError where it cannot be one."""
+    types = pa.types
+    if types.is_boolean(kind):
+        return _truth(said)
+    if types.is_integer(kind) and written == "number":
+        return int(said)
+    if types.is_decimal(kind) and written == "number":
+        return Decimal(said)
+    if types.is_floating(kind) and written == "number":
+        return float(said)
+    if written == "text":
+        if types.is_string(kind):
+            return said
+        if types.is_date(kind):
+            return date.fromisoformat(said)
+        if types.is_timestamp(kind):
+            moment = datetime.fromisoformat(said)
+            if (moment.tzinfo is None) is (kind.tz is None):
+                return moment
+    raise ValueError(said)
+
+
+def _truth(said: str) -> bool:
+    known = {"TRUE": True, "FALSE": False}
+    if said.upper() not in known:
+        raise ValueError(said)
+    return known[said.upper()]
