@@ -1,8 +1,10 @@
-"""What pyfluss 1.0.0 can do with the embedded server that Fluss 0.9.1 has not: filters.
+"""Other people's clients on the embedded server: filters of pyfluss 1.0.0, a day of Java 0.9.1.
 
-pyfluss leaves the choice of rows to whoever asks; its filters choose batches, on the server. So it
-gets whole batches, all that have a wanted row and, where statistics can tell, no others. Ours
-gets the rows.
+The other programs for pyfluss are in `test_programs`, which runs on both servers; filters are not
+among them, because Fluss 0.9.1 has none. pyfluss leaves the choice of rows to whoever asks, its
+filters choose batches, on the server. So it gets whole batches, all that have a wanted row and,
+where statistics can tell, no others. Ours gets the rows. What the Java program prints here is what
+it prints on Fluss itself.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import pytest
 
 from fluss_server import LocalCluster
 from tests.compat.test_programs import run
+from tests.support.java_client import run_shop
 from tools.peer import PeerUnavailableError, peer_python
 
 PROGRAM = Path(__file__).parent / "embedded" / "filters.py"
@@ -44,3 +47,28 @@ def test_filters_of_pyfluss_choose_the_batches_that_have_wanted_rows():
             batches = range(ROWS // BATCH)
         whole = [each * BATCH + row for each in batches for row in range(BATCH)]
         assert theirs[name] == whole, name
+
+
+DAY_OF_JAVA = """\
+tables [events, stock, visits]
+read {+A=1000} to 999 with 2 columns
+read {+A=1000} to 999 with 1 columns
+read {+I=100, +U=2, -D=1, -U=2} to 104 with 2 columns
+row 6 first
+row 7 second
+absent
+row 9 third
+row 10 first
+row 0 first
+row 1 first
+row 2 first
+row 2 guest
+partitions 1
+tables []
+"""
+
+
+@pytest.mark.usefixtures("java")
+def test_the_java_client_creates_writes_reads_and_looks_up():
+    with LocalCluster() as cluster:
+        assert run_shop(cluster.bootstrap_servers, "shop") == DAY_OF_JAVA.splitlines()

@@ -26,7 +26,7 @@ from tests.support.server_logs import batch_bytes
 from tests.support.twin_servers import Twin
 from tests.support.twin_tables import TwinTable
 
-FULL_AT_BLOCKS = 400  # of 512 bytes: what one file may have
+FULL_AT_BLOCKS = 120  # of 512 bytes: what one file may have
 STORAGE, KV_STORAGE = 26, 11
 
 

@@ -1,4 +1,8 @@
-"""Asks tools/Lookups.java: which rows Apache Fluss's own Java client finds under some keys."""
+"""Apache Fluss's own Java client, as two small programs.
+
+tools/Lookups.java says which rows it finds under some keys, tools/Shop.java creates tables, writes,
+reads, looks up and drops.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from pathlib import Path
 from fluss_server.java.artifact import FLUSS_CLIENT, LOG_BINDING, find_jar
 from fluss_server.java.runtime import find_java
 
-SOURCE = Path(__file__).resolve().parents[2] / "tools" / "Lookups.java"
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 # Arrow reads its buffers through java.nio; the rest makes a short life start fast.
 _JVM_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -37,22 +41,37 @@ def look_up(
     Raises:
         MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
     """
+    questions = "\n".join(" ".join(map(_word, key)) for key in keys)
+    done = _run("Lookups", bootstrap, database, table, questions=questions)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(keys), done.stderr
+    return [
+        None if line == "absent" else [_text(each) for each in line.split(" ")] for line in lines
+    ]
+
+
+def run_shop(bootstrap: str, database: str) -> list[str]:
+    """What the Java client prints of a day in a small shop; it makes the database.
+
+    Raises:
+        MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
+    """
+    return _run("Shop", bootstrap, database).stdout.splitlines()
+
+
+def _run(program: str, *arguments: str, questions: str = "") -> subprocess.CompletedProcess[str]:
     jars = os.pathsep.join(str(find_jar(each)) for each in (FLUSS_CLIENT, LOG_BINDING))
-    command = [str(find_java().executable), *_JVM_OPTIONS, "-cp", jars, str(SOURCE)]
+    source = str(TOOLS / f"{program}.java")
     done = subprocess.run(
-        [*command, bootstrap, database, table],
-        input="\n".join(" ".join(map(_word, key)) for key in keys),
+        [str(find_java().executable), *_JVM_OPTIONS, "-cp", jars, source, *arguments],
+        input=questions,
         capture_output=True,
         text=True,
         timeout=_TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert len(lines) == len(keys), done.stderr
-    return [
-        None if line == "absent" else [_text(each) for each in line.split(" ")] for line in lines
-    ]
+    return done
 
 
 def _word(text: str | None) -> str:
