@@ -1,0 +1,109 @@
+"""Conditions as text: what they say, and where they are wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+from fluss import FlussError, col
+from fluss.errors import InvalidValueError, SchemaMismatchError
+from fluss_spark.conditions import CHARS_MAX, condition_of
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("x", pa.float64()),
+        ("price", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us")),
+        ("zoned", pa.timestamp("us", tz="UTC")),
+        ("ok", pa.bool_()),
+        ("a b", pa.int32()),
+        ("tick`s", pa.int32()),
+        ("_log_offset", pa.int64()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("id = 5", col("id") == 5),
+        ("id == -5", col("id") == -5),
+        ("id<>5", col("id") != 5),
+        ("x >= 1.5e3", col("x") >= 1500.0),
+        ("price < 9.945", col("price") < Decimal("9.945")),
+        ("name = 'it''s'", col("name") == "it's"),
+        ("day >= DATE '2026-01-31'", col("day") >= date(2026, 1, 31)),
+        ("day = '2026-01-31'", col("day") == date(2026, 1, 31)),
+        ("at < TIMESTAMP '2026-01-31 12:00:00'", col("at") < datetime(2026, 1, 31, 12)),  # noqa: DTZ001
+        ("zoned < '2026-01-31T12:00:00Z'", col("zoned") < datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        ("ok = true", col("ok").equal(True)),
+        ("`a b` != 1", col("a b") != 1),
+        ("`tick``s` = 1", col("tick`s") == 1),
+        ("_log_offset > 7", col("_log_offset") > 7),
+        ("name is null", col("name").is_null()),
+        ("name IS NOT NULL", col("name").is_not_null()),
+        ("id IN (1,2, 3)", col("id").is_in([1, 2, 3])),
+        ("id NOT IN (1)", ~col("id").is_in([1])),
+        ("id BETWEEN 1 AND 2 AND x > 0", (col("id") >= 1) & (col("id") <= 2) & (col("x") > 0.0)),
+        ("name LIKE 'a%'", col("name").starts_with("a")),
+        ("name LIKE '%a'", col("name").ends_with("a")),
+        ("name LIKE '%a%'", col("name").contains("a")),
+        ("name LIKE 'a'", col("name") == "a"),
+        ("name NOT LIKE 'a%'", ~col("name").starts_with("a")),
+        (
+            "id = 1 OR id = 2 AND NOT x > 3",
+            (col("id") == 1) | ((col("id") == 2) & ~(col("x") > 3.0)),
+        ),
+        (
+            "(id = 1 OR id = 2) and x > 3",
+            ((col("id") == 1) | (col("id") == 2)) & (col("x") > 3.0),
+        ),
+        ("  ( ( id = 1 ) )  ", col("id") == 1),
+    ],
+)
+def test_a_condition_says_what_sql_says(text, wanted):
+    assert str(condition_of(text, SCHEMA)) == str(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("", InvalidValueError, "a column is missing at character 0"),
+        ("id", InvalidValueError, "a comparison"),
+        ("id = ", InvalidValueError, "a constant is missing"),
+        ("id = 1 x", InvalidValueError, "AND, OR or the end is missing at character 7"),
+        ("(id = 1", InvalidValueError, r"\) is missing"),
+        ("idd = 1", SchemaMismatchError, "did you mean 'id'"),
+        ("id = 1.5", InvalidValueError, "type int64 with 1.5"),
+        ("id = 'a'", InvalidValueError, "type int64 with 'a'"),
+        ("at = '2026-01-01T00:00:00Z'", InvalidValueError, "zone"),
+        ("zoned = '2026-01-01'", InvalidValueError, "zone"),
+        ("name LIKE 'a%b'", InvalidValueError, "LIKE 'a%b'"),
+        ("name LIKE 'a_'", InvalidValueError, "where"),
+        ("id + 1 = 2", InvalidValueError, "cannot be read from character 2|is missing"),
+        ("id = 1; DROP", InvalidValueError, "cannot be read"),
+        ("name = 'open", InvalidValueError, "cannot be read"),
+        ("NOT " * 60 + "id = 1", InvalidValueError, "deep"),
+        ("(" * 5_000, InvalidValueError, "deep"),
+        ("x" * (CHARS_MAX + 1), InvalidValueError, "characters"),
+        ("id IN ()", InvalidValueError, "a constant"),
+        ("ok = maybe", InvalidValueError, "a constant"),
+    ],
+)
+def test_what_is_none_is_refused_with_its_place(text, error, said):
+    with pytest.raises(error, match=said):
+        condition_of(text, SCHEMA)
+
+
+@given(st.text(alphabet="id=<>()'` ANDORNOTINLIKE%_1.5,xname", max_size=60))
+def test_no_text_breaks_it(text):
+    with contextlib.suppress(FlussError):
+        condition_of(text, SCHEMA)
