@@ -10,6 +10,7 @@ it prints on Fluss itself.
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tools.peer import PeerUnavailableError, peer_python
 PROGRAM = Path(__file__).parent / "embedded" / "filters.py"
 ROWS, BATCH = 60, 5
 # Statistics say nothing about these, so that every batch comes.
-TELL_NOTHING = {"!=", "not in", "ends", "contains"}
+TELL_NOTHING = {"!=", "not_equal", "not in", "ends", "contains"}
 
 
 def said(python: str, module: str, bootstrap: str) -> dict[str, list[int]]:
@@ -35,9 +36,12 @@ def test_filters_of_pyfluss_choose_the_batches_that_have_wanted_rows():
         peer = str(peer_python())
     except PeerUnavailableError as error:
         pytest.skip(str(error))
-    with LocalCluster() as cluster:
-        theirs = said(peer, "fluss", cluster.bootstrap_servers)
-        ours = said(sys.executable, "fluss.aio", cluster.bootstrap_servers)
+    with LocalCluster() as cluster, ThreadPoolExecutor() as pool:
+        runs = [
+            pool.submit(said, python, module, cluster.bootstrap_servers)
+            for python, module in ((peer, "fluss"), (sys.executable, "fluss.aio"))
+        ]
+        theirs, ours = (each.result() for each in runs)
     assert list(theirs) == list(ours)
     assert ours["="] == [13]
     assert ours["nothing"] == []
