@@ -11,6 +11,7 @@ from fluss.model.aggregation import AggFunction
 from fluss.model.column import Column
 from fluss.model.data_types import DataTypes
 from fluss.model.schema import Schema
+from fluss_server.kv.tablet import PENDING_MS_MAX
 from tests.support.kv_desk import KvDesk
 
 
@@ -274,6 +275,17 @@ def test_a_log_that_lost_what_the_store_needs_is_no_ground_to_stand_on(tmp_path)
     desk.log.start_offset = 1
     with pytest.raises(FlussError, match="changelog"):
         desk.open()
+
+
+def test_the_log_is_needed_until_the_rows_are_on_disk(make):
+    desk = make()
+    desk.put(("+", (1, "a", 1)))
+    desk.tablet.open_scan(limit=None).close()  # moves the row into the store's memory, no further
+    assert desk.tablet.applied_offset == 0
+    assert desk.tablet.wants_flush(now_ms=1_000 + PENDING_MS_MAX)
+    desk.tablet.flush()
+    assert desk.tablet.applied_offset == 1
+    assert not desk.tablet.wants_flush(now_ms=10**15)
 
 
 def test_reading_in_order_sees_stored_and_pending_rows(make):

@@ -18,6 +18,7 @@ from fluss_server.node import Node
 from fluss_server.refusals import refuse
 
 _COORDINATOR_EPOCH = 0
+_OTHER_WAYS = "Read the rows by SCAN_KV (this package's clients do) or LIMIT_SCAN (pyfluss does)."
 
 
 def get_lake_snapshot(node: Node, call: Call, request: pb.GetLakeSnapshotRequest) -> NoReturn:
@@ -55,19 +56,32 @@ def refuse_lake(node: Node, call: Call, request: Any) -> NoReturn:
 def get_latest_kv_snapshots(
     node: Node, call: Call, request: pb.GetLatestKvSnapshotsRequest
 ) -> pb.GetLatestKvSnapshotsResponse:
-    """Buckets without snapshots: readers take the log, which is all here, or SCAN_KV."""
+    """Buckets without snapshots, as Fluss says before the first one: readers take the whole log.
+
+    Where the log has lost its beginning they would miss rows without knowing, and are refused.
+    """
     del call
     table = node.catalog.table(path_of(request.table_path))
     _check_keyed(table)
     response = pb.GetLatestKvSnapshotsResponse(table_id=table.table_id)
+    partition_id = None
     if request.HasField("partition_name"):
-        response.partition_id = _partition_id(node, table, request.partition_name)
+        partition_id = _partition_id(node, table, request.partition_name)
+        response.partition_id = partition_id
     elif table.descriptor.is_partitioned:
         raise refuse(
             ErrorCode.PARTITION_NOT_EXISTS,
             f"Table '{table.path}' is a partitioned table, but partition name is not provided.",
         )
     for bucket in range(table.bucket_count):
+        log = node.tablets.find(table.table_id, partition_id, bucket).log
+        if log.start_offset > 0:
+            raise refuse(
+                ErrorCode.KV_SNAPSHOT_NOT_EXIST,
+                f"The changelog of {log.bucket} begins at offset {log.start_offset}, and the "
+                "embedded server makes no snapshots: the rows cannot be read from the log any more.",
+                hint=_OTHER_WAYS,
+            )
         response.latest_snapshots.add(bucket_id=bucket)
     return response
 
@@ -81,7 +95,7 @@ def get_kv_snapshot_metadata(
         ErrorCode.KV_SNAPSHOT_NOT_EXIST,
         f"Bucket {request.bucket_id} of table {request.table_id} has no snapshot "
         f"{request.snapshot_id}; the embedded server makes none.",
-        hint="Read the table with SCAN_KV, LIMIT_SCAN or its log.",
+        hint=_OTHER_WAYS,
     )
 
 

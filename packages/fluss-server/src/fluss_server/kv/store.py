@@ -61,6 +61,8 @@ class KvStore:
         self._write_options = without_log
         known = (0, 0) if state is None else _STATE.unpack(state)
         self.state = StoreState(applied_offset=known[0], row_count=known[1])
+        # How far the store has come on disk; what is written and not synced dies with the process.
+        self.synced_offset = self.state.applied_offset
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The row of each key, None where there is none."""
@@ -91,10 +93,12 @@ class KvStore:
 
     def sync(self) -> None:
         """Put on disk what has been written."""
+        written = self.state.applied_offset
         try:
             self._db.flush(wait=True)
         except Exception as error:
             raise self._broken(error) from error
+        self.synced_offset = written
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys in their order with their rows, from this one on, as they are now.

@@ -51,7 +51,8 @@ class KvTablet:
         self._log = log
         self._take_range = take_range
         self._pending = PendingChanges()
-        self._pending_since_ms: int | None = None
+        self._has_pending = False
+        self._unsynced_since_ms: int | None = None
         self._row_count = store.state.row_count
         self._numbers: Numbers | None = None
         self.change_table(table)
@@ -187,8 +188,9 @@ class KvTablet:
         batch = self._writer.batch(changes, writer_id=writer_id, batch_sequence=batch_sequence)
         appended = self._log.append_changes(batch, now_ms=now_ms)
         self._pending.apply(changes.after)
-        if self._pending_since_ms is None:
-            self._pending_since_ms = now_ms
+        self._has_pending = True
+        if self._unsynced_since_ms is None:
+            self._unsynced_since_ms = now_ms
         self._row_count += changes.added
         return appended.next_offset
 
@@ -204,8 +206,8 @@ class KvTablet:
 
     @property
     def applied_offset(self) -> int:
-        """The log must be kept from here on: the store does not have what follows."""
-        return self._store.state.applied_offset
+        """The log must be kept from here on: the store does not have what follows on disk."""
+        return self._store.synced_offset
 
     def lookup(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The stored row of each key, None where there is none."""
@@ -248,16 +250,17 @@ class KvTablet:
     # --- the store ------------------------------------------------------------------------------
 
     def wants_flush(self, *, now_ms: int) -> bool:
-        """Whether pending changes have become many, or old."""
-        if self._pending_since_ms is None:
+        """Whether changes that are not on disk have become many, or old."""
+        if self._unsynced_since_ms is None:
             return False
-        is_old = now_ms - self._pending_since_ms >= PENDING_MS_MAX
+        is_old = now_ms - self._unsynced_since_ms >= PENDING_MS_MAX
         return is_old or self._pending.size_bytes > PENDING_BYTES_MAX
 
     def flush(self) -> None:
         """Move pending changes into the store, and the store onto the disk."""
         self._write_pending()
         self._store.sync()
+        self._unsynced_since_ms = None
 
     def close(self) -> None:
         """Flush, and close the store."""
@@ -267,9 +270,9 @@ class KvTablet:
             self._store.close()
 
     def _write_pending(self) -> None:
-        if self._pending_since_ms is None:
+        if not self._has_pending:
             return
         state = StoreState(applied_offset=self._log.end_offset, row_count=self._row_count)
         self._store.write(self._pending.rows, state)
         self._pending.clear()
-        self._pending_since_ms = None
+        self._has_pending = False
