@@ -6,6 +6,9 @@ import pytest
 import fluss
 from tests.support.stalled_wire import StallingWire, interrupt
 
+# Who stalls is a proxy, and who is interrupted is us.
+pytestmark = pytest.mark.one_server
+
 ROWS = 300_000
 SETUP = """
 import duckdb, fluss_duckdb

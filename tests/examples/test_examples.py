@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# The pages of the guide run on both.
+pytestmark = pytest.mark.one_server
+
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 LINES_MAX = 60
 

@@ -9,6 +9,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+# The pages of the guide run on both.
+pytestmark = pytest.mark.one_server
+
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples/notebooks").glob("*.ipynb"))
 PLOTS = 2
 
@@ -50,4 +53,4 @@ def test_a_notebook_is_kept_without_its_outputs(path):
 
 
 def test_there_are_notebooks():
-    assert len(NOTEBOOKS) == 2
+    assert len(NOTEBOOKS) == 3

@@ -5,6 +5,9 @@ import pytest
 
 from tests.support.stalled_wire import StallingWire, interrupt
 
+# Who stalls is a proxy, and who is interrupted is us.
+pytestmark = pytest.mark.one_server
+
 SETUP = "import pandas as pd, fluss.pandas"
 ROWS = 300_000
 

@@ -18,6 +18,9 @@ from fluss_polars import scan_fluss
 from fluss_polars.planning import Plan
 from tests.support.stalled_wire import StallingWire, interrupt
 
+# Who stalls is a proxy, and who is interrupted is us.
+pytestmark = pytest.mark.one_server
+
 ROWS = 60_000
 # A plan looks at one batch of each bucket. Small ones get through the stall, and the rows do not;
 # of large ones not even the plan does.

@@ -27,7 +27,7 @@ def wide(session):
     dice = np.random.default_rng(7)
     table = session.create_table(
         "wide",
-        pa.schema([("dt", pa.string()), ("a", pa.int64()), ("b", pa.binary())]),
+        pa.schema([("dt", pa.string()), ("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64())]),
         partition_by=["dt"],
         buckets=1,
     )
@@ -38,7 +38,8 @@ def wide(session):
                 {
                     "dt": ["x" if number else "y"] * count,
                     "a": dice.integers(0, 2**62, count),
-                    "b": [dice.bytes(16) for _ in range(count)],
+                    "b": dice.integers(0, 2**62, count),
+                    "c": dice.integers(0, 2**62, count),
                 }
             )
         )

@@ -1,15 +1,16 @@
 """The fixtures `cluster`, `database` and `replicated_cluster`: servers to test against.
 
-`cluster` is one real Apache Fluss for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP
-names. Workers do not share one: where tables are created and dropped at the same moment, a
-coordinator of 0.9.1 now and then loses a creation, and that table never gets a leader; or it stops
-electing leaders at all, until it is started again, which is done here after a test that met it
-("no leader"; pytest then runs it once more). Where Java is missing its tests are skipped with the
-remedy, unless FLUSS_TEST_REQUIRE_REAL=1 says that this machine must have it. A test that fails
-shows what the servers wrote into their logs since it began.
+`cluster` is a real Apache Fluss, and then our own server, so that what uses it runs on both: one of
+each for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP names. Workers do not share one:
+where tables are created and dropped at the same moment, a coordinator of 0.9.1 now and then loses a
+creation, and that table never gets a leader; or it stops electing leaders at all, until it is
+started again, which is done here after a test that met it ("no leader"; pytest then runs it once
+more). Where Java is missing its tests are skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1
+says that this machine must have it. A test that fails shows what the servers wrote into their logs
+since it began.
 
 ==========================  ====================================================================
-FLUSS_TEST_CLUSTER          `real` (default), `embedded` for our own server, `both` for each in turn
+FLUSS_TEST_CLUSTER          `real`, `embedded` for our own server, `both` (default) for each in turn
 FLUSS_TEST_BOOTSTRAP        the address of another cluster, used instead of one of our own
 FLUSS_TEST_SASL_BOOTSTRAP   its address for users with a password, if it has one
 FLUSS_TEST_USER             such a user
@@ -25,7 +26,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -78,16 +79,22 @@ class ClusterUnderTest:
 _KINDS = {"real": ["real"], "embedded": ["embedded"], "both": ["real", "embedded"]}
 
 
+def _kinds() -> list[str]:
+    return _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "both")]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    kinds = _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "real")]
-    if "cluster_kind" in metafunc.fixturenames and len(kinds) > 1:
+    if "cluster_kind" in metafunc.fixturenames and len(_kinds()) > 1:
+        is_for_one = metafunc.definition.get_closest_marker("one_server") is not None
+        # Parametrized all the same: the fixture must not begin anew between the one and the other.
+        kinds = _kinds()[:1] if is_for_one else _kinds()
         metafunc.parametrize("cluster_kind", kinds, scope="session")
 
 
 @pytest.fixture(scope="session")
 def cluster_kind() -> str:
     """Which server `cluster` is: `real` or `embedded`."""
-    return _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "real")][0]
+    return _kinds()[0]
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +108,8 @@ def cluster(
     named = os.environ.get("FLUSS_TEST_BOOTSTRAP")
     if named:
         yield _named_cluster(named)
+        with RawClient(named) as client:
+            _drop_databases(client, _shelves.pop(named, _Shelf()))
         return
     # Its directory is kept from one start to the next, so that it can be started again.
     running = JavaCluster(data_dir=tmp_path_factory.mktemp("real"))
@@ -115,28 +124,51 @@ def cluster(
                 sasl=(running.sasl_bootstrap_servers, user, password),
             )
     finally:
+        del pytestconfig.stash[_REAL]
         running.stop(graceful=False)
 
 
 @pytest.fixture
 def database(cluster: ClusterUnderTest) -> Iterator[str]:
-    """A database of the test's own, dropped with all its tables afterwards."""
-    with RawClient(cluster.bootstrap) as client:
-        spare = _spare_databases.setdefault(cluster.bootstrap, [])
-        if not spare:
-            spare += [_create_database(client) for _ in range(SPARE_DATABASES)]
-            time.sleep(NEW_DATABASE_REST_S)
-        name = spare.pop()
-        yield name
-        drop = pb.DropDatabaseRequest(database_name=name, ignore_if_not_exists=True, cascade=True)
-        client.call(drop, to=COORDINATOR)
+    """A database of the test's own, dropped with all its tables some tests later."""
+    shelf = _shelves.setdefault(cluster.bootstrap, _Shelf())
+    if not shelf.spare:
+        with RawClient(cluster.bootstrap) as client:
+            _change_databases(client, shelf)
+        time.sleep(CHANGED_DATABASES_REST_S)
+    name = shelf.spare.pop()
+    yield name
+    shelf.used.append(name)
 
 
 # A coordinator of 0.9.1 may overlook a table that follows its database at once (`client.admin`
-# waits for that reason), so databases are made in advance, several for one rest.
+# waits for that reason), or that is made while others are dropped. So databases are made in
+# advance and dropped in arrears, many for one rest.
 SPARE_DATABASES = 20
-NEW_DATABASE_REST_S = 0.2
-_spare_databases: dict[str, list[str]] = {}
+CHANGED_DATABASES_REST_S = 0.3
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The databases of one cluster: those that no test had yet, and those that one has had."""
+
+    spare: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+
+
+_shelves: dict[str, _Shelf] = {}
+
+
+def _change_databases(client: RawClient, shelf: _Shelf) -> None:
+    _drop_databases(client, shelf)
+    shelf.used.clear()
+    shelf.spare += [_create_database(client) for _ in range(SPARE_DATABASES)]
+
+
+def _drop_databases(client: RawClient, shelf: _Shelf) -> None:
+    for name in shelf.used:
+        drop = pb.DropDatabaseRequest(database_name=name, ignore_if_not_exists=True, cascade=True)
+        client.call(drop, to=COORDINATOR)
 
 
 def _create_database(client: RawClient) -> str:
@@ -269,7 +301,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_on_embedded(item: pytest.Item) -> bool:
     called = getattr(item, "callspec", None)
-    default = _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "real")][0]
+    default = _kinds()[0]
     kind = default if called is None else called.params.get("cluster_kind", default)
     return kind == "embedded"
 
