@@ -8,8 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import fluss
+from fluss.errors import ConfigError, LocalServerError
 from fluss_server import LocalCluster
 from fluss_server.command import app
+from fluss_server.config import Durability, ServerConfig
 from fluss_server.launching import launch
 from fluss_server.lock import is_served
 
@@ -62,6 +64,72 @@ def test_the_command_says_what_is_wrong_and_ends_with_one(tmp_path, options, sai
     assert done.exit_code == 1
     assert said in done.output
     assert not (tmp_path / "data").exists(), "nothing was begun"
+
+
+def test_every_option_of_the_command_arrives(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("fluss_server.command.serve", lambda config, **_: told.append(config))
+    monkeypatch.setenv("ALI_PASSWORD", "secret")
+    options = {
+        "--data-dir": str(tmp_path),
+        "--port": "9124",
+        "--sasl-port": "9125",
+        "--host": "0.0.0.0",
+        "--user": "ali:ALI_PASSWORD",
+        "--durability": "disk",
+        "--segment-size": "4mb",
+        "--retention-size": "1gb",
+    }
+    done = CliRunner().invoke(app, [word for option in options.items() for word in option])
+    assert done.exit_code == 0, done.output
+    assert told == [
+        ServerConfig(
+            directory=tmp_path,
+            port=9124,
+            sasl_port=9125,
+            sasl_host="0.0.0.0",
+            users={"ali": "secret"},
+            durability=Durability.DISK,
+            segment_bytes=4 << 20,
+            retention_bytes=1 << 30,
+        )
+    ]
+
+
+@pytest.mark.usefixtures("java")
+def test_the_real_fluss_is_started_the_same_way():
+    with LocalCluster(engine="java", users={"ali": "secret"}) as cluster:
+        assert not cluster.is_attached
+        with fluss.connect(cluster.url) as session:
+            assert session.databases() == ["fluss"]
+        guarded = f"fluss://ali:secret@{cluster.sasl_bootstrap_servers}"
+        with fluss.connect(guarded) as session:
+            assert session.databases() == ["fluss"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"engine": "rust"}, "There is no engine 'rust'"),
+        ({"engine": "java", "durability": "disk"}, "knows no durability"),
+        ({"engine": "java", "in_thread": True}, "a process of its own"),
+    ],
+)
+def test_what_a_cluster_cannot_be_is_refused(options, said):
+    with pytest.raises(ConfigError, match=said):
+        LocalCluster(**options)
+
+
+def test_a_cluster_that_does_not_run_says_so():
+    cluster = LocalCluster(in_thread=True)
+    with pytest.raises(LocalServerError, match="does not run"):
+        _ = cluster.url
+    with cluster:
+        with pytest.raises(LocalServerError, match="runs already"):
+            cluster.start()
+        with pytest.raises(LocalServerError, match="Only a child process"):
+            cluster.kill()
+    cluster.stop()
 
 
 def test_the_help_says_what_each_durability_promises():
