@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from fluss.errors import InvalidValueError
 from fluss.model.scan_options import Order
 from fluss_spark.options import FlussOptions
-from fluss_spark.packing import SplitsPartition, cut_to, packed, tasks_for
+from fluss_spark.packing import SplitsPartition, cut_to, packed, rows_of, tasks_for
 from fluss_spark.tables import plan_scan
 from fluss_spark.types import arrow_schema, check_declared, loses_digits
 
@@ -68,7 +68,7 @@ class FlussBatchReader(DataSourceReader):
             packs = [splits]
         else:
             pieces = cut_to(splits, options.number("minPartitions", 1))
-            packs = packed(pieces, tasks_for(splits, options, self._parallelism))
+            packs = packed(pieces, tasks_for(rows_of(splits), options, self._parallelism))
         order, parallel = asked.order.value, asked.max_parallel
         return [
             SplitsPartition(tuple(each), settings, order, parallel) for each in packs if each

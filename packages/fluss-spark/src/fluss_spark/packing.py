@@ -8,7 +8,7 @@ connect; a worker connects once and keeps the connection for the tasks that foll
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -58,13 +58,17 @@ class SplitsPartition(InputPartition):
                 yield batch
 
 
-def tasks_for(splits: Sequence[ScanSplit], options: FlussOptions, parallelism: int | None) -> int:
-    """How many tasks are worth their start, between what the options allow."""
+def tasks_for(rows: int, options: FlussOptions, parallelism: int | None) -> int:
+    """How many tasks so many rows are worth, between what the options allow."""
     least = options.number("minPartitions", 1)
     usual = parallelism or os.cpu_count() or 1
     most = options.number("maxPartitions", max(PARTITIONS_LEAST, usual, least))
-    rows = sum(each.rows_max for each in splits)
     return min(most, max(least, -(-rows // ROWS_WORTH_A_TASK), 1))
+
+
+def rows_of(splits: Iterable[ScanSplit]) -> int:
+    """No fewer than all of them have."""
+    return sum(each.rows_max for each in splits)
 
 
 def packed(splits: Sequence[ScanSplit], count: int) -> list[list[ScanSplit]]:

@@ -26,7 +26,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.bounds import LATEST
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss_spark.options import FILTER, FlussOptions
-from fluss_spark.packing import SplitsPartition, packed, tasks_for
+from fluss_spark.packing import SplitsPartition, packed, rows_of, tasks_for
 from fluss_spark.stream_offsets import Ends, StreamOffset, shared_out
 from fluss_spark.stream_plans import StreamPlans
 from fluss_spark.types import arrow_schema, to_spark
@@ -106,7 +106,8 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         if at.pending:
             end = at.with_states(rows_max)
-            return replace(end, tasks=self._parallelism).to_json()
+            pins = {each: pin for each, pin in at.pending.items() if each not in end.pending}
+            return replace(end, tasks=self._tasks(sum(pins.values()))).to_json()
         plan = self._plans.log(at)
         self._plans.check_kept(at, plan)
         begins, ends = plan.begins, plan.ends
@@ -118,8 +119,7 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         taken = shared_out(begins, ends, rows_max)
         if all(taken[bucket] == at.offsets.get(bucket, 0) for bucket in taken):
             return start  # to the letter, or Spark sees something new
-        cut = [replace(each, stop=taken[bucket]) for bucket, each in plan.splits.items()]
-        tasks = tasks_for(cut, self._options, self._parallelism)
+        tasks = self._tasks(sum(taken[bucket] - begins[bucket] for bucket in taken))
         return StreamOffset(table_id=plan.table_id, offsets=taken, tasks=tasks).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -144,14 +144,14 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pins = {each: pin for each, pin in first.pending.items() if each not in last.pending}
         if pins:
             states = self._plans.states(pins)
-            tasks = last.tasks or tasks_for(states, self._options, self._parallelism)
+            tasks = last.tasks or self._tasks(sum(pins.values()))
             named = self._plans.options.metadata_prefix + CHANGE_TYPE[1:]
             return [
                 StatePartition(tuple(each), settings, _ORDER, parallel, named)
                 for each in packed(states, tasks)
             ]
         stretches = self._plans.stretches(first, last)
-        tasks = last.tasks or tasks_for(stretches, self._options, self._parallelism)
+        tasks = last.tasks or self._tasks(rows_of(stretches))
         return [
             SplitsPartition(tuple(each), settings, _ORDER, parallel)
             for each in packed(stretches, tasks)
@@ -162,6 +162,9 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, SplitsPartition):
             raise TypeError(f"{type(partition).__name__} is no partition of this reader")
         return partition.batches(self._schema)
+
+    def _tasks(self, rows: int) -> int:
+        return tasks_for(rows, self._options, self._parallelism)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has what lies before; the log is nobody's to clean up."""
