@@ -17,7 +17,9 @@ from fluss.wire import messages as pb
 from fluss_server.local import LocalCluster
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.raw_client import COORDINATOR, RawClient
-from tests.support.twin_operations import create, operate, read_log, scan_first
+from tests.support.twin_ddl import create
+from tests.support.twin_operations import operate
+from tests.support.twin_reads import read_log, scan_first
 from tests.support.twin_servers import Twins
 from tests.support.twin_tables import KINDS, TwinTable
 

@@ -16,7 +16,7 @@ from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_records import read_log_records
 from fluss.records.value_batch import read_value_batch
 from fluss.wire import messages as pb
-from tests.support.twin_operations import ALL_BYTES
+from tests.support.twin_reads import ALL_BYTES
 from tests.support.twin_servers import Twin
 from tests.support.twin_tables import KINDS, Row, TwinTable, layout_of
 

@@ -20,6 +20,8 @@ from tests.support.raw_client import API_KEYS, RawConnection, RefusedError
 
 NEWEST_VERSIONS = {"PutKv": 1, "Lookup": 1, "PrefixLookup": 1}
 SETTLED_WITHIN_S = 20.0
+# Long proofs run beside other work, and a server that starts has much to load.
+PATIENCE_S = 180.0
 # A bucket that is there may be called unknown, or without a leader, for a moment.
 _NOT_YET = {12, 21, 44}
 HISTORY_SHOWN = 8
@@ -35,9 +37,14 @@ class Twin:
 
     def __init__(self, bootstrap: str, database: str) -> None:
         self.database = database
-        self._coordinator = RawConnection(bootstrap.split(",", maxsplit=1)[0])
-        nodes = self._coordinator.call(pb.MetadataRequest()).tablet_servers
-        self._tablet = RawConnection(f"{nodes[0].host}:{nodes[0].port}")
+        self._coordinator = RawConnection(bootstrap.split(",", maxsplit=1)[0], timeout_s=PATIENCE_S)
+        try:
+            nodes = self._coordinator.call(pb.MetadataRequest()).tablet_servers
+            address = f"{nodes[0].host}:{nodes[0].port}"
+            self._tablet = RawConnection(address, timeout_s=PATIENCE_S)
+        except BaseException:
+            self._coordinator.close()
+            raise
 
     @property
     def connection(self) -> RawConnection:
