@@ -26,6 +26,7 @@ from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import Magic1
 from fluss.records.log_records import read_log_records
+from fluss.records.numpy_arrays import from_numpy
 from fluss.records.projection import Projection, read_projected
 from fluss.records.row_filter import RowFilter
 from fluss.rows.columns import ByteArray, Int64Array
@@ -226,7 +227,7 @@ class Decoder:
         kept = decoded.batch.select(range(len(self._target)))
         if len(rows) == decoded.num_rows:
             return replace(decoded, batch=kept)
-        return decoded.take(rows, kept.take(pa.array(rows)))
+        return decoded.take(rows, kept.take(from_numpy(rows)))
 
     def _reading(self, schema_id: int, *, projected: bool) -> _Reading:
         found = self._readings.get((schema_id, projected))

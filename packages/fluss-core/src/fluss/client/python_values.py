@@ -25,6 +25,7 @@ from fluss.model.types import (
     TimeType,
 )
 from fluss.model.values import from_physical
+from fluss.records.numpy_arrays import from_numpy, to_numpy
 
 # The years that `datetime` has, in days and in microseconds since 1970.
 _DAYS = (-719_162, 2_932_896)
@@ -68,8 +69,11 @@ def _through_numpy(
     convert: Callable[[Any], Any],
 ) -> list[Any]:
     numbers = array.view(integers)
-    filled = pc.fill_null(numbers, 0) if numbers.null_count else numbers
-    counts = filled.to_numpy(zero_copy_only=False)
+    if numbers.null_count:
+        nothing = from_numpy(np.zeros(1, dtype=integers))[0]
+        counts = to_numpy(pc.fill_null(numbers, nothing))
+    else:
+        counts = to_numpy(numbers)
     if len(counts) and (counts.min() < bounds[0] or counts.max() > bounds[1]):
         # Beyond what `datetime` has: each value says so by itself.
         return _physical_then(array, convert)
@@ -77,7 +81,7 @@ def _through_numpy(
     moments = counts.astype(np.int64).view(kind)
     values: list[Any] = (moments if days else moments.astype("datetime64[us]")).tolist()
     if numbers.null_count:
-        for index in np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False)):
+        for index in np.flatnonzero(~to_numpy(array.is_valid())):
             values[index] = None
     return values
 

@@ -25,6 +25,7 @@ from fluss.records.kv_batch import HEADER_BYTES as KV_HEADER_BYTES, kv_body
 from fluss.records.layout import BatchLayout
 from fluss.records.log_header import format_of
 from fluss.records.log_writer import LogBody, arrow_log_body
+from fluss.records.numpy_arrays import from_numpy
 from fluss.records.row_bytes import rows_from_batch
 from fluss.records.row_log import row_log_body
 from fluss.records.statistics import collect_statistics, has_statistics, write_statistics
@@ -84,7 +85,7 @@ class LogTarget:
         if deletes is not None:
             raise AssertionError("rows cannot be deleted from a log")
         placed = self._placement.place(batch, is_frame=is_frame)
-        ordered = batch if placed.order is None else batch.take(pa.array(placed.order))
+        ordered = batch if placed.order is None else batch.take(from_numpy(placed.order))
         made: list[WriteBatch] = []
         edges = [0]
         for share in placed.shares:
@@ -173,7 +174,7 @@ class KvTarget:
         )
         order = placed.order
         if order is not None:
-            batch = batch.take(pa.array(order))
+            batch = batch.take(from_numpy(order))
             keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
             deletes = None if deletes is None else deletes[order]
         rows = rows_from_batch(batch, self.layout, self._format)

@@ -26,6 +26,7 @@ from fluss.model.predicate import Predicate
 from fluss.model.scan_options import PARTITION
 from fluss.model.schema import Schema
 from fluss.plan.scan import Output
+from fluss.records.numpy_arrays import from_numpy, texts
 from fluss.records.row_filter import RowFilter
 
 
@@ -114,7 +115,7 @@ class MetadataFilter:
             return None
         if len(rows) == decoded.num_rows:
             return decoded
-        return decoded.take(rows, batch.take(pa.array(rows)))
+        return decoded.take(rows, batch.take(from_numpy(rows)))
 
 
 def columns_to_read(split: ScanSplit, schema: Schema) -> list[str]:
@@ -135,13 +136,14 @@ def metadata_column(name: str, decoded: DecodedBatch, partition_name: str | None
             if offsets is None:
                 first = decoded.base_offset
                 offsets = np.arange(first, first + count, dtype=np.int64)
-            return pa.array(offsets)
+            return from_numpy(offsets)
         case "_commit_timestamp":
-            return _repeated(pa.scalar(decoded.timestamp, metadata_type(name)), count)
+            times = from_numpy(np.full(count, decoded.timestamp, dtype=np.int64))
+            return times.cast(metadata_type(name))
         case "_bucket":
-            return _repeated(pa.scalar(decoded.bucket.bucket_id, pa.int32()), count)
+            return from_numpy(np.full(count, decoded.bucket.bucket_id, dtype=np.int32))
         case "_partition":
-            return _repeated(pa.scalar(partition_name, pa.string()), count)
+            return pa.repeat(texts([partition_name])[0], count)
         case _:
             return change_names(decoded.change_types, count)
 
@@ -150,14 +152,10 @@ def change_names(change_types: Any, count: int) -> pa.Array:
     """The long names of change types; all are inserts where there are none."""
     names = _long_names()
     if change_types is None:
-        return _repeated(names[int(ChangeType.Insert)], count)
-    return names.take(pa.array(np.asarray(change_types, dtype=np.int8)))
+        return pa.repeat(names[int(ChangeType.Insert)], count)
+    return names.take(from_numpy(np.asarray(change_types, dtype=np.int8)))
 
 
 @cache
 def _long_names() -> pa.Array:
-    return pa.array([each.long_name for each in ChangeType])
-
-
-def _repeated(scalar: pa.Scalar, count: int) -> pa.Array:
-    return pa.repeat(scalar, count)
+    return texts(each.long_name for each in ChangeType)

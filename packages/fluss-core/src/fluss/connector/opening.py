@@ -25,6 +25,14 @@ PARALLEL = 4
 UNREAD_BYTES_MAX = 32 * 1024 * 1024
 UNREAD_BYTES_MIN = 4 * 1024 * 1024
 READY_BYTES_MAX = 8 * 1024 * 1024
+# What a state keeps of changed rows; what is more waits on disk.
+STATE_BYTES_MAX = 4 * 1024 * 1024
+# A binlog's batches are the largest there are, and made one by one.
+BINLOG_UNREAD_BYTES_MAX = 16 * 1024 * 1024
+# Of these each bucket's rows or changes are in memory, and what is done with them is done by the
+# interpreter: a third one at a time adds a third to the memory and nothing to the speed.
+HEAVY_STRATEGIES = frozenset({"limit_scan", "changelog"})
+HEAVY_AT_ONCE = 2
 # Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
 ROWS_USEFUL = 16 * 1024
 BYTES_USEFUL = 4 * 1024 * 1024
@@ -130,6 +138,8 @@ class OpenSplits:
         if self._order is Order.TIMESTAMP:
             return sources
         first = self._splits[0]
+        if first.state is not None and first.state.strategy in HEAVY_STRATEGIES:
+            sources = min(sources, HEAVY_AT_ONCE)
         is_whole = first.mode in {Mode.LOG, Mode.CHANGELOG} and not first.is_filtered
         if self._limit is None or not is_whole:
             return min(self._parallel, sources)
@@ -154,7 +164,7 @@ class OpenSplits:
 
     def _groups(self) -> list[list[int]]:
         """Which splits are read together: in lanes where the order is free, one by one else."""
-        is_log = bool(self._splits) and self._splits[0].mode in {Mode.LOG, Mode.CHANGELOG}
+        is_log = bool(self._splits) and self._splits[0].mode is not Mode.STATE
         indexes = [
             index
             for index, each in enumerate(self._splits)
@@ -182,11 +192,15 @@ class OpenSplits:
                 first,
                 index,
                 stats=self._stats,
-                memory_bytes_max=unread_bytes_max,
+                memory_bytes_max=STATE_BYTES_MAX,
             )
         if first.mode is Mode.BINLOG:
             return BinlogReader(
-                self._table, first, index, stats=self._stats, unread_bytes_max=unread_bytes_max
+                self._table,
+                splits,
+                indexes,
+                stats=self._stats,
+                unread_bytes_max=min(unread_bytes_max, BINLOG_UNREAD_BYTES_MAX),
             )
         return LogReader(
             self._table,

@@ -6,14 +6,14 @@ pieces of a scan like those of a log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
 from fluss.client.decode import DecodedBatch
 from fluss.client.frames.lookups import FOUND, lookup_frame, prefix_lookup_frame
-from fluss.client.state.changelog import binlog_batches
+from fluss.client.state.changelog import Binlog
 from fluss.client.state.errands import Errands
 from fluss.client.state.reading import read_state
 from fluss.connector.log_reader import FetchSource, Piece
@@ -26,6 +26,7 @@ from fluss.connector.metadata import (
 from fluss.connector.split import ScanSplit
 from fluss.connector.statistics import ScanStats
 from fluss.errors import PartitionNotFoundError
+from fluss.records.numpy_arrays import from_numpy
 from fluss.records.row_filter import RowFilter
 
 
@@ -101,7 +102,7 @@ class LookupReader:
         for batch in rows.combine_chunks().to_batches():
             kept = batch
             if row_filter is not None:
-                kept = batch.take(pa.array(row_filter.matching(batch)))
+                kept = batch.take(from_numpy(row_filter.matching(batch)))
             if kept.num_rows:
                 chosen = kept.select(list(split.output.names))
                 yield Piece(index=self._index, batch=chosen.cast(wanted))
@@ -111,49 +112,62 @@ class LookupReader:
 
 
 class BinlogReader:
-    """The changes of one bucket, each with the row before it and the row after it."""
+    """The changes of some buckets, each with the row before it and the row after it.
+
+    Args:
+        table: The table.
+        splits: What to read of it; all of one scan.
+        indexes: The number of each split in its scan.
+        stats: What to count in.
+        unread_bytes_max: How much may lie fetched and undecoded.
+    """
 
     def __init__(
         self,
         table: TableCore,
-        split: ScanSplit,
-        index: int,
+        splits: Sequence[ScanSplit],
+        indexes: Sequence[int],
         *,
         stats: ScanStats,
         unread_bytes_max: int,
     ) -> None:
-        self._split, self._index, self._stats = split, index, stats
-        schema, names = table.info.schema, split.output.names
-        self._schema = pa.schema([schema.to_arrow().field(each) for each in names])
+        first = splits[0]
+        schema, names = table.info.schema, first.output.names
+        self._names = first.change_columns
+        self._binlog = Binlog(
+            pa.schema([schema.to_arrow().field(each) for each in names]), self._names
+        )
+        self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
+        self._window = first.window
+        self._stats = stats
         is_whole = names == schema.column_names
         columns = None if is_whole else list(schema.column_indexes(names))
         self._decoder = table.scan_source().decoder(columns)
         self._source = FetchSource(
             table,
-            [split],
+            splits,
             self._decoder.fetch_target,
             unread_bytes_max=unread_bytes_max,
-            skips_missing=split.skips_missing,
+            skips_missing=first.skips_missing,
         )
 
     def __iter__(self) -> Iterator[Piece]:
-        names = self._split.change_columns
-        for batch in binlog_batches(self._decoded(), self._schema, names):
-            times = batch.column(names.commit_timestamp)
-            yield Piece(
-                index=self._index,
-                batch=batch,
-                timestamp_ms=times[0].value,
-                offset=batch.column(names.log_offset)[0].as_py(),
-            )
+        for decoded in self._decoded():
+            batch = self._binlog.batch(decoded)
+            if batch is not None:
+                yield Piece(
+                    index=self._index_of[decoded.bucket],
+                    batch=batch,
+                    timestamp_ms=batch.column(self._names.commit_timestamp)[0].value,
+                    offset=batch.column(self._names.log_offset)[0].as_py(),
+                )
 
     def _decoded(self) -> Iterator[DecodedBatch]:
-        window = self._split.window
         for fetched in self._source:
             self._stats.add(bytes_read=len(fetched.data))
             for decoded in self._decoder.decode(fetched):
                 self._stats.add(rows_read=decoded.num_rows, batches_read=1)
-                if window is None or window.holds(decoded.timestamp):
+                if self._window is None or self._window.holds(decoded.timestamp):
                     yield decoded
 
     def close(self) -> None:

@@ -28,6 +28,7 @@ from fluss.records.log_header import (
     read_length,
     read_log_header,
 )
+from fluss.records.numpy_arrays import empty_batch
 from fluss.records.statistics import BatchStatistics, read_statistics
 from fluss.rows.columns import ByteArray
 
@@ -105,7 +106,7 @@ class LogBatch:
             CorruptBatchError: The body is not what the layout and the header say.
         """
         if not self.header.record_count:
-            return pa.RecordBatch.from_pylist([], schema=layout.user_schema)
+            return empty_batch(layout.user_schema)
         return read_arrow_body(
             self.arrow_body,
             layout,

@@ -32,6 +32,7 @@ from fluss.model.predicate_binding import (
 from fluss.model.schema import Schema
 from fluss.model.types import DataType
 from fluss.records.from_values import array_from_values
+from fluss.records.numpy_arrays import from_numpy
 from fluss.rows.columns import Int64Array
 
 Condition = Callable[[pa.RecordBatch], pa.BooleanArray]
@@ -107,7 +108,7 @@ def _condition_of(bound: BoundPredicate) -> Condition:
             join = pc.and_ if function is CompoundFunction.AND else pc.or_kleene
             return lambda batch: reduce(join, (each(batch) for each in conditions))
         case Truth(value=value):
-            return lambda batch: pa.array(np.full(batch.num_rows, value))
+            return lambda batch: from_numpy(np.full(batch.num_rows, value))
         case ColumnTest(column=name):
             answer = _answer_of(bound)
             # By position: a projection may name a column that occurs twice.

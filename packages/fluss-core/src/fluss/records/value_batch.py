@@ -22,6 +22,7 @@ from fluss.records.corrupt import corrupt_batch
 from fluss.records.evolve import Evolution
 from fluss.records.framing import Frames, byte_words, find_frames, write_frames
 from fluss.records.layout import BatchLayout
+from fluss.records.numpy_arrays import empty_batch, from_numpy
 from fluss.records.row_bytes import batch_from_rows
 from fluss.rows.columns import Int64Array, RowBytes
 from fluss.rows.ragged import Words, join_parts, runs_of_rows, words_of
@@ -144,10 +145,10 @@ def batch_from_values(
         parts.append(Evolution.between(source, target).apply(decoded))
         places.append(rows)
     if not parts:
-        return pa.RecordBatch.from_pylist([], schema=target.user_schema)
+        return empty_batch(target.user_schema)
     if len(parts) == 1:
         return parts[0]
-    return pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(places))))
+    return pa.concat_batches(parts).take(from_numpy(np.argsort(np.concatenate(places))))
 
 
 def _by_schema_id(values: Frames) -> Iterator[tuple[int, Int64Array]]:

@@ -20,6 +20,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.change_type import ChangeType
 from fluss.model.scan_options import CHANGE_TYPE, METADATA_COLUMNS
 from fluss.model.table_info import TableInfo
+from fluss.records.numpy_arrays import from_numpy
 from fluss.rows.columns import BoolArray
 
 # Batches smaller than this are gathered, so that a changelog of small batches makes large ones.
@@ -66,7 +67,7 @@ def change_batch(batch: pa.RecordBatch) -> ChangeBatch:
     counts = {change.long_name: int((kinds == change).sum()) for change in ChangeType if change}
     kept = kinds != ChangeType.UpdateBefore
     if not kept.all():
-        rows = rows.filter(pa.array(kept))
+        rows = rows.filter(from_numpy(kept))
         kinds = kinds[kept]
     return ChangeBatch(rows=rows, deletes=kinds == ChangeType.Delete, counts=counts)
 

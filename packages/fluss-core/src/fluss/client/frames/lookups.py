@@ -22,6 +22,7 @@ from fluss.client.lookup import check_lookups
 from fluss.engine.bulk_lookups import BulkLookups, Values
 from fluss.errors import InvalidValueError, LimitExceededError
 from fluss.records.layout import BatchLayout
+from fluss.records.numpy_arrays import from_numpy
 from fluss.records.value_batch import batch_from_values, frames_of_ranges, schema_ids_of
 from fluss.rows.columns import Int64Array
 
@@ -155,8 +156,8 @@ class _FrameLookup:
         key_of_line = np.repeat(np.arange(len(keys)), lines)
         within = np.arange(len(key_of_line)) - np.repeat(np.cumsum(lines) - lines, lines)
         found = counts[key_of_line] > 0
-        rows = pa.array(firsts[key_of_line] + within, mask=~found)
-        return self._laid_out(keys, pa.array(key_of_line), found, self._taken(parts, rows))
+        rows = from_numpy(firsts[key_of_line] + within, valid=found)
+        return self._laid_out(keys, from_numpy(key_of_line), found, self._taken(parts, rows))
 
     def _taken(self, parts: Iterable[_Part], rows: pa.Array) -> pa.RecordBatch:
         schema = self._decoded.user_schema
@@ -184,7 +185,7 @@ class _FrameLookup:
                 arrays.append(key.take(key_of_line).cast(field.type))
             else:
                 arrays.append(rows.column(name))
-        return pa.RecordBatch.from_arrays([*arrays, pa.array(found)], schema=self.schema)
+        return pa.RecordBatch.from_arrays([*arrays, from_numpy(found)], schema=self.schema)
 
     # --- decoding -----------------------------------------------------------------------------
 

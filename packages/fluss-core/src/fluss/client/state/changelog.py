@@ -20,6 +20,7 @@ from fluss.client.decode import DecodedBatch
 from fluss.errors import InvalidSchemaError
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
+from fluss.records.numpy_arrays import from_numpy, texts
 from fluss.rows.columns import ByteArray, Int64Array
 
 BEFORE: Final = "before"
@@ -59,13 +60,12 @@ USUAL_COLUMNS: Final = ChangeColumns()
 
 @cache
 def _changelog_names() -> pa.Array:
-    # When it is needed, not when this file is: pa.array() imports pandas where that is installed.
-    return pa.array([each.long_name for each in sorted(ChangeType)])
+    return texts(each.long_name for each in sorted(ChangeType))
 
 
 @cache
 def _binlog_names() -> pa.Array:
-    return pa.array(["insert", "insert", None, "update", "delete"])
+    return texts(["insert", "insert", None, "update", "delete"])
 
 
 def changelog_schema(rows: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> pa.Schema:
@@ -122,16 +122,32 @@ def binlog_batches(
         schema: The columns of the batches.
         names: What the columns in front are called.
     """
-    wanted = binlog_schema(schema, names)
-    halves: dict[TableBucket, DecodedBatch] = {}
+    binlog = Binlog(schema, names)
     for each in decoded:
-        earlier = halves.pop(each.bucket, None)
-        types = _types_of(each)
-        if types[-1] == ChangeType.UpdateBefore:
-            halves[each.bucket] = each.slice(each.num_rows - 1, 1)
-        batch = _binlog_batch(each, types, earlier, wanted)
+        batch = binlog.batch(each)
         if batch is not None:
             yield batch
+
+
+class Binlog:
+    """What `binlog_batches` does, for who wants to know which batch became which.
+
+    Args:
+        schema: The columns of the batches.
+        names: What the columns in front are called.
+    """
+
+    def __init__(self, schema: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> None:
+        self._wanted = binlog_schema(schema, names)
+        self._halves: dict[TableBucket, DecodedBatch] = {}
+
+    def batch(self, decoded: DecodedBatch) -> pa.RecordBatch | None:
+        """The changes that a batch completes; None for none."""
+        earlier = self._halves.pop(decoded.bucket, None)
+        types = _types_of(decoded)
+        if types[-1] == ChangeType.UpdateBefore:
+            self._halves[decoded.bucket] = decoded.slice(decoded.num_rows - 1, 1)
+        return _binlog_batch(decoded, types, earlier, self._wanted)
 
 
 def _binlog_batch(
@@ -157,9 +173,9 @@ def _binlog_batch(
     before = _structs(rows, firsts, follows | is_delete, wanted.field(BEFORE).type)
     after = _structs(rows, changes, ~is_delete, wanted.field(AFTER).type)
     arrays = [
-        _binlog_names().take(pa.array(kinds)),
-        pa.array(offsets[firsts]),
-        pa.array(times[firsts]).cast(TIMESTAMP_TYPE),
+        _binlog_names().take(from_numpy(kinds)),
+        from_numpy(offsets[firsts]),
+        from_numpy(times[firsts]).cast(TIMESTAMP_TYPE),
         before,
         after,
     ]
@@ -170,8 +186,8 @@ def _structs(
     rows: pa.RecordBatch, places: Int64Array, is_there: np.ndarray, row_type: pa.StructType
 ) -> pa.StructArray:
     """These rows as one column, NULL where they are not there."""
-    taken = rows.take(pa.array(places))
-    missing = pa.array(~is_there)
+    taken = rows.take(from_numpy(places))
+    missing = from_numpy(~is_there)
     return pa.StructArray.from_arrays(taken.columns, fields=list(row_type), mask=missing)
 
 
@@ -181,10 +197,10 @@ def _joined(first: pa.RecordBatch, rest: pa.RecordBatch) -> pa.RecordBatch:
 
 def _change_arrays(decoded: DecodedBatch, names: pa.StringArray) -> list[pa.Array]:
     count = decoded.num_rows
-    times = pa.array(np.full(count, decoded.timestamp, dtype=np.int64))
+    times = from_numpy(np.full(count, decoded.timestamp, dtype=np.int64))
     return [
-        names.take(pa.array(_types_of(decoded))),
-        pa.array(np.asarray(decoded.row_offsets(), dtype=np.int64)),
+        names.take(from_numpy(_types_of(decoded))),
+        from_numpy(np.asarray(decoded.row_offsets(), dtype=np.int64)),
         times.cast(TIMESTAMP_TYPE),
     ]
 

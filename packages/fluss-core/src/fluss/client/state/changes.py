@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from fluss.client.state.keys import parts_of
 from fluss.client.state.spill import PARTS, Spill
+from fluss.records.numpy_arrays import empty_batch, from_numpy, to_numpy
 from fluss.rows.columns import BoolArray, Int64Array
 
 Counting = Literal["last", "first"]
@@ -54,16 +55,16 @@ class Settled:
         if not len(self.keys):
             return rows
         kept = ~self._are_changed(keys)
-        return rows if kept.all() else rows.filter(pa.array(kept))
+        return rows if kept.all() else rows.filter(from_numpy(kept))
 
     def _are_changed(self, keys: pa.Array) -> BoolArray:
         if not pa.types.is_integer(keys.type):
-            changed: BoolArray = pc.is_in(keys, value_set=self.keys).to_numpy(zero_copy_only=False)
+            changed: BoolArray = to_numpy(pc.is_in(keys, value_set=self.keys))
             return changed
         # Arrow would build its set of the changed keys again for every batch.
         if self.sorted_numbers is None:
             raise AssertionError("numbers have been sorted when they were settled")
-        numbers = keys.to_numpy()
+        numbers = to_numpy(keys)
         places = np.searchsorted(self.sorted_numbers, numbers)
         places[places == len(self.sorted_numbers)] = 0
         found: BoolArray = self.sorted_numbers[places] == numbers
@@ -148,12 +149,12 @@ class Changes:
         rows = self._counting_rows(together.column(_KEY))
         if len(rows) == together.num_rows:
             return together
-        return together.take(pa.array(rows))
+        return together.take(from_numpy(rows))
 
     def _counting_rows(self, keys: pa.ChunkedArray) -> Int64Array:
         """The row of each key that counts, in their order."""
         numbered = keys.combine_chunks().dictionary_encode()
-        numbers = numbered.indices.to_numpy(zero_copy_only=False)
+        numbers = to_numpy(numbered.indices)
         rows = np.arange(len(numbers), dtype=np.int64)
         found = np.empty(len(numbered.dictionary), dtype=np.int64)
         if self._counts == "first":
@@ -164,13 +165,15 @@ class Changes:
 
     def _settled(self, pieces: list[pa.Table]) -> Settled:
         if not pieces:
-            return Settled(keys=pa.nulls(0), rows=self._schema.empty_table())
+            return Settled(
+                keys=pa.nulls(0), rows=pa.Table.from_batches([empty_batch(self._schema)])
+            )
         thinned = self._thinned(pieces)
         rows = thinned.filter(thinned.column(_IS_THERE))
         keys = thinned.column(_KEY).combine_chunks()
         return Settled(
             keys=keys,
-            sorted_numbers=np.sort(keys.to_numpy()) if pa.types.is_integer(keys.type) else None,
+            sorted_numbers=np.sort(to_numpy(keys)) if pa.types.is_integer(keys.type) else None,
             rows=pa.Table.from_arrays(rows.columns[_OWN_COLUMNS:], schema=self._schema),
         )
 
@@ -206,4 +209,4 @@ class Changes:
 def _piece(keys: pa.Array, rows: pa.RecordBatch, is_there: BoolArray) -> pa.Table:
     # The table's own names might be ours, or occur twice.
     columns = {str(place): each for place, each in enumerate(rows.columns)}
-    return pa.table({_KEY: keys, _IS_THERE: pa.array(is_there), **columns})
+    return pa.table({_KEY: keys, _IS_THERE: from_numpy(is_there), **columns})

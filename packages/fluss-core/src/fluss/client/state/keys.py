@@ -16,6 +16,7 @@ import pyarrow as pa
 from fluss.model.table_info import TableInfo
 from fluss.model.types import BigIntType, DataType, IntType, SmallIntType, TinyIntType
 from fluss.records.columns import to_column
+from fluss.records.numpy_arrays import to_numpy
 from fluss.rows.columns import Int64Array, RowBytes
 from fluss.rows.compacted import write_compacted_keys
 from fluss.rows.murmur import Tail, hash_rows
@@ -57,7 +58,7 @@ def parts_of(keys: pa.Array | pa.ChunkedArray, count: int) -> Int64Array:
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
     if pa.types.is_integer(keys.type):
-        numbers = keys.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+        numbers = to_numpy(keys).astype(np.int64).view(np.uint64)
         mixed = (numbers * _MULTIPLIER) >> _HIGH_BITS
         parts: Int64Array = (mixed % np.uint64(count)).astype(np.int64)
         return parts

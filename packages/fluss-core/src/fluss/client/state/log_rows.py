@@ -27,7 +27,7 @@ from fluss.rows.columns import ByteArray
 
 STRETCH_ROWS_MIN: Final = 8_192
 # Several buckets are read at a time, and what they fetch comes on top of what they keep.
-UNREAD_BYTES_MAX: Final = 4 * 1024 * 1024
+UNREAD_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -35,6 +35,7 @@ from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_options import ChangelogImage
 from fluss.plan.scan import Extent
 from fluss.plan.state import backwards_without_images
+from fluss.records.numpy_arrays import from_numpy
 from fluss.records.row_filter import RowFilter
 from fluss.rows.columns import BoolArray
 
@@ -107,7 +108,7 @@ class _Reading:
         for rows in self._rows():
             batch = rows
             if self._filter is not None:
-                batch = batch.take(pa.array(self._filter.matching(batch)))
+                batch = batch.take(from_numpy(self._filter.matching(batch)))
             if batch.num_rows:
                 yield batch.select(range(self._wanted_count))
 
@@ -189,7 +190,7 @@ class _Reading:
     ) -> None:
         rows = stretch.rows
         if not counts.all():
-            rows, is_there = rows.filter(pa.array(counts)), is_there[counts]
+            rows, is_there = rows.filter(from_numpy(counts)), is_there[counts]
         changes.add(self._keys.of(rows), rows, is_there)
 
     def _between(self, start: int, stop: int) -> Iterator[Stretch]:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
+from fluss.records.numpy_arrays import from_numpy
 from fluss.rows.columns import Int64Array
 
 PARTS: Final = 32
@@ -33,7 +34,7 @@ class Spill:
             return
         # numpy sorts numbers of 16 bits in linear time.
         order = np.argsort(parts.astype(np.uint16), kind="stable")
-        ordered = table.take(pa.array(order))
+        ordered = table.take(from_numpy(order))
         edges = np.searchsorted(parts[order], np.arange(PARTS + 1))
         for part in range(PARTS):
             start, stop = int(edges[part]), int(edges[part + 1])

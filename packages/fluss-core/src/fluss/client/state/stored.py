@@ -110,7 +110,9 @@ def rows_of_snapshot(
         except Exception as error:  # rocksdict raises what its binding makes of RocksDB's errors
             raise _unreadable(error) from error
         try:
-            yield StoredRows(values=_values_of(database), log_offset=log_offset)
+            yield StoredRows(
+                values=_values_of(database, rocksdict.ReadOptions()), log_offset=log_offset
+            )
         finally:
             database.close()
 
@@ -204,8 +206,9 @@ def _chunks(values: Frames) -> Iterator[Frames]:
         )
 
 
-def _values_of(database: Any) -> Iterator[Frames]:
-    values = database.values()
+def _values_of(database: Any, once: Any) -> Iterator[Frames]:
+    once.fill_cache(False)  # each block is wanted once, and RocksDB would keep 32 MB of them
+    values = database.values(read_opt=once)
     try:
         while chunk := list(islice(values, VALUES_PER_CHUNK)):
             yield frames_of_values(chunk)
