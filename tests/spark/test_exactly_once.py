@@ -1,0 +1,149 @@
+"""What the sink promises, and a log that is streamed into a log with failures in between."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss_spark import FlussDataSource, exactly_once
+from fluss_spark.exactly_once import Promise, this_task
+from fluss_spark.types import spark_schema
+
+ROWS = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())])
+
+
+def rows(start, stop, day):
+    ids = range(start, stop)
+    columns = [pa.array(ids, pa.int64()), [f"v{each}" for each in ids], [day] * len(ids)]
+    return pa.table(columns, schema=ROWS)
+
+
+@pytest.fixture
+def writer(cluster, database):
+    """`writer("table", **options)`: the sink, as Spark makes it for a stream."""
+
+    def one(name, schema=ROWS, **options):
+        given = {"path": f"{database}.{name}", "bootstrap.servers": cluster.bootstrap, **options}
+        return FlussDataSource(given).streamWriter(spark_schema(schema), overwrite=False)
+
+    return one
+
+
+def test_a_log_with_one_replica_is_at_least_once_and_says_why(session, writer, caplog):
+    session.create_table("log", ROWS, buckets=1)
+    writer("log")
+    assert "written at least once" in caplog.text
+    assert "1 replica" in caplog.text
+    with pytest.raises(UnsupportedOperationError, match="has 1 replica") as refused:
+        writer("log", exactlyOnce="required")
+    assert "table.replication.factor" in refused.value.hint
+
+
+def test_a_primary_key_table_is_exactly_once_unless_it_adds_up(session, writer, caplog):
+    caplog.set_level(logging.INFO)
+    session.create_table("people", ROWS, primary_key=["id"], buckets=1)
+    writer("people", exactlyOnce="required")
+    assert "written exactly once" in caplog.text
+    sums = pa.schema([("id", pa.int64()), ("n", pa.int64())])
+    properties = {"table.merge-engine": "aggregation"}
+    session.create_table("sums", sums, primary_key=["id"], properties=properties)
+    with pytest.raises(UnsupportedOperationError, match="adds up"):
+        writer("sums", sums, exactlyOnce="required")
+
+
+def test_who_wants_no_exactness_gets_none(session, writer, caplog):
+    session.create_table("log", ROWS, buckets=1)
+    assert not writer("log", exactlyOnce="never")._plan.promise.claims
+    assert "exactlyOnce is never" in caplog.text
+    with pytest.raises(InvalidValueError, match="exactlyOnce is 'always'"):
+        writer("log", exactlyOnce="always")
+
+
+def test_a_task_is_known_by_query_micro_batch_and_number(monkeypatch):
+    told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
+    context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
+    monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
+    promise = Promise(claims=True, doubts=())
+    task = this_task(promise, None)
+    assert (task.run, task.step, task.part, task.is_chained) == ("9f2c-1", 57, 3, True)
+    task = this_task(promise, "a-write")
+    assert (task.run, task.step, task.part, task.is_chained) == ("a-write", 0, 3, False)
+    assert this_task(Promise(claims=False, doubts=()), None) is None
+
+
+def test_a_spark_that_does_not_say_is_refused_where_exactness_is_required(monkeypatch, caplog):
+    context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty={}.get)
+    monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
+    assert this_task(Promise(claims=True, doubts=()), None) is None
+    assert "Spark does not tell its tasks" in caplog.text
+    with pytest.raises(UnsupportedOperationError, match="does not tell"):
+        this_task(Promise(claims=True, doubts=(), is_required=True), None)
+
+
+@pytest.fixture
+def copy(spark, cluster, database, tmp_path):
+    """`copy("from", into="to")`: streams what is there, to its end or its failure."""
+
+    def one(name, into, change=lambda frame: frame, **options):
+        reader = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+        reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 150)
+        frame = change(reader.load(f"{database}.{name}"))
+        writer = frame.writeStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+        for key, value in options.items():
+            writer = writer.option(key, value)
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / into))
+            .trigger(availableNow=True)
+            .start(f"{database}.{into}")
+        )
+        assert query.awaitTermination(300)
+
+    return one
+
+
+def test_a_log_is_streamed_once_over_failures_restarts_and_new_partitions(session, copy, tmp_path):
+    how = {"partition_by": ["day"], "buckets": 2}
+    source = session.create_table("source", ROWS, **how)
+    into = session.create_table("into", ROWS, **how)
+    naive = session.create_table("naive", ROWS, **how)
+    source.create_partition({"day": "a"})
+    source.append(rows(0, 400, "a"))
+    flag = tmp_path / "fail"
+
+    def failing(frame):
+        """A task that ends when another one may have written."""
+        path = str(flag)
+
+        def some(batches):
+            from pathlib import Path
+            from time import sleep
+
+            for each in batches:
+                if Path(path).exists() and 333 in each["id"].to_pylist():
+                    sleep(3)
+                    Path(path).unlink()
+                    raise RuntimeError("planned")
+                yield each
+
+        return frame.mapInArrow(some, frame.schema)
+
+    for name, options in (("into", {}), ("naive", {"exactlyOnce": "never"})):
+        flag.touch()
+        with pytest.raises(Exception, match="planned"):
+            copy("source", name, failing, **options)
+    source.create_partition({"day": "b"})
+    source.append(rows(400, 600, "b"))
+    source.append(rows(600, 700, "a"))
+    copy("source", "into", failing)
+    copy("source", "naive", failing, exactlyOnce="never")
+    copy("source", "into", lambda frame: frame.where("id < 0"))  # tasks without rows
+    assert into.scan().to_arrow().sort_by("id") == rows(0, 700, "a").set_column(
+        2, "day", [["b" if 400 <= each < 600 else "a" for each in range(700)]]
+    )
+    seen = naive.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    assert set(seen) == set(range(700))
+    assert len(seen) > 700
