@@ -2,8 +2,8 @@
 
 Every operation waits for its answer, so both servers have the same history. Answers are compared
 as they come, error codes included, and at the end every log and every state once more. In between
-the embedded server is killed, or stopped, and started again. The real one is not: started again,
-0.9.1 has rows by key that its own changelog has changed or deleted since.
+the embedded server is killed, or stopped, and started again; the real one is not, because killed
+it would lose what it acknowledged.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from fluss.model.type_json import type_to_json
 from fluss.wire import messages as pb
 from tests.support.twin_servers import Twin, Twins
 from tests.support.twin_tables import PARTITIONS, TwinTable
+from tests.support.twin_writes import await_newest_schema
 
 COLUMNS_MAX = 20
 
@@ -88,6 +89,8 @@ def alter(chance: Random, twins: Twins, table: TwinTable) -> None:
     twins.ask(f"{table.name} alter {what}", question)
     if what == "add" and twins.succeeded and table.exists:
         table.add_column(name, data_type)
+        if table.kind.keys:
+            twins.ask(f"{table.name} learns", lambda twin: await_newest_schema(twin, table))
 
 
 def describe(chance: Random, twins: Twins, table: TwinTable) -> None:

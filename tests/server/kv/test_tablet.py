@@ -147,6 +147,8 @@ def test_versioned_keeps_the_greatest_version_and_null_is_the_smallest(tmp_path)
     assert desk.put(("+", (1, "null", None))) == []
     assert desk.put(("+", (1, "same", 5)))[1] == ("+U", (1, "same", 5))
     assert desk.put(("-", (1, None, None))) == []
+    desk.put(("+", (2, "least", -(2**63))))
+    assert desk.put(("+", (2, "null", None)))[1] == ("+U", (2, "null", None))
     desk.tablet.close()
 
 

@@ -16,6 +16,14 @@ from fluss.errors import FlussError, error_from_code
 from fluss.model.aggregation import AggFunction, AggFunctionType
 from fluss.model.schema import Schema
 from fluss.model.table_options import DeleteBehavior, MergeEngine, TableOptions
+from fluss.model.types import (
+    UNITS_PER_SECOND,
+    BigIntType,
+    DataType,
+    IntType,
+    TimestampLtzType,
+    TimestampType,
+)
 from fluss_server.kv.aggregating import aggregator
 from fluss_server.kv.rows import TableRows
 
@@ -56,18 +64,17 @@ class KeepNewest(RowMerger):
     def __init__(self, rows: TableRows, version_column: str) -> None:
         self._rows = rows
         self._position = rows.latest.column_names.index(version_column)
+        self._null = _least_version(rows.latest.column_types[self._position])
 
     def merge(self, old: bytes | None, new: bytes) -> bytes:
-        """The row with the greater version; NULL is the smallest."""
+        """The row with the greater version; NULL is as small as the smallest."""
         if old is None:
             return new
-        had, given = self._version(old), self._version(new)
-        if had is None:
-            return new
-        return old if given is None or given < had else new
+        return old if self._version(new) < self._version(old) else new
 
-    def _version(self, value: bytes) -> Any:
-        return self._rows.read(value)[self._position]
+    def _version(self, value: bytes) -> int:
+        version: int | None = self._rows.read(value)[self._position]
+        return self._null if version is None else version
 
 
 class PartialUpdate(RowMerger):
@@ -130,6 +137,19 @@ class Aggregate(RowMerger):
     def delete(self, old: bytes) -> bytes | None:
         """Nothing; with target columns, the old row without them."""
         return None if self._partial is None else self._partial.delete(old)
+
+
+def _least_version(data_type: DataType) -> int:
+    """What Java takes NULL for: the least of 32 bits, or of 64; of milliseconds for timestamps."""
+    match data_type:
+        case IntType():
+            return -(2**31)
+        case BigIntType():
+            return -(2**63)
+        case TimestampType() | TimestampLtzType():
+            return -(2**63) * max(UNITS_PER_SECOND[data_type.unit] // 1000, 1)
+        case _:
+            raise AssertionError(f"no version can be a {data_type}")
 
 
 def row_merger(
