@@ -13,6 +13,7 @@ import fluss
 from fluss.connector.once import Task, commit_once, doubts_of, end_once, write_once
 from fluss.connector.once_chunks import BLOCK_ROWS
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
+from fluss_server.local import LocalCluster
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 CRASHES = 12
@@ -226,3 +227,14 @@ def test_what_can_be_doubted_is_said(session, table, cluster, database):
     properties = {"table.merge-engine": "aggregation"}
     summed = session.create_table("summed", sums, primary_key=["id"], properties=properties)
     assert any("adds up" in each for each in doubts_of(summed.core))
+
+
+def test_an_embedded_server_that_keeps_what_it_acknowledged_needs_no_replica(tmp_path):
+    for durability, is_enough in (("process", True), ("none", False)):
+        with (
+            LocalCluster(tmp_path / durability, durability=durability) as server,
+            fluss.connect(f"fluss://{server.bootstrap_servers}") as session,
+        ):
+            session.create_database("d")
+            table = session.create_table("d.log", SCHEMA, buckets=1)
+            assert (doubts_of(table.core) == []) is is_enough

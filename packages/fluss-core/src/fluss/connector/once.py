@@ -18,6 +18,7 @@ import pyarrow as pa
 from fluss.client.connection import TableCore
 from fluss.connector.once_claims import commit_step, forget_claims
 from fluss.connector.once_writer import OnceWriter
+from fluss.engine.durability import keeps_without_replicas
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import MergeEngine
 from fluss.plan.once import Receipt, Task
@@ -94,12 +95,17 @@ def doubts_of(table: TableCore) -> list[str]:
     if not settings.is_idempotent:
         doubts.append("writer.enable-idempotence is false")
     replicas = info.options.replication_factor or 1
-    if replicas < REPLICAS_MIN:
+    if replicas < REPLICAS_MIN and not _is_enough_alone(table):
         doubts.append(
             f"{info.table_path} has {replicas} replica, and a tablet server that crashes loses what "
             "it acknowledged in its last seconds"
         )
     return doubts
+
+
+def _is_enough_alone(table: TableCore) -> bool:
+    connection = table.connection
+    return connection.engine.run(keeps_without_replicas(connection.cluster))
 
 
 def keeps_order(table: TableCore) -> bool:

@@ -127,9 +127,15 @@ def get_security_token(
 def describe_configs(
     node: Node, call: Call, request: pb.DescribeClusterConfigsRequest
 ) -> pb.DescribeClusterConfigsResponse:
-    """Nothing: an embedded server has no options that change while it runs."""
-    del node, call, request
-    return pb.DescribeClusterConfigsResponse()
+    """What an acknowledgement promises, which no real server says; nothing else can be changed."""
+    del call, request
+    response = pb.DescribeClusterConfigsResponse()
+    response.configs.add(
+        config_key="embedded.durability",
+        config_value=str(node.config.durability),
+        config_source="INITIAL_SERVER_CONFIG",
+    )
+    return response
 
 
 def get_health(

@@ -1,0 +1,31 @@
+"""Whether a server that has no replicas keeps what it acknowledged all the same.
+
+Fluss 0.9.1 does not: a tablet server that crashes takes its log back to what was certain seconds
+before. The embedded server does, and says so among its options; no other server has this one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fluss.engine.cluster import Cluster
+from fluss.errors import FlussError
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+
+DURABILITY_KEY: Final = "embedded.durability"
+_KEEPING: Final = frozenset({"process", "disk"})
+
+
+async def keeps_without_replicas(cluster: Cluster) -> bool:
+    """Whether one replica is enough; no, where nobody says or may ask."""
+    try:
+        answer = await cluster.ask_any(
+            ApiKey.DESCRIBE_CLUSTER_CONFIGS,
+            messages.DescribeClusterConfigsRequest(),
+            messages.DescribeClusterConfigsResponse,
+        )
+    except FlussError:
+        return False
+    said = {each.config_key: each.config_value for each in answer.configs}
+    return said.get(DURABILITY_KEY) in _KEEPING
