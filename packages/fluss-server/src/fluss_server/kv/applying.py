@@ -10,7 +10,7 @@ from fluss.model.schema import Schema
 from fluss.model.table_options import DeleteBehavior
 from fluss.records.kv_batch import KvBatch
 from fluss_server.kv.changelog import Changes
-from fluss_server.kv.merging import RowMerger
+from fluss_server.kv.merging import KeepNew, RowMerger
 from fluss_server.kv.rows import schema_prefix
 from fluss_server.kv.sequence import Sequence as Numbers
 from fluss_server.refusals import refuse
@@ -43,6 +43,9 @@ def apply(
     Raises:
         FlussError: A delete where deletes are disabled; what was written down is then void.
     """
+    is_plain = isinstance(merger, KeepNew) and number is None and not is_blind
+    if is_plain and _apply_at_once(records, changes, present):
+        return
     for key, row in records:
         if row is None:
             if behavior is DeleteBehavior.ALLOW:
@@ -60,6 +63,30 @@ def apply(
         elif (merged := merger.merge(old, row)) is not old:
             changes.update(key, old, merged)
             present[key] = merged
+
+
+def _apply_at_once(
+    records: Sequence[Record], changes: Changes, present: dict[bytes, bytes | None]
+) -> bool:
+    """What most batches are, without a step for each row: upserts of different keys.
+
+    Returns:
+        Whether it is such a batch, of keys that are all new or all known.
+    """
+    if len(present) != len(records):
+        return False  # a key that comes twice sees what it did before
+    rows = [(key, row) for key, row in records if row is not None]
+    if len(rows) != len(records):
+        return False
+    olds = [old for key, _ in rows if (old := present[key]) is not None]
+    if not olds:
+        changes.insert_all(rows)
+    elif len(olds) == len(rows):
+        changes.update_all(rows, olds)
+    else:
+        return False
+    present.update(rows)
+    return True
 
 
 def _delete(

@@ -7,7 +7,9 @@ record and one offset, because its sequence must be in the log.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -60,6 +62,24 @@ class Changes:
         self.kinds.append(_AFTER)
         self.values.append(new)
         self.after[key] = new
+
+    def insert_all(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keys that were not there, each once."""
+        self.kinds += [_INSERT] * len(rows)
+        self.values += [row for _, row in rows]
+        self.after.update(rows)
+        self.added += len(rows)
+
+    def update_all(self, rows: Sequence[tuple[bytes, bytes]], olds: Sequence[bytes]) -> None:
+        """Keys that were there, each once, with what they had."""
+        news = [row for _, row in rows]
+        if self.says_before:
+            self.kinds += [_BEFORE, _AFTER] * len(rows)
+            self.values += chain.from_iterable(zip(olds, news, strict=True))
+        else:
+            self.kinds += [_AFTER] * len(rows)
+            self.values += news
+        self.after.update(rows)
 
     def delete(self, key: bytes, old: bytes) -> None:
         """A key that is gone."""

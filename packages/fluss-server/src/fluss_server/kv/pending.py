@@ -24,8 +24,10 @@ class PendingChanges:
     def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Take the outcome of one batch."""
         self.rows.update(changes)
-        self.size_bytes += sum(
-            len(key) + len(value or b"") + _ENTRY_BYTES for key, value in changes.items()
+        self.size_bytes += (
+            len(changes) * _ENTRY_BYTES
+            + sum(map(len, changes))
+            + sum(map(len, filter(None, changes.values())))
         )
         self._ordered = None
 

@@ -59,6 +59,7 @@ class KvStore:
         without_log: Any = WriteOptions()  # its stubs call this property a method
         without_log.disable_wal = True
         self._write_options = without_log
+        self._is_untouched = state is None
         known = (0, 0) if state is None else _STATE.unpack(state)
         self.state = StoreState(applied_offset=known[0], row_count=known[1])
         # How far the store has come on disk; what is written and not synced dies with the process.
@@ -66,8 +67,8 @@ class KvStore:
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The row of each key, None where there is none."""
-        if not keys:
-            return []
+        if not keys or self._is_untouched:
+            return [None] * len(keys)  # a first load need not ask for each of its keys
         try:
             found: Any = self._db.get([_ROW + each for each in keys])
         except Exception as error:
@@ -85,6 +86,7 @@ class KvStore:
             else:
                 batch.put(_ROW + key, value)
         batch.put(_STATE_KEY, _STATE.pack(state.applied_offset, state.row_count))
+        self._is_untouched = False
         try:
             self._db.write(batch, self._write_options)
         except Exception as error:
