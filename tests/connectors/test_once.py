@@ -127,6 +127,8 @@ def test_a_repetition_with_other_rows_is_refused(table, task):
         write_once(table.core, task(), rows_of(1))
     with pytest.raises(WriterStateError, match="other rows than this one"):
         write_once(table.core, task(), rows_of(0, BLOCK_ROWS - 1))
+    with pytest.raises(WriterStateError, match="more rows than this one has"):
+        write_once(table.core, task(), rows_of(0, 2 * BLOCK_ROWS))
     assert ids(table) == list(range(ROWS))
 
 

@@ -122,9 +122,12 @@ def test_a_server_that_does_not_say_is_believed_to_know_what_is_there():
     assert _sent(_seen(_ledger(), _landed(0), last_known=None), 2) == [_landed(0), 1]
 
 
-def test_batches_of_the_next_step_under_the_same_id_are_not_taken_for_ours():
+def test_batches_behind_the_last_of_a_task_are_noticed():
     ledger = _seen(_ledger(first=3), _landed(3), _landed(4), _landed(5), last_known=5)
-    assert _sent(ledger, 2) == [_landed(3), _landed(4)]  # ours; 5 is asked for by nobody
+    assert _sent(ledger, 2) == [_landed(3), _landed(4)]
+    # Whoever has two is late, or had three before; either way it has nothing more to say.
+    assert ledger.surplus(2) == _landed(5)
+    assert ledger.surplus(3) is None
 
 
 # --- any number of attempts at once -------------------------------------------------------------

@@ -7,7 +7,7 @@ schema. Where they differ the rows are read and compared before anybody is alarm
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -25,6 +25,12 @@ from fluss.records.cast import to_wire_batch
 from fluss.records.layout import BatchLayout
 from fluss.records.log_header import read_log_header
 from fluss.records.log_writer import write_log_batch
+
+_SAME_ROWS: Final = (
+    "A replay must bring the same rows in the same order: sort within partitions, leave out what "
+    "changes from run to run (rand(), now(), the order behind a shuffle), or write into a "
+    "primary-key table."
+)
 
 
 def check_same_rows(
@@ -56,11 +62,21 @@ def check_same_rows(
         f"An earlier attempt at this task has written other rows than this one would: "
         f"{landed.row_count} rows at offset {landed.base_offset} of bucket {bucket.bucket_id} of "
         f"{made.path}, in place of {made.row_count}.",
-        hint="A replay must bring the same rows in the same order: sort within partitions, leave "
-        "out what changes from run to run (rand(), now(), the order behind a shuffle), or write "
-        "into a primary-key table.",
+        hint=_SAME_ROWS,
         table=str(made.path.table_path),
         partition=made.path.partition_name,
+        bucket=bucket.bucket_id,
+        offset=landed.base_offset,
+    )
+
+
+def more_rows(table: TableCore, landed: Landed, bucket: TableBucket) -> WriterStateError:
+    """The error for a task that ends while the log goes on."""
+    return WriterStateError(
+        f"An earlier attempt at this task has written more rows than this one has: those from "
+        f"offset {landed.base_offset} of bucket {bucket.bucket_id} on.",
+        hint=_SAME_ROWS,
+        table=str(table.info.table_path),
         bucket=bucket.bucket_id,
         offset=landed.base_offset,
     )

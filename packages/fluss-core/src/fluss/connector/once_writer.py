@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
 import anyio
 import pyarrow as pa
@@ -25,7 +25,7 @@ from fluss.client.write_encoding import Encoded
 from fluss.connector.headers import batches_by
 from fluss.connector.once_chunks import chunks
 from fluss.connector.once_claims import claim_buckets
-from fluss.connector.once_content import check_same_rows
+from fluss.connector.once_content import check_same_rows, more_rows
 from fluss.connector.split import ScanSplit
 from fluss.engine.buckets import buckets_of
 from fluss.engine.pins import Places, pin_buckets
@@ -37,6 +37,8 @@ from fluss.plan.once import Receipt, Task
 from fluss.plan.once_ledger import BucketLedger, Landed, Send
 from fluss.plan.scan import Output
 from fluss.plan.writing import WriteBatch
+
+T = TypeVar("T")
 
 # A chunk's rows go to one bucket where there is no bucket key, and to all otherwise.
 CHUNK_BYTES: Final = 2 * 1024 * 1024
@@ -111,6 +113,10 @@ class OnceWriter:
         for chunk in chunks(batches, bytes_max=bytes_max):
             self._write(chunk)
         self._settle_all()
+        for bucket, ledger in self._ledgers.items():
+            more = ledger.surplus(self._counts[bucket])
+            if more is not None:
+                raise more_rows(self._table, more, bucket)
         epoch, began_ms = self._epoch or (None, 0)
         return Receipt(
             rows=self._rows,
@@ -312,7 +318,7 @@ class OnceWriter:
         self.close()
         return False
 
-    def _run(self, work: Any) -> Any:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._engine.run(work)
 
 

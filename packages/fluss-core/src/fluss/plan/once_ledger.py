@@ -102,6 +102,13 @@ class BucketLedger:
             return WAIT
         return Send(writer_id=self.writer_id, sequence=sequence)
 
+    def surplus(self, count: int) -> Landed | None:
+        """A batch that stands behind the last of a task that has so many, if there is one.
+
+        Another attempt had more rows; or this one is late, and they are those of the next step.
+        """
+        return self._landed[count] if len(self._landed) > count else None
+
     def written(self, index: int, end: int | None) -> None:
         """A server has acknowledged the batch, which ends at this offset where that is known."""
         self._written = max(self._written, index + 1)
