@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import CorruptDataError
@@ -78,17 +77,17 @@ def check_batch(batch: LogBatch, schemas: TableSchemas) -> None:
     elif schemas.log_format is LogFormat.ARROW:
         batch.change_types()
         layout = schemas.layouts[header.schema_id]
-        records = batch.record_batch(replace(layout, user_schema=layout.wire_schema))
-        if claimed is not None:
-            _check_claims(batch, claimed, records, layout)
+        if claimed is None:
+            batch.record_batch(layout)
+        else:
+            _check_claims(batch, claimed, layout)
     else:
         _check_rows(batch)
 
 
-def _check_claims(
-    batch: LogBatch, claimed: BatchStatistics, records: pa.RecordBatch, layout: BatchLayout
-) -> None:
+def _check_claims(batch: LogBatch, claimed: BatchStatistics, layout: BatchLayout) -> None:
     """Refuse statistics that would hide rows from whoever reads with a filter."""
+    records = batch.record_batch(replace(layout, user_schema=layout.wire_schema))
     found = collect_statistics(records, layout, claimed.positions)
     if not covers(claimed, found, layout.types):
         why = "its statistics claim less than its rows have"
