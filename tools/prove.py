@@ -34,11 +34,14 @@ class Proof:
     claim: str
     tests: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    # More than there are cores where tests mostly wait for servers.
+    workers: int = 2
 
     @property
     def command(self) -> list[str]:
         """What is run."""
-        return [sys.executable, "-m", "pytest", "-n", "2", "-q", "--timeout", "3600", *self.tests]
+        options = ["-n", str(self.workers), "-q", "--timeout", "3600"]
+        return [sys.executable, "-m", "pytest", *options, *self.tests]
 
 
 PROOFS = (
@@ -91,6 +94,7 @@ PROOFS = (
         "embedded server killed, or stopped, and started again 200 times in between.",
         tests=("tests/server/test_differential.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+        workers=5,
     ),
     Proof(
         name="crashes",
@@ -123,6 +127,15 @@ PROOFS = (
         "hold every row once; a log beside them, with exactly once switched off, has duplicates.",
         tests=("tests/spark/test_kills.py", "tests/connectors/test_once.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
+        name="pipeline",
+        claim="The pipeline of the examples is killed at each of its steps and started again: every "
+        "table and the Parquet files equal a plain computation. Spark reads, writes and streams by "
+        "Spark Connect, on a cluster whose workers are sent all of ours, with Java from pip, and "
+        "as a declared pipeline.",
+        tests=("tests/examples/test_pipeline.py", "tests/spark/test_elsewhere.py"),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),
 )
 
