@@ -103,6 +103,7 @@ PROOFS = (
         "there exactly once and whole, and the rows by key are those of the replayed changelog.",
         tests=("tests/server/test_crashes.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+        workers=5,
     ),
     Proof(
         name="duckdb",

@@ -19,9 +19,9 @@ from tests.support.twin_servers import Twin
 
 HISTORIES = 5 if IS_EXHAUSTIVE else 1
 ROUNDS = {"process": 20, "disk": 20} if IS_EXHAUSTIVE else {"process": 3, "disk": 2}
-LOAD_S_MAX = 0.4
-# A kill this soon hits the start of the server's work.
-LOAD_S_MIN = 0.02
+# A server is killed when so many batches have been acknowledged in its round, or none at all.
+BATCHES_MAX = 60
+PATIENCE_S = 60.0
 
 
 @pytest.mark.slow  # kills and starts a server in every round
@@ -38,13 +38,19 @@ def test_what_was_acknowledged_is_there_once_and_rows_follow_their_changelog(
         with cluster:
             _look(cluster, load)
             threads = load.start(cluster.bootstrap_servers)
-            time.sleep(chance.uniform(LOAD_S_MIN, LOAD_S_MAX))
+            _wait_for_some(load, chance.randrange(BATCHES_MAX))
             cluster.kill()
             for each in threads:
                 each.join()
     with cluster:
         _look(cluster, load)
-    assert sum(load.acknowledged.values()) > ROUNDS[durability], "there was some load"
+    assert load.count > 10 * ROUNDS[durability], "there was some load"
+
+
+def _wait_for_some(load: Load, batches: int) -> None:
+    goal, until = load.count + batches, time.monotonic() + PATIENCE_S
+    while load.count < goal and not load.failures and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def _look(cluster: LocalCluster, load: Load) -> None:

@@ -8,7 +8,6 @@ be compared row by row. Each writer has keys of its own.
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from random import Random
 from typing import Any
 
@@ -35,8 +34,15 @@ class Load:
     def __init__(self) -> None:
         self.log, self.keyed = TwinTable(KIND_BY_NAME["log"]), TwinTable(KIND_BY_NAME["keyed"])
         # The number of batches that each writer has been told are there.
-        self.acknowledged: dict[tuple[str, int], int] = defaultdict(int)
+        self.acknowledged: dict[tuple[str, int], int] = {
+            (table, writer): 0 for table in ("log", "keyed") for writer in WRITERS
+        }
         self.failures: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """How many batches have been acknowledged, of all writers, in all rounds."""
+        return sum(self.acknowledged.values())
 
     def create(self, twin: Twin) -> None:
         for table in (self.log, self.keyed):
