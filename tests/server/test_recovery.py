@@ -2,11 +2,14 @@
 
 import logging
 import shutil
+import threading
+import time
 
 import pytest
 
 from fluss.errors import CorruptDataError, LocalServerError, WriterStateError
 from fluss.records.segment import INDEX_INTERVAL_BYTES
+from fluss_server.log import files
 from fluss_server.log.checkpoint import CHECKPOINT
 from fluss_server.log.segment import Segment
 from tests.support.server_logs import append, batch_bytes, ids_in, opened, torn
@@ -248,3 +251,30 @@ def test_writers_of_batches_that_a_power_cut_took_are_forgotten(tmp_path):
     again = opened(crash(log, directory))
     with pytest.raises(WriterStateError):
         append(again, batch_bytes(2, writer=(4, 199)))
+
+
+def test_a_segment_is_sealed_while_what_is_known_of_it_is_written_down(tmp_path, monkeypatch):
+    """Both write the snapshot of the same writers; neither may take the other's file away."""
+    log = opened(tmp_path / "log-0")
+    real, begun, busy = files.replace_file, threading.Event(), set()
+
+    def replace_slowly(path, data, *, durable):
+        assert path not in busy
+        busy.add(path)
+        begun.set()
+        time.sleep(0.05)
+        real(path, data, durable=durable)
+        busy.remove(path)
+
+    append(log, batch_bytes(3, writer=(4, 0)))
+    progress = log.progress()
+    monkeypatch.setattr(files, "replace_file", replace_slowly)
+    keeper = threading.Thread(target=log.keep, args=(progress,))
+    keeper.start()
+    assert begun.wait(10)
+    log.roll()
+    keeper.join()
+    assert {each.suffix for each in (tmp_path / "log-0").iterdir()} >= {".index", ".writers"}
+    append(log, batch_bytes(3, first=3, writer=(4, 1)))
+    log.publish()
+    assert ids_in(opened(crash(log, tmp_path / "log-0"))) == list(range(6))

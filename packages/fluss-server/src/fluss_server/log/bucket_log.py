@@ -357,10 +357,7 @@ class BucketLog:
         """Write down all that makes the next start quick, and close the files."""
         if self._is_on_disk:
             self.sync()
-            self._active.seal()
-            writers = self.writers.to_bytes(self.end_offset)
-            self._checkpoints.write_writers(self.end_offset, writers, durable=self._is_durable)
-            self._checkpoints.write(self._mark())
+            self._checkpoints.close(self._active, self.writers.to_bytes(self.end_offset))
         self.close_files()
 
     # --- reading --------------------------------------------------------------------------------

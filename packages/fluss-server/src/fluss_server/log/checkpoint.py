@@ -124,25 +124,32 @@ class Checkpoints:
     def keep(self, progress: Progress) -> None:
         """Write down what is known of a log up to a place that is on the disk."""
         mark = progress.mark
-        self.write_writers(mark.end_offset, progress.writers, durable=False)
         with self._lock:
             latest = mark if self._latest is None else self._latest
             if latest.segment is not mark.segment:
                 return  # it was sealed meanwhile, which has written the same and more
+            self._write_writers(mark.end_offset, progress.writers, durable=False)
             write_indexes(self._directory, mark.segment.first_offset, progress.indexes)
             self._kept_size, self._index_crc = mark.size, checksum(progress.indexes)
             self._write(latest)
 
     def seal(self, segment: Segment, fresh: Segment, writers: bytes) -> None:
         """A segment is complete and on the disk, and another one begins."""
+        # The same files may be on their way from `keep`, which is on another thread.
         with self._lock:
             segment.seal()
+            self._write_writers(fresh.first_offset, writers, durable=self._is_durable)
             self._kept_size, self._index_crc = 0, _NO_INDEXES
             self._latest = Mark(segment=fresh, size=0, end_offset=fresh.first_offset)
-        self.write_writers(fresh.first_offset, writers, durable=self._is_durable)
 
-    def write_writers(self, end_offset: int, snapshot: bytes, *, durable: bool) -> None:
-        """Write a snapshot of the writers, and remove older ones."""
+    def close(self, segment: Segment, writers: bytes) -> None:
+        """A segment is on the disk, and nobody will write for a while."""
+        with self._lock:
+            segment.seal()
+            self._write_writers(segment.end_offset, writers, durable=self._is_durable)
+            self._write(Mark(segment=segment, size=segment.size, end_offset=segment.end_offset))
+
+    def _write_writers(self, end_offset: int, snapshot: bytes, *, durable: bool) -> None:
         path = self._directory / f"{end_offset:020d}.{WRITERS_SUFFIX}"
         files.replace_file(path, snapshot, durable=durable)
         for old in sorted(self._directory.glob(f"*.{WRITERS_SUFFIX}"))[:-_SNAPSHOTS_KEPT]:
