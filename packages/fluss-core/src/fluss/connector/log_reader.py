@@ -117,7 +117,7 @@ class FetchSource:
         self._table = table
         self._ranges = ranges
         self._target = target
-        limits = table.scan_source().limits.scanning
+        limits = table.scan_source().limits
         self._limits_max = replace(limits, unread_bytes_max=unread_bytes_max)
         self._limits = first_limits(self._limits_max, rows_max)
         self._skips_missing = skips_missing
@@ -209,8 +209,8 @@ def first_limits(limits: FetchLimits, rows_max: int | None) -> FetchLimits:
 
 def grown(limits: FetchLimits, most: FetchLimits) -> FetchLimits:
     """How much is fetched ahead of a reader that has come back for more."""
-    if limits == most:
-        return limits
+    if limits in {most, most.scanning}:
+        return most.scanning  # whoever has read so far reads on
     return replace(
         limits,
         bytes_max_for_bucket=min(limits.bytes_max_for_bucket * GROWTH, most.bytes_max_for_bucket),
