@@ -1,10 +1,10 @@
 """Where the embedded server answers otherwise than Fluss 0.9.1, test by test, each with its reason.
 
 Tests named here are expected to fail on it, and a test that passes nevertheless is told. Everything
-that runs on a cluster and is not here passes on both. One difference fails no test: the server makes
-no snapshots of rows by key, since there is no other server to take them over. It says "none yet" as
-Fluss does before its first one, and refuses where the log alone would not give all rows any more
-(tests/server/test_kv_snapshots.py); Fluss makes one after ten minutes.
+that runs on a cluster and is not here passes on both. One difference fails no test: the server
+makes no snapshots of rows by key, since there is no other server to take them over. It says "none
+yet" as Fluss does before its first one, and refuses where the log alone would not give all rows
+any more (tests/server/test_kv_snapshots.py); Fluss makes one after ten minutes.
 """
 
 from __future__ import annotations
