@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -107,7 +108,7 @@ def copy(spark, cluster, database, tmp_path):
 
 def test_a_log_is_streamed_once_over_failures_restarts_and_new_partitions(session, copy, tmp_path):
     how = {"partition_by": ["day"], "buckets": 2}
-    source = session.create_table("source", ROWS, **how)
+    source = session.create_table("source", ROWS, bucket_key=["id"], **how)  # so: two tasks
     into = session.create_table("into", ROWS, **how)
     naive = session.create_table("naive", ROWS, **how)
     source.create_partition({"day": "a"})
@@ -129,7 +130,9 @@ def test_a_log_is_streamed_once_over_failures_restarts_and_new_partitions(sessio
                     raise RuntimeError("planned")
                 yield each
 
-        return frame.mapInArrow(some, frame.schema)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Spark's own, of the newest pandas
+            return frame.mapInArrow(some, frame.schema)
 
     for name, options in (("into", {}), ("naive", {"exactlyOnce": "never"})):
         flag.touch()

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,7 @@ LOADED = (
 )
 PAUSE_S = 0.02
 ROWS_PER_BATCH = 1_024
+BATCHES_PER_WRITE = 4
 
 
 def rows_of(first: int, count: int, seed: int) -> Iterator[object]:
@@ -52,6 +54,8 @@ def watched(batches: Iterator[object], folder: Path) -> Iterator[object]:
 
 def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> None:
     """Make one attempt."""
+    import pyarrow as pa
+
     import fluss
     from fluss.connector.once import Task, write_once
 
@@ -62,8 +66,9 @@ def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> No
         rows = watched(rows_of(first, count, seed), folder)
         if how == "exact":
             write_once(table.core, Task(run=run, step=step, part=part), rows)
-        for each in rows:  # which are none any more behind `write_once`
-            (table.append if how == "naive" else table.upsert)(each)
+            return
+        while some := list(islice(rows, BATCHES_PER_WRITE)):
+            (table.append if how == "naive" else table.upsert)(pa.Table.from_batches(some))
 
 
 def main(bootstrap: str, database: str, folder: Path) -> None:
