@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import fluss
 from tests.support.local_spark import local_spark
 
 pytest.importorskip("pyspark", reason="pip install 'fluss-spark[spark]'")
+
+
+HERE = Path(__file__).parent
+TIMEOUT_S = 600
+
+
+def pytest_collection_modifyitems(items):
+    # One that is broken off leaves Spark's session useless to all that follow.
+    for item in items:
+        if item.path.parent == HERE and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

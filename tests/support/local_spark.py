@@ -30,6 +30,8 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.stateStore.maintenanceInterval": "600s",
+    # A busy machine is slow to start a worker.
+    "spark.python.authenticate.socketTimeout": "120s",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",

@@ -20,6 +20,7 @@ from fluss.model.scan_options import Mode
 from fluss_spark.options import FlussOptions
 from fluss_spark.types import to_spark
 
+# Where nobody says how many tasks run at once; the driver's machine need not be the workers'.
 PARTITIONS_LEAST: Final = 4
 # Below so many rows a task of its own takes longer to start than it takes to read them.
 ROWS_WORTH_A_TASK: Final = 20_000
@@ -61,8 +62,8 @@ class SplitsPartition(InputPartition):
 def tasks_for(rows: int, options: FlussOptions, parallelism: int | None) -> int:
     """How many tasks so many rows are worth, between what the options allow."""
     least = options.number("minPartitions", 1)
-    usual = parallelism or os.cpu_count() or 1
-    most = options.number("maxPartitions", max(PARTITIONS_LEAST, usual, least))
+    usual = parallelism or max(PARTITIONS_LEAST, os.cpu_count() or 1)
+    most = options.number("maxPartitions", max(usual, least))
     return min(most, max(least, -(-rows // ROWS_WORTH_A_TASK), 1))
 
 
