@@ -261,8 +261,9 @@ def test_a_segment_is_sealed_while_what_is_known_of_it_is_written_down(tmp_path,
     def replace_slowly(path, data, *, durable):
         assert path not in busy
         busy.add(path)
-        begun.set()
-        time.sleep(0.05)
+        if path.suffix == ".writers":
+            begun.set()
+            time.sleep(0.3)
         real(path, data, durable=durable)
         busy.remove(path)
 
