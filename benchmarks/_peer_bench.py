@@ -5,6 +5,7 @@ The same text for both clients, in pyfluss's dialect; what is measured is in `_p
 
 from __future__ import annotations
 
+import asyncio
 import os
 import statistics
 import time
@@ -27,6 +28,8 @@ SCHEMA = pa.schema(
 )
 
 Taken = dict[str, float]
+TRIES_MAX = 10
+PAUSE_S = 0.1
 
 
 class Stopwatch:
@@ -75,8 +78,16 @@ class Bench:
             self.fluss.Schema(schema, primary_keys=keys), bucket_count=1, **descriptor
         )
         await self.admin.create_table(path, wanted)
-        table = await self.conn.get_table(path)
-        return table, path
+        return await self._appeared(path), path
+
+    async def _appeared(self, path: Any) -> Any:
+        # A 0.9.1 server may not know a table yet that it has just made.
+        for _ in range(TRIES_MAX):
+            try:
+                return await self.conn.get_table(path)
+            except self.fluss.FlussError:
+                await asyncio.sleep(PAUSE_S)
+        return await self.conn.get_table(path)
 
     async def log_table(self, codec: str) -> Any:
         """A fresh log table whose batches are compressed with `codec`."""

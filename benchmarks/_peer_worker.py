@@ -1,4 +1,4 @@
-"""One side of `benchmarks/peer.py`: runs its tasks on the client that FLUSS_UNDER_TEST names.
+"""One side of `peer.py`, or of `server.py`: runs tasks on the client that FLUSS_UNDER_TEST names.
 
 `fluss` in pyfluss's environment, `fluss.aio` in ours; nothing else differs. A task comes as one
 line of JSON on the standard input, and its answer leaves as one on the standard output; whatever
@@ -16,8 +16,10 @@ import sys
 import traceback
 from typing import Any
 
+from benchmarks import _peer_tasks, _server_tasks
 from benchmarks._peer_bench import Bench
-from benchmarks._peer_tasks import TASKS
+
+TASKS = {**_peer_tasks.TASKS, **_server_tasks.TASKS}
 
 
 def main() -> None:

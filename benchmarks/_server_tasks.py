@@ -1,0 +1,113 @@
+"""What `benchmarks/server.py` asks of our client besides the tasks of `_peer_tasks`.
+
+Whole batches of keyed rows and of keys: the ways in which a client spends so little on a row that
+the server is what is measured. pyfluss has no such calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks._peer_bench import Bench, Stopwatch, Taken, expect
+from benchmarks._peer_tasks import KEYED, POLL_MS
+
+SOONEST_S = 1e-6  # ratios need a time
+
+
+async def upsert_arrow(bench: Bench, *, rows: int, batch_rows: int, again: bool) -> Taken:
+    """Upsert whole batches: keys that are new, or, with `again`, keys that are all there."""
+    table, path = await bench.create(KEYED, keys=["id"])
+    writer = table.new_upsert().create_writer()
+    batches = keyed_batches(rows, batch_rows)
+    if again:
+        await _written(writer, batches)
+    with Stopwatch() as watch:
+        await _written(writer, batches)
+    await bench.admin.drop_table(path)
+    return watch.taken
+
+
+async def fill_keys(bench: Bench, *, rows: int) -> dict[str, str]:
+    """Make a table for the lookups, and read once so that nobody pays for opening it."""
+    table, path = await bench.create(KEYED, keys=["id"])
+    await _written(table.new_upsert().create_writer(), keyed_batches(rows, 10_000))
+    return {"table": path.table_name}
+
+
+async def lookup_arrow(bench: Bench, *, table: str, keys: int, count: int) -> Taken:
+    """Ask for many keys with one call, as a session does."""
+    wanted = np.random.default_rng(3).integers(0, keys, count)
+    asked = pa.table({"id": wanted})
+
+    def look_up() -> Taken:
+        import fluss
+
+        with fluss.connect(f"fluss://{bench.bootstrap}") as session:
+            found = session.table(f"{bench.database}.{table}")
+            found.lookup(asked.slice(0, 1))
+            with Stopwatch() as watch:
+                rows = found.lookup(asked)
+            expect(rows.num_rows, count)
+            return watch.taken
+
+    return await asyncio.to_thread(look_up)
+
+
+async def woken(bench: Bench, *, samples: int, pause_s: float) -> Taken:
+    """From a row's acknowledgement until a parked reader has it; 0 where it has it before."""
+    table, path = await bench.log_table("ZSTD")
+    writer = table.new_append().create_writer()
+    scanner = await table.new_scan().create_log_scanner()
+    scanner.subscribe(0, bench.fluss.EARLIEST_OFFSET)
+    arrivals: asyncio.Queue[float] = asyncio.Queue()
+
+    async def read() -> None:
+        while True:
+            for _ in await scanner.poll(POLL_MS):
+                arrivals.put_nowait(time.perf_counter())
+
+    reader = asyncio.create_task(read())
+    row = bench.batches(1, 1)[0].to_pylist()[0]
+    found: list[float] = []
+    with Stopwatch() as watch:
+        for _ in range(samples + 1):
+            await asyncio.sleep(pause_s)
+            writer.append(row)
+            await writer.flush()
+            acknowledged = time.perf_counter()
+            found.append(max(await arrivals.get() - acknowledged, SOONEST_S))
+    reader.cancel()
+    await bench.admin.drop_table(path)
+    return {"seconds": statistics.median(found[1:]), "cpu": watch.taken["cpu"] / len(found)}
+
+
+async def _written(writer: Any, batches: list[pa.RecordBatch]) -> None:
+    for each in batches:
+        writer.write_arrow_batch(each)
+    await writer.flush()
+
+
+def keyed_batches(rows: int, batch_rows: int) -> list[pa.RecordBatch]:
+    """Rows of `KEYED`, their keys in no order, as orders and users come."""
+    ids = np.random.default_rng(5).permutation(rows)
+    whole = pa.RecordBatch.from_arrays(
+        [
+            pa.array(ids),
+            pa.array([f"user-{each:07d}" for each in ids]),
+            pa.array(ids / 7),
+        ],
+        schema=KEYED,
+    )
+    return [whole.slice(start, batch_rows) for start in range(0, rows, batch_rows)]
+
+
+TASKS: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
+    task.__name__: task for task in (upsert_arrow, fill_keys, lookup_arrow, woken)
+}
