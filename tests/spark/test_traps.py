@@ -1,0 +1,324 @@
+"""What Spark does to a Python data source that nobody would expect: each trap, and the way past it.
+
+Found by experiment with PySpark 4.3. A test that fails here with a newer Spark says that a trap is
+gone, or that a way past it is; `docs/guide/spark.md` says the same to users.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+import fluss_spark
+from fluss_spark import FlussDataSource
+from fluss_spark.options import read_options
+from fluss_spark.types import arrow_schema, spark_schema, to_spark
+
+SHIM = """
+import sys, pyspark_fluss
+heavy = [each for each in ("pyarrow", "fluss.engine", "fluss.session") if each in sys.modules]
+print(pyspark_fluss.DefaultSource.name(), heavy)
+"""
+
+
+@pytest.fixture
+def log(session):
+    table = session.create_table(
+        "log", pa.schema([("id", pa.int64()), ("v", pa.string())]), buckets=2
+    )
+    table.append({"id": [1, 2, 3], "v": ["a", "b", "c"]})
+    return table
+
+
+def rows_scanned(frame):
+    """How many rows the source gave, after the query has run."""
+    scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+    return scan.metrics().apply("numOutputRows").value()
+
+
+# --- discovery ------------------------------------------------------------------------------------
+
+
+def test_spark_finds_the_format_by_itself_and_is_not_kept_waiting():
+    # Discovery imports every `pyspark_*` in a process of its own, and so does every worker.
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            SHIM,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "fluss []\n"
+
+
+def test_a_session_that_nobody_prepared_reads(spark, cluster, database, log):
+    reader = spark.newSession().read.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    found = reader.load(f"{database}.log").where("id = 2")
+    assert [tuple(each) for each in found.collect()] == [(2, "b")]
+
+
+# --- one plan for all queries of a frame ----------------------------------------------------------
+
+
+class Pushing(DataSource):
+    """What takes the filters that Spark offers, as its documentation says."""
+
+    @classmethod
+    def name(cls):
+        return "pushing"
+
+    def schema(self):
+        return "id bigint"
+
+    def reader(self, schema):  # noqa: ARG002 - Spark's
+        return PushingReader()
+
+
+class PushingReader(DataSourceReader):
+    def pushFilters(self, filters):  # noqa: N802 - Spark's name
+        self.bound = filters
+        return filters
+
+    def read(self, partition):  # noqa: ARG002 - Spark's
+        least = [each.value for each in getattr(self, "bound", ()) if hasattr(each, "value")]
+        yield from ((each,) for each in range(max(least, default=0), 10))
+
+
+def test_spark_mixes_the_filters_of_the_queries_of_a_frame(spark):
+    # Therefore ours takes none. Where this fails, Spark is mended, and ours might.
+    spark.dataSource.register(Pushing)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = spark.read.format("pushing").load()
+        assert frame.where("id >= 8").count() == 2
+        assert frame.count() == 2, "there are 10"
+        both = frame.where("id >= 2").union(frame.where("id >= 8"))
+        assert both.count() == 4, "there are 10"
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+@pytest.mark.parametrize("pushes", ["true", "false"])
+def test_every_query_of_a_frame_has_its_own_rows(spark, read, log, pushes):
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushes)
+    try:
+        frame = read("log")
+        assert frame.where("id >= 3").count() == 1
+        assert frame.count() == 3
+        assert frame.where("id <= 1").union(frame.where("id >= 2")).count() == 3
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_frame_is_pinned_when_it_is_first_used(read, log):
+    frame = read("log")
+    assert frame.count() == 3
+    log.append({"id": [4], "v": ["d"]})
+    assert frame.count() == 3
+    assert read("log").count() == 4
+
+
+def test_what_is_not_to_be_read_is_said_by_an_option(read, log):
+    found = read("log", filter="id >= 2")
+    assert sorted(map(tuple, found.collect())) == [(2, "b"), (3, "c")]
+    assert rows_scanned(found) == 2
+
+
+def test_the_python_of_workers_is_this_one_and_spark_is_the_installed_one(spark):
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["SPARK_HOME"].endswith("pyspark")
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+# --- how Spark calls ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["name", "schema", "reader", "streamReader", "writer", "streamWriter"]
+)
+def test_parameters_have_the_names_that_spark_calls_them_by(name):
+    # Other names work for the write, and fail at its commit.
+    wanted = inspect.signature(getattr(DataSource, name)).parameters
+    assert list(inspect.signature(getattr(FlussDataSource, name)).parameters) == list(wanted)
+
+
+def test_options_are_the_same_in_any_case():
+    written = {
+        "path": "d.t",
+        "minPartitions": "3",
+        "startingOffsets": "latest",
+        "Bootstrap.Servers": "host:1",
+        "targetColumns": "a",
+    }
+    folded = {key.lower(): value for key, value in written.items()}
+    assert read_options(written, what="read") == read_options(folded, what="read")
+
+
+def test_nothing_is_kept_between_a_write_and_its_commit(cluster, database, log):
+    # Spark makes the writer anew in another process for every step.
+    options = {"path": f"{database}.log", "bootstrap.servers": cluster.bootstrap}
+    schema = spark_schema(log.schema)
+    writer = FlussDataSource(options).writer(schema, overwrite=False)
+    task, driver = (pickle.loads(pickle.dumps(writer)) for _ in range(2))  # noqa: S301
+    row = pa.table({"id": [9], "v": ["x"]}).to_batches()
+    message = task.write(iter(row))
+    driver.commit([pickle.loads(pickle.dumps(message)), None])  # noqa: S301
+    assert log.count() == 4
+
+
+def test_a_batch_has_the_schema_that_spark_would_have_made():
+    # Only the first batch is checked, and in no friendly words.
+    kinds = [
+        pa.large_string(),
+        pa.timestamp("ms"),
+        pa.timestamp("ns", tz="UTC"),
+        pa.time32("s"),
+        pa.time64("us"),
+        pa.binary(3),
+        pa.decimal128(9, 2),
+        pa.map_(pa.string(), pa.timestamp("ms")),
+        pa.list_(pa.struct([pa.field("a", pa.int8(), nullable=False)])),
+        pa.struct([("m", pa.map_(pa.int32(), pa.list_(pa.large_string())))]),
+    ]
+    schema = pa.schema([pa.field(f"c{i}", each, nullable=False) for i, each in enumerate(kinds)])
+    nullable = pa.schema([each.with_nullable(True) for each in schema])
+    declared = spark_schema(schema)
+    wanted = to_arrow_schema(declared, timezone="UTC")
+    batch = pa.RecordBatch.from_arrays([pa.nulls(2, each) for each in kinds], schema=nullable)
+    assert to_spark(batch, arrow_schema(declared)).schema.equals(wanted, check_metadata=True)
+    assert all(each.nullable for each in declared)
+
+
+def test_columns_are_not_pruned_so_they_are_named(spark, read, cluster, database, log):
+    plan = read("log").select("id")._jdf.queryExecution().toString()
+    assert re.search(r"BatchScan fluss\[id#\d+L, v#\d+\]", plan)
+    servers = {"bootstrap.servers": cluster.bootstrap}
+    few = fluss_spark.table(spark, f"{database}.log", columns=["id"], **servers)
+    plan = few._jdf.queryExecution().toString()
+    assert re.search(r"BatchScan fluss\[id#\d+L\]", plan)
+
+
+def test_metadata_columns_are_ordinary_columns_on_request(read, log):
+    with pytest.raises(PySparkException, match="UNRESOLVED_COLUMN"):
+        read("log").select("_metadata")
+    assert read("log", withMetadata="_bucket").columns == ["id", "v", "_bucket"]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def test_the_mode_of_a_write_has_to_be_said(spark, cluster, database, log):
+    writer = spark.range(1).write.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    with pytest.raises(PySparkException, match='use either the "Append"'):
+        writer.save(f"{database}.log")
+    with pytest.raises(PySparkException, match="Ignore"):
+        writer.mode("ignore").save(f"{database}.log")
+
+
+def test_update_mode_is_for_foreach_batch(spark, session, cluster, database, log, tmp_path):
+    counts = session.create_table(
+        "counts",
+        pa.schema([("v", pa.string()), ("n", pa.int64())]),
+        primary_key=["v"],
+        buckets=1,
+    )
+    stream = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    frame = stream.option("start", "earliest").load(f"{database}.log")
+    grouped = frame.groupBy("v").agg({"id": "count"}).withColumnRenamed("count(id)", "n")
+    sink = (
+        grouped.writeStream.format("fluss")
+        .option("bootstrap.servers", cluster.bootstrap)
+        .option("checkpointLocation", str(tmp_path / "refused"))
+        .outputMode("update")
+    )
+    with pytest.raises(PySparkException, match=r"(?i)does not support Update"):
+        sink.start(f"{database}.counts").awaitTermination(60)
+    upsert = fluss_spark.upsert_batches(
+        f"{database}.counts", **{"bootstrap.servers": cluster.bootstrap}
+    )
+    query = (
+        grouped.writeStream.foreachBatch(upsert)
+        .outputMode("update")
+        .option("checkpointLocation", str(tmp_path / "counts"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert counts.to_arrow().sort_by("v").to_pydict() == {"v": ["a", "b", "c"], "n": [1, 1, 1]}
+
+
+# --- SQL ------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_sparks_catalog_is_refused_because_spark_keeps_its_options(
+    spark, cluster, database, log
+):
+    options = f"(path '{database}.log', `bootstrap.servers` '{cluster.bootstrap}')"
+    with pytest.raises(PySparkException, match="TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE trap USING fluss OPTIONS {options}")
+    # With its columns declared, nobody of ours is asked when it is made.
+    spark.sql(f"CREATE TABLE trap (id bigint, v string) USING fluss OPTIONS {options}")
+    try:
+        for use in (
+            lambda: spark.sql("SELECT * FROM trap").collect(),
+            lambda: spark.sql("INSERT INTO trap VALUES (4, 'd')"),
+            lambda: spark.range(1).selectExpr("id", "'d' v").writeTo("trap").append(),
+        ):
+            with pytest.raises(PySparkException, match=r"(?s)TEMPORARY VIEW.*WITH \(path"):
+                use()
+        said = f"WITH (path = '{database}.log', `bootstrap.servers` = '{cluster.bootstrap}')"
+        spark.sql(f"INSERT INTO trap {said} VALUES (4, 'd')")  # noqa: S608
+        assert spark.sql(f"SELECT sum(id) FROM trap {said}").first()[0] == 10  # noqa: S608
+        with pytest.raises(PySparkException, match="does not support deletes"):
+            spark.sql("DELETE FROM trap WHERE id = 1")
+    finally:
+        spark.sql("DROP TABLE trap")
+
+
+def test_create_table_as_select_is_refused(spark, cluster, database, log):
+    try:
+        with pytest.raises(PySparkException, match=r"(?s)TEMPORARY VIEW.*WITH \(path"):
+            spark.sql(
+                f"CREATE TABLE copied USING fluss OPTIONS (path '{database}.log', "
+                f"`bootstrap.servers` '{cluster.bootstrap}') AS SELECT 7L id, 'x' v"
+            )
+    finally:
+        spark.sql("DROP TABLE IF EXISTS copied")
+    assert log.count() == 3
+
+
+def test_a_query_of_the_name_alone_needs_a_view(spark, database, log):
+    with pytest.raises(PySparkException, match="UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"):
+        spark.sql(f"SELECT * FROM fluss.`{database}.log`")  # noqa: S608 - a test's own name
+
+
+def test_an_error_says_what_it_is_behind_sparks_trace(read, database, log):
+    # Its type is lost on the way, so everything is in the text.
+    with pytest.raises(PySparkException) as refused:
+        read("lag")
+    said = str(refused.value)
+    assert "fluss.errors.TableNotFoundError" in said
+    assert "hint: did you mean 'log'?" in said
+    with pytest.raises(PySparkException, match="SchemaMismatchError"):
+        read("log", columns="id,w")
+
+
+def test_a_partition_that_is_empty_is_no_trouble(spark, cluster, database, session):
+    session.create_table("none", pa.schema([("id", pa.int64())]), buckets=3)
+    options = {"path": f"{database}.none", "bootstrap.servers": cluster.bootstrap}
+    reader = FlussDataSource(options).reader(StructType.fromDDL("id bigint"))
+    assert [list(reader.read(each)) for each in reader.partitions()] == [[]]
