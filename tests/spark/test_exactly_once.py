@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 import warnings
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import fluss
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss_spark import FlussDataSource, exactly_once
 from fluss_spark.exactly_once import Promise, this_task
@@ -87,12 +92,12 @@ def test_a_spark_that_does_not_say_is_refused_where_exactness_is_required(monkey
 
 @pytest.fixture
 def copy(spark, cluster, database, tmp_path):
-    """`copy("from", into="to")`: streams what is there, to its end or its failure."""
+    """`copy("table")`: streams the files that are there, in slices, to their end or a failure."""
 
-    def one(name, into, change=lambda frame: frame, **options):
-        reader = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
-        reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 150)
-        frame = change(reader.load(f"{database}.{name}"))
+    def one(into, change=lambda frame: frame, **options):
+        # Files, not a table: Spark gives the process of a Python source 10 s to begin.
+        source = spark.readStream.schema("id bigint, v string, day string")
+        frame = change(source.option("maxFilesPerTrigger", 2).parquet(str(tmp_path / "source")))
         writer = frame.writeStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
         for key, value in options.items():
             writer = writer.option(key, value)
@@ -106,27 +111,30 @@ def copy(spark, cluster, database, tmp_path):
     return one
 
 
-def test_a_log_is_streamed_once_over_failures_restarts_and_new_partitions(session, copy, tmp_path):
-    how = {"partition_by": ["day"], "buckets": 2}
-    source = session.create_table("source", ROWS, bucket_key=["id"], **how)  # so: two tasks
-    into = session.create_table("into", ROWS, **how)
-    naive = session.create_table("naive", ROWS, **how)
-    source.create_partition({"day": "a"})
-    source.append(rows(0, 400, "a"))
-    flag = tmp_path / "fail"
+def test_a_log_is_written_once_over_failures_restarts_and_new_partitions(
+    session, copy, cluster, database, tmp_path
+):
+    into, naive = (
+        session.create_table(name, ROWS, partition_by=["day"], buckets=2)
+        for name in ("into", "naive")
+    )
+    (tmp_path / "source").mkdir()
+    fails = tmp_path / "fails"
 
-    def failing(frame):
-        """A task that ends when another one may have written."""
-        path = str(flag)
+    def put(first, day):
+        pq.write_table(rows(first, first + 100, day), tmp_path / "source" / f"{first:05}.parquet")
+
+    def failing(name, frame):
+        """One task ends badly when the other one has written."""
+        flag, url, table = Path(fails), f"fluss://{cluster.bootstrap}", f"{database}.{name}"
 
         def some(batches):
-            from pathlib import Path
-            from time import sleep
-
             for each in batches:
-                if Path(path).exists() and 333 in each["id"].to_pylist():
-                    sleep(3)
-                    Path(path).unlink()
+                if flag.exists() and 333 in each["id"].to_pylist():
+                    with fluss.connect(url) as opened:
+                        while opened.table(table).count() < 300:
+                            time.sleep(0.1)
+                    flag.unlink()
                     raise RuntimeError("planned")
                 yield each
 
@@ -134,19 +142,23 @@ def test_a_log_is_streamed_once_over_failures_restarts_and_new_partitions(sessio
             warnings.simplefilter("ignore")  # Spark's own, of the newest pandas
             return frame.mapInArrow(some, frame.schema)
 
+    for first in range(0, 400, 100):
+        put(first, "a")
     for name, options in (("into", {}), ("naive", {"exactlyOnce": "never"})):
-        flag.touch()
+        fails.touch()
         with pytest.raises(Exception, match="planned"):
-            copy("source", name, failing, **options)
-    source.create_partition({"day": "b"})
-    source.append(rows(400, 600, "b"))
-    source.append(rows(600, 700, "a"))
-    copy("source", "into", failing)
-    copy("source", "naive", failing, exactlyOnce="never")
-    copy("source", "into", lambda frame: frame.where("id < 0"))  # tasks without rows
-    assert into.scan().to_arrow().sort_by("id") == rows(0, 700, "a").set_column(
-        2, "day", [["b" if 400 <= each < 600 else "a" for each in range(700)]]
-    )
+            copy(name, partial(failing, name), **options)
+    put(400, "b")
+    put(500, "a")
+    copy("into", partial(failing, "into"))
+    copy("naive", partial(failing, "naive"), exactlyOnce="never")
+    put(600, "b")
+    copy("into", lambda frame: frame.where("id < 0"))  # tasks without rows
+    expected = [
+        rows(first, first + 100, day)
+        for first, day in zip(range(0, 600, 100), "aaaaba", strict=True)
+    ]
+    assert into.scan().to_arrow().sort_by("id") == pa.concat_tables(expected)
     seen = naive.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    assert set(seen) == set(range(700))
-    assert len(seen) > 700
+    assert set(seen) == set(range(600))
+    assert len(seen) > 600
