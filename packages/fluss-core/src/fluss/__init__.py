@@ -141,7 +141,11 @@ def _meant(name: str) -> str:
 def _refuse_mixed_installation() -> None:
     # Both distributions install a package of this name, into one folder: whichever comes second
     # overwrites the first's `__init__`, and taking one away breaks the other.
-    if any(each.startswith("_fluss.") for each in os.listdir(os.path.dirname(__file__))):  # noqa: PTH120, PTH208 - pathlib would cost more than all the rest
+    try:
+        beside = os.listdir(os.path.dirname(__file__))  # noqa: PTH120, PTH208 - pathlib would cost more than all the rest
+    except OSError:
+        return  # in a zip file, as Spark ships it to workers
+    if any(each.startswith("_fluss.") for each in beside):
         raise ImportError(
             "pyfluss and fluss-core are installed in the same place, and both are imported as "
             "'fluss'. Programs written for pyfluss run with `import fluss.aio as fluss`. Keep one:\n"
