@@ -79,10 +79,8 @@ def write_frame(
         InvalidValueError: A value does not fit its column, or a key or partition is NULL.
         FlussError: Rows could not be written; a note says how many were, as far as is known.
     """
-    if mode == "delete":
-        frame = frame_of_keys(data, table.info.primary_keys)
-    else:
-        frame = frame_of(data)
+    keys = table.info.primary_keys
+    frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
     way = _way_of(table, frame, mode, columns, merge_mode)
     batches = frame.batches(way.types)
     pieces: Iterable[_Piece] = map(way.prepare, gathered(batches) if way.is_changelog else batches)
