@@ -20,8 +20,8 @@ BAD_SHARE = 0.03
 
 
 def click(random_: random.Random, number: int) -> dict[str, object]:
-    """A click; they come about ten in a second."""
-    at = BEGIN + timedelta(milliseconds=100 * number + random_.randrange(2_000))
+    """A click; they come about one in a second."""
+    at = BEGIN + timedelta(milliseconds=1_000 * number + random_.randrange(2_000))
     return {
         "id": f"c{number}",
         "user": f"u{random_.randrange(50)}",
