@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
+# Tests of servers wait more than they work, so two processors have enough to do with three.
+WORKERS = "3"
 PACKAGES = ("fluss-core", "fluss-polars", "fluss-duckdb", "fluss-spark", "fluss-server")
 
 
@@ -27,7 +29,7 @@ def demo(arguments: Sequence[str]) -> int:
 
 def test(arguments: Sequence[str]) -> int:
     """Run the tests; arguments go to pytest (`./dev test -k oracle`)."""
-    workers = () if any(each.startswith(("-n", "-p")) for each in arguments) else ("-n", "2")
+    workers = () if any(each.startswith(("-n", "-p")) for each in arguments) else ("-n", WORKERS)
     return _python("-m", "pytest", *workers, *arguments)
 
 

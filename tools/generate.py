@@ -48,11 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m tools.generate [--check]", file=sys.stderr)
         return 2
     try:
-        wanted = {
-            ROOT / "docs" / "options.md": options_page(),
-            **generate_error_codes(),
-            **generate_messages(),
-        }
+        wanted = {**generate_messages(), **generate_error_codes(), **generate_options_page()}
     except CompilerMissingError as error:
         print(f"generate: {error}", file=sys.stderr)
         return 2
@@ -148,6 +144,11 @@ _SENTENCES = {{
 '''
     path = FLUSS / "error_codes.py"
     return {path: _formatted(text, path)}
+
+
+def generate_options_page() -> dict[Path, str]:
+    """Write the page of all options."""
+    return {ROOT / "docs" / "options.md": options_page()}
 
 
 def _origin(source: Path) -> str:

@@ -26,7 +26,8 @@ from tests.support.server_logs import batch_bytes
 from tests.support.twin_servers import Twin
 from tests.support.twin_tables import TwinTable
 
-FULL_AT_BLOCKS = 120  # of 512 bytes: what one file may have
+# Of 512 bytes: what one file may have. The catalog needs some of it before the logs are full.
+FULL_AT_BLOCKS = 400
 STORAGE, KV_STORAGE = 26, 11
 
 

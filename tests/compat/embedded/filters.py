@@ -72,7 +72,7 @@ async def rows_of(scanner):
         return await scanner.to_arrow()
     tables, empty = [], 0
     while empty < 2:
-        tables.append(await scanner.poll_arrow(60))
+        tables.append(await scanner.poll_arrow(250))
         empty = 0 if tables[-1].num_rows else empty + 1
     return pa.concat_tables(each for each in tables if each.num_rows or each is tables[-1])
 
