@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from fluss.errors import (
     ConfigError,
+    InvalidSchemaError,
     InvalidValueError,
     OffsetOutOfRangeError,
     SchemaMismatchError,
@@ -266,7 +267,7 @@ def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
         ({"bootstrap.server": "x"}, ConfigError, "did you mean 'bootstrap.servers'"),
         ({"subscribe": "t"}, ConfigError, r"load\('db.table'\)"),
         ({"filter": "id > "}, InvalidValueError, "a constant is missing at character 4"),
-        ({"filter": "idd > 5"}, SchemaMismatchError, "did you mean 'id'"),
+        ({"filter": "idd > 5"}, InvalidSchemaError, "did you mean 'id'"),
         ({"filter": "id > 'x'"}, InvalidValueError, "type int64 with 'x'"),
         ({"writer.buffer.page-size": "4"}, ConfigError, "Java client"),
         ({"nanoseconds": "lon"}, InvalidValueError, "did you mean 'long'"),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fluss.errors import InvalidValueError, SchemaMismatchError
+from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import ColumnRef, Predicate, col
 
@@ -46,7 +46,7 @@ def condition_of(text: str, schema: pa.Schema) -> Predicate:
 
     Raises:
         InvalidValueError: It says none; the message has the place.
-        SchemaMismatchError: There is no column of a name; the hint names the nearest.
+        InvalidSchemaError: There is no column of a name; the hint names the nearest.
     """
     if len(text) > CHARS_MAX:
         raise InvalidValueError(f"filter has {len(text)} characters; {CHARS_MAX} are read.")
@@ -163,7 +163,7 @@ class _Reading:
         name = token.text[1:-1].replace("``", "`") if is_quoted else token.text
         if name not in self._schema.names:
             names = self._schema.names
-            raise SchemaMismatchError(
+            raise InvalidSchemaError(
                 f"filter names the column {name!r}, which there is not.",
                 hint=did_you_mean(name, names) or f"there are {', '.join(names[:20])}",
                 column=name,

@@ -39,7 +39,6 @@ class Spark:
         "type at_ns of*": MICROSECONDS,
         "type zoned_ns of*": MICROSECONDS,
         "whole, named by a Table": TEXTS,
-        "error, unknown column of the filter": TEXTS,
     }
     nan_is_greatest = True
 
