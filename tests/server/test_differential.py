@@ -8,45 +8,56 @@ it would lose what it acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from random import Random
 
 import pytest
 
 from fluss.wire import messages as pb
+from fluss_server.java.cluster import JavaCluster
 from fluss_server.local import LocalCluster
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.raw_client import COORDINATOR, RawClient
 from tests.support.twin_ddl import create
 from tests.support.twin_operations import operate
 from tests.support.twin_reads import read_log, scan_first
-from tests.support.twin_servers import Twins
+from tests.support.twin_servers import LostTableError, Twins
 from tests.support.twin_tables import KINDS, TwinTable
 
 SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (1, 300)
 # How many operations pass between two restarts of the embedded server.
 RESTART_AFTER = 100
-
-
-@pytest.fixture
-def embedded(tmp_path) -> Iterator[LocalCluster]:
-    with LocalCluster(tmp_path / "embedded") as running:
-        yield running
-
-
-def _create_database(bootstrap: str, name: str) -> None:
-    with RawClient(bootstrap) as client:
-        request = pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=True)
-        client.call(request, to=COORDINATOR)
+# A coordinator of 0.9.1 that has lost a table once may lose all that follow; then both servers are
+# made anew, and asked the same again.
+CLUSTERS_MAX = 5
+DATABASE = "twins"
+# A coordinator of 0.9.1 may overlook a table that follows its database at once.
+NEW_DATABASE_REST_S = 0.5
 
 
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_two_servers_answer_alike(cluster_kind, cluster, database, embedded, seed):
-    if cluster_kind != "real":
-        pytest.skip("two embedded servers have nothing to tell")
-    _create_database(embedded.bootstrap_servers, database)
-    twins = Twins(cluster.bootstrap, embedded.bootstrap_servers, database)
+def test_two_servers_answer_alike(tmp_path_factory, java, seed):
+    for _ in range(CLUSTERS_MAX):
+        directory = tmp_path_factory.mktemp("embedded")
+        with JavaCluster(java=java) as real, LocalCluster(directory) as embedded:
+            try:
+                _compare(real.bootstrap_servers, embedded, seed)
+            except LostTableError:
+                continue
+            return
+    pytest.fail(f"the real server lost a table {CLUSTERS_MAX} times")
+
+
+def _compare(real: str, embedded: LocalCluster, seed: int) -> None:
+    for bootstrap in (real, embedded.bootstrap_servers):
+        with RawClient(bootstrap) as client:
+            create_database = pb.CreateDatabaseRequest(
+                database_name=DATABASE, ignore_if_exists=False
+            )
+            client.call(create_database, to=COORDINATOR)
+    time.sleep(NEW_DATABASE_REST_S)
+    twins = Twins(real, embedded.bootstrap_servers, DATABASE)
     try:
         _operate(Random(seed), twins, [TwinTable(kind) for kind in KINDS], embedded)
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 from fluss.model.data_types import DataTypes
 from fluss.model.type_json import type_to_json
 from fluss.wire import messages as pb
-from tests.support.twin_servers import Twin, Twins
+from tests.support.twin_servers import LostTableError, Twin, Twins
 from tests.support.twin_tables import PARTITIONS, TwinTable
 from tests.support.twin_writes import await_newest_schema
 
@@ -39,7 +39,7 @@ def create(chance: Random, twins: Twins, table: TwinTable) -> None:
                 pb.DropTableRequest(table_path=twin.path(table.name), ignore_if_not_exists=True)
             )
             twin.call(request)
-        raise AssertionError(f"{table.name} has no leaders")
+        raise LostTableError(f"{table.name} gets no leader")
 
     twins.ask(f"{table.name} create", question)
     table.exists = table.exists or twins.succeeded
@@ -161,7 +161,7 @@ def partition(chance: Random, twins: Twins, table: TwinTable) -> None:
                     return
                 twin.call(unmake(path))
                 twin.call(make)
-            raise AssertionError(f"the partition {name} of {table.name} has no leaders")
+            raise LostTableError(f"the partition {name} of {table.name} gets no leader")
         twin.call(unmake(path))
 
     twins.ask(f"{table.name} {'make' if makes else 'drop'} {key}={name}", question)

@@ -29,6 +29,11 @@ _ANSWERED = "answered"
 # Java's answer to an exception that nobody foresaw; the embedded server may know better.
 _UNFORESEEN = "refused with -1"
 
+
+class LostTableError(Exception):
+    """The real server has lost a table for good, as a coordinator of 0.9.1 does now and then."""
+
+
 Question = Callable[["Twin"], Any]
 
 

@@ -10,7 +10,7 @@ from fluss.error_codes import ErrorCode
 from fluss.model.schema import Schema
 from fluss.wire import messages as pb
 from tests.support.twin_reads import said
-from tests.support.twin_servers import SETTLED_WITHIN_S, Twin, Twins
+from tests.support.twin_servers import SETTLED_WITHIN_S, LostTableError, Twin, Twins
 from tests.support.twin_tables import TwinTable
 
 WRITERS = 3
@@ -98,7 +98,8 @@ def await_newest_schema(twin: Twin, table: TwinTable) -> None:
     while any(
         each.error_code == ErrorCode.SCHEMA_NOT_EXIST for each in twin.call(request).buckets_resp
     ):
-        assert time.monotonic() < until, f"{table.name} does not learn its schema"
+        if time.monotonic() > until:
+            raise LostTableError(f"{table.name} does not learn its schema")
         time.sleep(0.005)
 
 
