@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "proofs"
 VERSIONS_OF = ("pyarrow", "numpy", "protobuf", "crc32c", "hypothesis", "pytest")
-CLOSING_LINE = re.compile(r"\d+ passed|oracle: |differences")
+CLOSING_LINE = re.compile(r"\d+ passed|oracle: |kills: |differences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,15 @@ class Proof:
     environment: Mapping[str, str] = field(default_factory=dict)
     # More than there are cores where tests mostly wait for servers.
     workers: int = 2
+    # Whether its tests count something on standard error that belongs on the page.
+    counts: bool = False
 
     @property
     def command(self) -> list[str]:
         """What is run."""
         options = ["-n", str(self.workers), "-q", "--timeout", "3600"]
+        if self.counts:
+            options.append("-rP")
         return [sys.executable, "-m", "pytest", *options, *self.tests]
 
 
@@ -130,6 +134,7 @@ PROOFS = (
         "with exactly once switched off, has duplicates.",
         tests=("tests/spark/test_kills.py", "tests/connectors/test_once_kills.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+        counts=True,
     ),
     Proof(
         name="pipeline",
