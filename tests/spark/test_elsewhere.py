@@ -6,6 +6,7 @@ Each starts a Spark of its own, longer than a change should wait for: `./dev pro
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -148,18 +149,20 @@ def test_a_declared_pipeline_goes_on_where_it_was(cluster, tmp_path):
     line = (
         '{{"id": "c{0}", "user": "u", "page": "/", "at": "2026-01-01T00:00:00Z", "spent_ms": {0}}}'
     )
-    spec = (DECLARED / "spark-pipeline.yml").read_text()
-    (tmp_path / "spark-pipeline.yml").write_text(
-        spec.replace("file:///tmp/clicks-declared", (tmp_path / "storage").as_uri())
+    for each in ("spark-pipeline.yml", "transformations"):
+        (tmp_path / each).symlink_to(DECLARED / each)
+    commands = re.findall(
+        r"^(?:sed|spark-pipelines) .*", (DECLARED / "README.md").read_text(), re.MULTILINE
     )
-    (tmp_path / "transformations").symlink_to(DECLARED / "transformations")
+    assert len(commands) == 2
+    spark = Path(find_spec("pyspark").origin).parent
     environ = {
         **os.environ,
         "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap,
+        "PATH": f"{spark / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(spark),
     }
-    environ["SPARK_HOME"] = str(Path(find_spec("pyspark").origin).parent)
-    command = Path(environ["SPARK_HOME"]) / "bin" / "spark-pipelines"
     with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
         session.drop_database("clicks", ignore_if_not_exists=True, cascade=True)
         session.create_database("clicks")
@@ -170,7 +173,7 @@ def test_a_declared_pipeline_goes_on_where_it_was(cluster, tmp_path):
                 lines = [line.format(each) for each in range(begin, begin + 50)]
                 log.append({"file": ["f"] * 51, "line": [*lines, "{"]})
                 done = subprocess.run(
-                    [str(command), "run", "--spec", str(tmp_path / "spark-pipeline.yml")],
+                    ["bash", "-ec", "\n".join(commands)],
                     capture_output=True,
                     text=True,
                     timeout=TIMEOUT_S,
