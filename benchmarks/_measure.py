@@ -1,4 +1,4 @@
-"""How every benchmark here measures and prints.
+"""How every benchmark here finds its servers, measures and prints.
 
 These machines are shared and noisy, so a single time says little. A figure is the median of several
 rounds with its spread; a comparison alternates the two sides within one run, in both orders, and
@@ -11,7 +11,8 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,18 @@ def interleaved(ours: Callable[[], float], peer: Callable[[], float], *, pairs: 
             theirs.append(peer())
             mine.append(ours())
     return Pairs(ours=tuple(mine), peer=tuple(theirs))
+
+
+@contextmanager
+def cluster(bootstrap: str | None) -> Iterator[str]:
+    """The cluster at an address, or a real one for as long as the measuring takes."""
+    if bootstrap:
+        yield bootstrap
+        return
+    from fluss_server.java.cluster import JavaCluster
+
+    with JavaCluster() as running:
+        yield running.bootstrap_servers
 
 
 def machine() -> str:

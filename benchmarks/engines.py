@@ -16,13 +16,12 @@ process are both shown, because machines are shared. A cluster is started where 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import statistics
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 import fluss
-from benchmarks._measure import machine
+from benchmarks._measure import cluster, machine
 from fluss.session import Session, Table
 
 ROWS = 20_000_000
@@ -77,7 +76,7 @@ def main() -> None:
     parser.add_argument("--bootstrap", default=os.environ.get("FLUSS_TEST_BOOTSTRAP"))
     parser.add_argument("--engines", default=",".join(_ENGINES))
     given = parser.parse_args()
-    with _cluster(given.bootstrap) as bootstrap:
+    with cluster(given.bootstrap) as bootstrap:
         database = f"engines_{uuid.uuid4().hex[:8]}"
         url = f"fluss://{bootstrap}/{database}"
         with fluss.connect(url) as session:
@@ -89,17 +88,6 @@ def main() -> None:
                     _measure(_ENGINES[name](table, bootstrap), session, table, given.pairs)
             finally:
                 session.drop_database(database, cascade=True)
-
-
-@contextlib.contextmanager
-def _cluster(bootstrap: str | None) -> Iterator[str]:
-    if bootstrap is not None:
-        yield bootstrap
-        return
-    from fluss_server.java.cluster import JavaCluster
-
-    with JavaCluster() as running:
-        yield running.bootstrap_servers
 
 
 def _written(session: Session, rows: int) -> Table:

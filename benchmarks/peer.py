@@ -22,15 +22,14 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
-from benchmarks._measure import Pairs, interleaved, print_table
+from benchmarks._measure import Pairs, cluster, interleaved, print_table
 from benchmarks._peer_cases import KEYS, PEER_LOOKUPS, Case, cases_of
 from benchmarks._peer_imports import import_lines
-from fluss_server.java.cluster import JavaCluster
 from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print; the exit code is 1 when a side failed, not when a target was missed."""
     options = _options(arguments)
     lines: list[Sequence[str]] = []
-    with _server() as bootstrap, ExitStack() as stack:
+    with cluster(os.environ.get("FLUSS_BOOTSTRAP_SERVERS")) as bootstrap, ExitStack() as stack:
         database = f"bench_{uuid.uuid4().hex[:8]}"
         ours, peer = _sides(stack, bootstrap=bootstrap, database=database)
         stack.callback(_drop_database, (ours, peer))
@@ -158,16 +157,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     options.rows = options.rows or (200_000 if options.quick else 2_000_000)
     options.row_count = min(options.rows, 20_000 if options.quick else 100_000)
     return options
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    named = os.environ.get("FLUSS_BOOTSTRAP_SERVERS")
-    if named:
-        yield named
-        return
-    with JavaCluster() as cluster:
-        yield cluster.bootstrap_servers
 
 
 def _sides(stack: ExitStack, *, bootstrap: str, database: str) -> tuple[Side, Side | None]:

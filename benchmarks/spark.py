@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 
 import fluss
 import fluss_spark
-from benchmarks._measure import machine
+from benchmarks._measure import cluster, machine
 from fluss.session import Session
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(_CASES))
     given = parser.parse_args()
     with (
-        _cluster(given.bootstrap) as bootstrap,
+        cluster(given.bootstrap) as bootstrap,
         tempfile.TemporaryDirectory(prefix="fluss-bench-") as folder,
     ):
         database = f"spark_{uuid.uuid4().hex[:8]}"
@@ -87,17 +87,6 @@ def main() -> None:
             finally:
                 spark.stop()
                 session.drop_database(database, cascade=True)
-
-
-@contextlib.contextmanager
-def _cluster(bootstrap: str | None) -> Iterator[str]:
-    if bootstrap is not None:
-        yield bootstrap
-        return
-    from fluss_server.java.cluster import JavaCluster
-
-    with JavaCluster() as running:
-        yield running.bootstrap_servers
 
 
 def _spark(folder: Path) -> SparkSession:
