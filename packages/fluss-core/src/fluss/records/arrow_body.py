@@ -22,6 +22,7 @@ from pyarrow import ipc
 
 from fluss.model.table_options import ArrowCompression
 from fluss.records.array_checks import check_arrays
+from fluss.records.arrow_inflate import INFLATED_BYTES_MAX, inflated
 from fluss.records.arrow_metadata import (
     CODEC_LZ4_FRAME,
     CODEC_ZSTD,
@@ -69,6 +70,9 @@ class _Stored(Enum):
     PLAIN = auto()  # there is one, but each buffer says that it is not compressed
     COMPRESSED = auto()  # each one is, so no array will lie over the message
     MIXED = auto()
+
+
+_COMPRESSED: Final = frozenset({_Stored.COMPRESSED, _Stored.MIXED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +189,14 @@ def read_arrow_body(
     view = to_view(body)
     metadata = read_body_metadata(view, at=at)
     check_body(view, metadata, layout, row_count=row_count, at=at)
-    stored = _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
+    stored, size = _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
     try:
+        source = None
         if stored is _Stored.PLAIN and metadata.body_length <= _REPLAINED_BYTES_MAX:
             source = _replained(view, metadata)
-        else:
+        elif stored in _COMPRESSED and size <= INFLATED_BYTES_MAX:
+            source = inflated(view, metadata)
+        if source is None:
             # What is uncompressed into memory of its own does not care where it lay before.
             source = body if stored is _Stored.COMPRESSED else _aligned(body)
         batch = ipc.read_record_batch(source, layout.user_schema)
@@ -238,10 +245,10 @@ def _contradiction(
 
 def _check_uncompressed_size(
     body: memoryview, metadata: BodyMetadata, *, at: int, body_bytes_max: int
-) -> _Stored:
+) -> tuple[_Stored, int]:
     """Add up what the buffers claim to become, because Arrow allocates it before it looks."""
     if metadata.codec is None:
-        return _Stored.AS_IT_IS
+        return _Stored.AS_IT_IS, metadata.body_length
     total = 0
     all_compressed = all_plain = True
     for offset, length in metadata.buffers:
@@ -262,8 +269,8 @@ def _check_uncompressed_size(
         why = f"its buffers claim {total} bytes uncompressed, above the limit of {body_bytes_max}"
         raise corrupt_batch("Arrow message", at=at, why=why)
     if all_compressed:
-        return _Stored.COMPRESSED
-    return _Stored.PLAIN if all_plain else _Stored.MIXED
+        return _Stored.COMPRESSED, total
+    return _Stored.PLAIN if all_plain else _Stored.MIXED, total
 
 
 def _replained(body: memoryview, metadata: BodyMetadata) -> pa.Buffer:
