@@ -162,8 +162,8 @@ def _latencies(client: str) -> list[ServerCase]:
         ServerCase(
             what="acknowledged until a parked reader has it",
             client=client,
-            task="woken",
-            arguments={"samples": 20, "pause_s": 0.02},
+            task="tail",
+            arguments={"samples": 20, "pause_s": 0.02, "after_acknowledged": True},
             seconds_max=TAIL_SECONDS_MAX if client == "ours" else None,
         ),
     ]

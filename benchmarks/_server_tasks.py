@@ -7,8 +7,6 @@ the server is what is measured. pyfluss has no such calls.
 from __future__ import annotations
 
 import asyncio
-import statistics
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,9 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks._peer_bench import Bench, Stopwatch, Taken, expect
-from benchmarks._peer_tasks import KEYED, POLL_MS
-
-SOONEST_S = 1e-6  # ratios need a time
+from benchmarks._peer_tasks import KEYED
 
 
 async def upsert_arrow(bench: Bench, *, rows: int, batch_rows: int, again: bool) -> Taken:
@@ -60,34 +56,6 @@ async def lookup_arrow(bench: Bench, *, table: str, keys: int, count: int) -> Ta
     return await asyncio.to_thread(look_up)
 
 
-async def woken(bench: Bench, *, samples: int, pause_s: float) -> Taken:
-    """From a row's acknowledgement until a parked reader has it; 0 where it has it before."""
-    table, path = await bench.log_table("ZSTD")
-    writer = table.new_append().create_writer()
-    scanner = await table.new_scan().create_log_scanner()
-    scanner.subscribe(0, bench.fluss.EARLIEST_OFFSET)
-    arrivals: asyncio.Queue[float] = asyncio.Queue()
-
-    async def read() -> None:
-        while True:
-            for _ in await scanner.poll(POLL_MS):
-                arrivals.put_nowait(time.perf_counter())
-
-    reader = asyncio.create_task(read())
-    row = bench.batches(1, 1)[0].to_pylist()[0]
-    found: list[float] = []
-    with Stopwatch() as watch:
-        for _ in range(samples + 1):
-            await asyncio.sleep(pause_s)
-            writer.append(row)
-            await writer.flush()
-            acknowledged = time.perf_counter()
-            found.append(max(await arrivals.get() - acknowledged, SOONEST_S))
-    reader.cancel()
-    await bench.admin.drop_table(path)
-    return {"seconds": statistics.median(found[1:]), "cpu": watch.taken["cpu"] / len(found)}
-
-
 async def _written(writer: Any, batches: list[pa.RecordBatch]) -> None:
     for each in batches:
         writer.write_arrow_batch(each)
@@ -109,5 +77,5 @@ def keyed_batches(rows: int, batch_rows: int) -> list[pa.RecordBatch]:
 
 
 TASKS: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
-    task.__name__: task for task in (upsert_arrow, fill_keys, lookup_arrow, woken)
+    task.__name__: task for task in (upsert_arrow, fill_keys, lookup_arrow)
 }
