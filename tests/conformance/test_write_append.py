@@ -251,6 +251,19 @@ def test_rows_of_one_bucket_key_share_a_bucket(desk):
 PARTITIONED = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("region", pa.string())])
 
 
+def test_a_frame_for_many_buckets_is_not_crumbled(desk):
+    table = desk.table(SCHEMA, bucket_count=32, bucket_keys=["id"])
+    core = desk.appender(table, batch_bytes_max=16 * 1024)
+    ids = pa.array(range(40_000), pa.int64())
+    texts = pa.array([f"{Random(each).random()}" for each in range(40_000)])
+    core.append_arrow(pa.table({"id": ids, "n": pa.nulls(40_000, pa.int32()), "s": texts}))
+    desk.flush(core)
+    batches = desk.batches(table, 7)
+    # After a first small part it is known how many buckets share the next.
+    assert len(batches) <= 4
+    assert sum(each.record_count for each in batches) > 1_000
+
+
 def test_a_frame_with_rows_of_several_partitions_lands_in_the_right_ones(desk):
     table = desk.table(PARTITIONED, partition_keys=["day", "region"], bucket_count=2)
     core = desk.appender(table, creates_partitions=True)

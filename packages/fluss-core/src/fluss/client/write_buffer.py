@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from time import monotonic
 from typing import TypeAlias
@@ -42,6 +42,10 @@ FAILURES_KEPT_MAX = 100
 ROWS_SEALED_HERE_MAX = 500
 
 _FULL_FRAME = 0.25
+# Of a frame that is spread over many buckets more is encoded at a time, so that the batch of each
+# is worth its header, its checksum and its way; never so much that nothing is on its way meanwhile.
+_BATCH_BYTES_LEAST = 128 * 1024
+_PARTS_IN_ROOM = 4
 
 
 class WriteBuffer:
@@ -58,6 +62,7 @@ class WriteBuffer:
         self._clock_runs = False
         self._closed: ClosedError | None = None
         self._frame_ratio = 0.5  # encoded bytes per byte of a frame, learned from the last ones
+        self._spread = 1  # over how many buckets the rows of a frame go, learned from the last one
         self._open_chunk()
         # Only the engine thread touches these.
         self._unsettled: set[WriteBatch] = set()
@@ -113,11 +118,11 @@ class WriteBuffer:
         if size < self._sizes.target_bytes * _FULL_FRAME:
             return [self._collect(batch, size, deletes=deletes)]
         marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
-        return self._add_now(self._cut(batch, size), marks, is_frame=True)
+        return self._add_now(self._parts(batch, size), marks, is_frame=True)
 
     def add_changes(self, batch: pa.RecordBatch, deletes: BoolArray) -> list[WriteResultHandle]:
         """Take rows in wire form, of which some delete their keys; they are queued at once."""
-        return self._add_now(self._cut(batch, batch.nbytes), deletes, is_frame=True)
+        return self._add_now(self._parts(batch, batch.nbytes), deletes, is_frame=True)
 
     def _collect(self, batch: pa.RecordBatch, size: int, *, deletes: bool) -> WriteResultHandle:
         if self._bytes >= self._sizes.target_bytes:
@@ -150,7 +155,7 @@ class WriteBuffer:
             self._rows = []
 
     def _add_now(
-        self, batches: Sequence[pa.RecordBatch], deletes: BoolArray | None, *, is_frame: bool
+        self, batches: Iterable[pa.RecordBatch], deletes: BoolArray | None, *, is_frame: bool
     ) -> list[WriteResultHandle]:
         """Encode and queue batches at once, behind what was collected before."""
         results = []
@@ -171,17 +176,28 @@ class WriteBuffer:
                 results.append(WriteResultHandle(chunk, 0, batch.num_rows))
         return results
 
-    def _cut(self, batch: pa.RecordBatch, size: int) -> list[pa.RecordBatch]:
-        """Cut a frame so that each part makes about one full batch."""
-        bytes_max = self._sender.settings.batch_bytes_max / self._frame_ratio
-        parts = max(1, round(size / bytes_max))
-        rows = -(-batch.num_rows // parts)
-        return [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
+    def _parts(self, batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+        """Cut a frame so that each part makes about one full batch, or many that are not tiny."""
+        start = 0
+        while start < batch.num_rows:
+            left = batch.num_rows - start
+            # Both are learned from the part before, where it was cut as this one is.
+            encoded = size * left / batch.num_rows * self._frame_ratio
+            rows = -(-left // max(1, round(encoded / self._part_bytes())))
+            yield batch.slice(start, rows)
+            start += rows
+
+    def _part_bytes(self) -> int:
+        settings = self._sender.settings
+        wanted = self._spread * min(_BATCH_BYTES_LEAST, settings.batch_bytes_max)
+        most = settings.buffer_bytes_max // _PARTS_IN_ROOM
+        return max(settings.batch_bytes_max, min(wanted, most))
 
     def _learn(self, batch: pa.RecordBatch, encoded: Encoded) -> None:
         size = sum(each.size_bytes for each in encoded.batches)
         ratio = min(max(size / max(batch.nbytes, 1), 0.02), 2.0)
         self._frame_ratio += (ratio - self._frame_ratio) / 2
+        self._spread = len({(each.path, each.bucket_id) for each in encoded.batches})
 
     # --- sealing ------------------------------------------------------------------------------
 
