@@ -38,6 +38,7 @@ from fluss.model.table_info import TableInfo
 from fluss.model.table_rules import check_new_table
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_partition_spec, write_table_path
 
 SEPARATOR = "$"
 NOT_PARTITIONED_CODE = 37
@@ -115,9 +116,10 @@ class AdminCore:
         path.check_new()
         check_new_table(descriptor)
         request = messages.CreateTableRequest(
-            table_json=descriptor.to_json().encode(), ignore_if_exists=ignore_if_exists
+            table_path=write_table_path(path),
+            table_json=descriptor.to_json().encode(),
+            ignore_if_exists=ignore_if_exists,
         )
-        _set_path(request.table_path, path)
         await self._cluster.newcomers.let_rest(path.database_name)
         try:
             await self._change(ApiKey.CREATE_TABLE, request)
@@ -127,8 +129,9 @@ class AdminCore:
 
     async def drop_table(self, path: TablePath, *, ignore_if_not_exists: bool) -> None:
         """Drop a table with all its rows."""
-        request = messages.DropTableRequest(ignore_if_not_exists=ignore_if_not_exists)
-        _set_path(request.table_path, path)
+        request = messages.DropTableRequest(
+            table_path=write_table_path(path), ignore_if_not_exists=ignore_if_not_exists
+        )
         try:
             await self._change(ApiKey.DROP_TABLE, request)
         except TableNotFoundError as error:
@@ -154,8 +157,7 @@ class AdminCore:
 
     async def table_exists(self, path: TablePath) -> bool:
         """Whether there is a table of this name."""
-        request = messages.TableExistsRequest()
-        _set_path(request.table_path, path)
+        request = messages.TableExistsRequest(table_path=write_table_path(path))
         answer = await self._cluster.ask_any(
             ApiKey.TABLE_EXISTS, request, messages.TableExistsResponse
         )
@@ -168,10 +170,12 @@ class AdminCore:
     ) -> None:
         """Create a partition of a table."""
         check_new_partition(spec)
-        # The protocol's name of the flag says the opposite of what it does.
-        request = messages.CreatePartitionRequest(ignore_if_not_exists=ignore_if_exists)
-        _set_path(request.table_path, path)
-        _set_spec(request.partition_spec, spec)
+        request = messages.CreatePartitionRequest(
+            table_path=write_table_path(path),
+            partition_spec=write_partition_spec(spec),
+            # The protocol's name of the flag says the opposite of what it does.
+            ignore_if_not_exists=ignore_if_exists,
+        )
         await self._cluster.newcomers.let_table_rest(self._cluster, path)
         await self._change_table(path, ApiKey.CREATE_PARTITION, request)
 
@@ -179,9 +183,11 @@ class AdminCore:
         self, path: TablePath, spec: PartitionSpec, *, ignore_if_not_exists: bool
     ) -> None:
         """Drop a partition with all its rows."""
-        request = messages.DropPartitionRequest(ignore_if_not_exists=ignore_if_not_exists)
-        _set_path(request.table_path, path)
-        _set_spec(request.partition_spec, spec)
+        request = messages.DropPartitionRequest(
+            table_path=write_table_path(path),
+            partition_spec=write_partition_spec(spec),
+            ignore_if_not_exists=ignore_if_not_exists,
+        )
         await self._change_table(path, ApiKey.DROP_PARTITION, request)
         self._cluster.view.forget_table(path)
 
@@ -190,10 +196,10 @@ class AdminCore:
     ) -> list[PartitionInfo]:
         """The partitions of a table; with a spec, those that have its values."""
         table = await table_info_of(self._cluster, path)
-        request = messages.ListPartitionInfosRequest()
-        _set_path(request.table_path, path)
-        if spec is not None:
-            _set_spec(request.partial_partition_spec, spec)
+        request = messages.ListPartitionInfosRequest(
+            table_path=write_table_path(path),
+            partial_partition_spec=None if spec is None else write_partition_spec(spec),
+        )
         answer = await self._cluster.ask_any(
             ApiKey.LIST_PARTITION_INFOS, request, messages.ListPartitionInfosResponse
         )
@@ -264,8 +270,7 @@ class AdminCore:
 
     async def get_latest_lake_snapshot(self, path: TablePath) -> LakeSnapshot:
         """How far the lake has a copy of the table."""
-        request = messages.GetLakeSnapshotRequest()
-        _set_path(request.table_path, path)
+        request = messages.GetLakeSnapshotRequest(table_path=write_table_path(path))
         try:
             answer = await self._cluster.ask_any(
                 ApiKey.GET_LAKE_SNAPSHOT, request, messages.GetLakeSnapshotResponse
@@ -323,16 +328,6 @@ def partition_spec_of(spec: PartitionSpec | Mapping[str, object]) -> PartitionSp
     return PartitionSpec(
         {key: value if isinstance(value, str) else str(value) for key, value in spec.items()}
     )
-
-
-def _set_path(field: messages.PbTablePath, path: TablePath) -> None:
-    field.database_name = path.database_name
-    field.table_name = path.table_name
-
-
-def _set_spec(field: messages.PbPartitionSpec, spec: PartitionSpec) -> None:
-    for key, value in spec.spec_map.items():
-        field.partition_key_values.add(key=key, value=value)
 
 
 def _partition_info(info: messages.PbPartitionInfo, partition_keys: Sequence[str]) -> PartitionInfo:

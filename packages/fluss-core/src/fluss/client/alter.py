@@ -13,6 +13,7 @@ from fluss.model.paths import TablePath
 from fluss.model.type_json import type_to_json
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_table_path
 
 SET, DELETE = 0, 1
 LAST = 0
@@ -67,7 +68,6 @@ async def alter_table(
 
 
 def _request(path: TablePath, *, ignore_if_not_exists: bool) -> messages.AlterTableRequest:
-    request = messages.AlterTableRequest(ignore_if_not_exists=ignore_if_not_exists)
-    request.table_path.database_name = path.database_name
-    request.table_path.table_name = path.table_name
-    return request
+    return messages.AlterTableRequest(
+        table_path=write_table_path(path), ignore_if_not_exists=ignore_if_not_exists
+    )

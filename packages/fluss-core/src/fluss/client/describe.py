@@ -10,6 +10,7 @@ from fluss.model.table import TableDescriptor
 from fluss.model.table_info import TableInfo
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_table_path
 
 NAMES_SHOWN_MAX = 8
 
@@ -20,9 +21,7 @@ async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
     """
-    request = messages.GetTableInfoRequest()
-    request.table_path.database_name = path.database_name
-    request.table_path.table_name = path.table_name
+    request = messages.GetTableInfoRequest(table_path=write_table_path(path))
     try:
         answer = await cluster.ask_any(
             ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse

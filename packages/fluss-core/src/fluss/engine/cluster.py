@@ -41,6 +41,7 @@ from fluss.wire import messages
 from fluss.wire.api import ApiKey, ServerType
 from fluss.wire.buffers import Buffer
 from fluss.wire.messages import read_message, write_message
+from fluss.wire.paths import write_table_path
 
 log = logging.getLogger("fluss.cluster")
 
@@ -273,9 +274,7 @@ class Cluster:
         self, connection: ServerConnection, paths: Sequence[PhysicalTablePath]
     ) -> None:
         for table in dict.fromkeys(each.table_path for each in paths):
-            request = messages.GetTableInfoRequest()
-            request.table_path.database_name = table.database_name
-            request.table_path.table_name = table.table_name
+            request = messages.GetTableInfoRequest(table_path=write_table_path(table))
             await self._ask(
                 connection, ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
             )

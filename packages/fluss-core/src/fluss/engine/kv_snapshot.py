@@ -24,6 +24,7 @@ from fluss.errors import CorruptDataError, FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_table_path
 
 LEASE_MS: Final = 600_000
 LEASE_RENEWED_S: Final = LEASE_MS / 3_000
@@ -43,9 +44,9 @@ class KvSnapshot:
 
 async def latest_snapshots(cluster: Cluster, path: PhysicalTablePath) -> Mapping[int, KvSnapshot]:
     """The newest snapshot of each bucket that has one, by bucket id."""
-    request = messages.GetLatestKvSnapshotsRequest(partition_name=path.partition_name)
-    request.table_path.database_name = path.table_path.database_name
-    request.table_path.table_name = path.table_path.table_name
+    request = messages.GetLatestKvSnapshotsRequest(
+        table_path=write_table_path(path.table_path), partition_name=path.partition_name
+    )
     answer = await cluster.ask_any(
         ApiKey.GET_LATEST_KV_SNAPSHOTS, request, messages.GetLatestKvSnapshotsResponse
     )

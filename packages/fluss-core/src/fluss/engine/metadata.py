@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fluss.model.cluster import Address
-from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.model.paths import PhysicalTablePath
 from fluss.plan.cluster import BucketLeaders, ClusterFacts, Leader
 from fluss.wire import messages
+from fluss.wire.paths import read_table_path, write_table_path
 
 if TYPE_CHECKING:
     from fluss.wire import messages as pb
@@ -21,7 +22,7 @@ def write_question(
     request = messages.MetadataRequest(partitions_id=partition_ids)
     for table in dict.fromkeys(each.table_path for each in paths):
         # Partitions are resolved only within the tables named in the same request.
-        request.table_path.add(database_name=table.database_name, table_name=table.table_name)
+        request.table_path.append(write_table_path(table))
     for path in paths:
         if path.partition_name is None:
             continue
@@ -38,7 +39,7 @@ def read_facts(answer: pb.MetadataResponse) -> ClusterFacts:
     """What the answer says of servers, tables and partitions."""
     tables = [
         BucketLeaders(
-            path=PhysicalTablePath(_path_of(table.table_path)),
+            path=PhysicalTablePath(read_table_path(table.table_path)),
             table_id=table.table_id,
             partition_id=None,
             leaders=_leaders(table.bucket_metadata),
@@ -64,10 +65,6 @@ def read_facts(answer: pb.MetadataResponse) -> ClusterFacts:
         },
         tables=(*tables, *partitions),
     )
-
-
-def _path_of(path: pb.PbTablePath) -> TablePath:
-    return TablePath(path.database_name, path.table_name)
 
 
 def _leaders(buckets: Iterable[pb.PbBucketMetadata]) -> dict[int, Leader | None]:

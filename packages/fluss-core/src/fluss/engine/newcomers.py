@@ -24,6 +24,7 @@ from fluss.errors import FlussError
 from fluss.model.paths import TablePath
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_table_path
 
 if TYPE_CHECKING:
     from fluss.engine.cluster import Cluster
@@ -72,9 +73,7 @@ def _rest_of(what: str | TablePath) -> float:
 
 async def _rest_left(cluster: Cluster, path: TablePath) -> float:
     """How long a table of unknown age shall still rest, by the clocks of both machines."""
-    request = messages.GetTableInfoRequest()
-    request.table_path.database_name = path.database_name
-    request.table_path.table_name = path.table_name
+    request = messages.GetTableInfoRequest(table_path=write_table_path(path))
     try:
         answer = await cluster.ask_any(
             ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse

@@ -14,6 +14,7 @@ from fluss.model.paths import TablePath
 from fluss.model.schema import Schema
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_table_path
 
 
 class SchemaBook:
@@ -37,9 +38,9 @@ class SchemaBook:
         await asyncio.gather(*(self._ask(each) for each in missing))
 
     async def _ask(self, schema_id: int) -> None:
-        request = messages.GetTableSchemaRequest(schema_id=schema_id)
-        request.table_path.database_name = self._path.database_name
-        request.table_path.table_name = self._path.table_name
+        request = messages.GetTableSchemaRequest(
+            table_path=write_table_path(self._path), schema_id=schema_id
+        )
         answer = await self._cluster.ask_any(
             ApiKey.GET_TABLE_SCHEMA, request, messages.GetTableSchemaResponse
         )

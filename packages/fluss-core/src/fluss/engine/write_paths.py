@@ -18,6 +18,7 @@ from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.plan.writing import WriterSettings
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import write_partition_spec, write_table_path
 
 PAUSE_S_MIN = 0.02
 PAUSE_S_MAX = 1.0
@@ -105,9 +106,7 @@ class PathFinder:
 
     async def _missing_table(self, path: PhysicalTablePath) -> Found | None:
         # Servers of 0.9.1 say of a missing table only that something is wrong; this one they know.
-        request = messages.GetTableInfoRequest()
-        request.table_path.database_name = path.table_path.database_name
-        request.table_path.table_name = path.table_path.table_name
+        request = messages.GetTableInfoRequest(table_path=write_table_path(path.table_path))
         try:
             await self._cluster.ask_any(
                 ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
@@ -135,13 +134,13 @@ class PathFinder:
         return None
 
     async def _create(self, path: PhysicalTablePath, keys: Sequence[str]) -> None:
-        # The flag's name in the protocol says the opposite of what it does.
-        request = messages.CreatePartitionRequest(ignore_if_not_exists=True)
-        request.table_path.database_name = path.table_path.database_name
-        request.table_path.table_name = path.table_path.table_name
         spec = parse_partition_name(path.partition_name or "", keys)
-        for key, value in spec.get_spec_map().items():
-            request.partition_spec.partition_key_values.add(key=key, value=value)
+        request = messages.CreatePartitionRequest(
+            table_path=write_table_path(path.table_path),
+            partition_spec=write_partition_spec(spec),
+            # The flag's name in the protocol says the opposite of what it does.
+            ignore_if_not_exists=True,
+        )
         await self._cluster.newcomers.let_table_rest(self._cluster, path.table_path)
         await self._cluster.ask_coordinator(
             ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse

@@ -10,6 +10,7 @@ touches Arrow. Record batches are opaque bytes to this room; they belong to `rec
 `messages`      the protobuf messages, made on first use; damage becomes our error
 `envelope`      the messages with records, keys and values, which are not copied; built on
                 `layout` (a table per message), `kinds` (of fields), `fields` (tags and lengths)
+`paths`         the fields that name a table, or a partition
 `sasl`          who may come in, from both sides
 ==============  ==================================================================================
 """

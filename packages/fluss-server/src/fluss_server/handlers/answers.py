@@ -1,23 +1,12 @@
-"""Small things that several handlers need: paths, codes in a bucket's answer, table lookups."""
+"""Small things that several handlers need: codes in a bucket's answer, partitions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fluss.model.paths import TablePath
-from fluss.wire import messages as pb
 from fluss_server.refusals import code_and_text
 
 _TEXT_CHARS_MAX = 4_000
-
-
-def path_of(message: pb.PbTablePath) -> TablePath:
-    """The path that a request names.
-
-    Raises:
-        InvalidNameError: No table can have it.
-    """
-    return TablePath(message.database_name, message.table_name)
 
 
 def refusal(error: BaseException) -> dict[str, Any]:

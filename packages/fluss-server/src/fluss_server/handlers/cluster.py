@@ -7,9 +7,9 @@ from typing import Any
 from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey, ServerApis
+from fluss.wire.paths import read_table_path, write_table_path
 from fluss_server.calls import Call, plain
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
-from fluss_server.handlers.answers import path_of
 from fluss_server.node import NODE_ID, Node
 from fluss_server.refusals import refuse
 
@@ -51,7 +51,7 @@ def get_metadata(node: Node, call: Call, request: pb.MetadataRequest) -> pb.Meta
     response.tablet_servers.add(node_id=NODE_ID, host=host, port=port)
     named: list[TableEntry] = []
     for path in request.table_path:
-        table = node.catalog.table(path_of(path))
+        table = node.catalog.table(read_table_path(path))
         named.append(table)
         _add_table(response, table)
     for table, partition in _asked_partitions(node, request, named).values():
@@ -71,9 +71,8 @@ def _add_table(response: pb.MetadataResponse, table: TableEntry) -> None:
         table_json=table.json,
         created_time=table.created_ms,
         modified_time=table.modified_ms,
+        table_path=write_table_path(table.path),
     )
-    added.table_path.database_name = table.path.database_name
-    added.table_path.table_name = table.path.table_name
     if not table.descriptor.is_partitioned:
         _add_buckets(added.bucket_metadata, table.bucket_count)
 
@@ -88,7 +87,7 @@ def _asked_partitions(
 ) -> dict[int, tuple[TableEntry, PartitionEntry]]:
     found: dict[int, tuple[TableEntry, PartitionEntry]] = {}
     for path in request.partitions_path:
-        table = node.catalog.find_table(path_of(path))  # type: ignore[arg-type] # the same two fields
+        table = node.catalog.find_table(read_table_path(path))
         partition = (
             None if table is None else node.catalog.find_partition(table, path.partition_name)
         )

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import read_table_path
 from fluss_server.calls import Call, plain
 from fluss_server.catalog.entries import TableEntry
-from fluss_server.handlers.answers import path_of
 from fluss_server.node import Node
 from fluss_server.refusals import refuse
 
@@ -24,7 +24,7 @@ _OTHER_WAYS = "Read the rows by SCAN_KV (this package's clients do) or LIMIT_SCA
 def get_lake_snapshot(node: Node, call: Call, request: pb.GetLakeSnapshotRequest) -> NoReturn:
     """There is none: rows leave this server for no lake."""
     del call
-    table = node.catalog.table(path_of(request.table_path))
+    table = node.catalog.table(read_table_path(request.table_path))
     kind = "readable snapshot" if request.readable else "snapshot"
     raise refuse(
         ErrorCode.LAKE_SNAPSHOT_NOT_EXIST,
@@ -61,7 +61,7 @@ def get_latest_kv_snapshots(
     Where the log has lost its beginning they would miss rows without knowing, and are refused.
     """
     del call
-    table = node.catalog.table(path_of(request.table_path))
+    table = node.catalog.table(read_table_path(request.table_path))
     _check_keyed(table)
     response = pb.GetLatestKvSnapshotsResponse(table_id=table.table_id)
     partition_id = None

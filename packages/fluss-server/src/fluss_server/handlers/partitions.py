@@ -13,10 +13,10 @@ from fluss.model.partitions import (
 )
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import read_table_path
 from fluss_server.calls import Call, plain
 from fluss_server.catalog.creation import check_replication
 from fluss_server.catalog.entries import TableEntry
-from fluss_server.handlers.answers import path_of
 from fluss_server.node import Node
 from fluss_server.refusals import refuse, with_code
 
@@ -77,7 +77,7 @@ def list_partition_infos(
 
 
 def _partitioned(node: Node, path: pb.PbTablePath) -> TableEntry:
-    table = node.catalog.table(path_of(path))
+    table = node.catalog.table(read_table_path(path))
     if not table.descriptor.is_partitioned:
         raise refuse(
             ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION,

@@ -7,10 +7,10 @@ from fluss.errors import InvalidNameError
 from fluss.model.paths import TablePath
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from fluss.wire.paths import read_table_path
 from fluss_server.calls import Call, plain
 from fluss_server.catalog.alteration import altered_table
 from fluss_server.catalog.creation import check, check_replication, completed, read_descriptor
-from fluss_server.handlers.answers import path_of
 from fluss_server.node import Node
 from fluss_server.refusals import refuse, with_code
 
@@ -18,7 +18,7 @@ from fluss_server.refusals import refuse, with_code
 def create_table(node: Node, call: Call, request: pb.CreateTableRequest) -> pb.CreateTableResponse:
     """Make a table."""
     del call
-    path = path_of(request.table_path)
+    path = read_table_path(request.table_path)
     _check_name(path)
     descriptor = completed(read_descriptor(request.table_json))
     if not descriptor.is_partitioned:
@@ -44,7 +44,7 @@ async def alter_table(
 ) -> pb.AlterTableResponse:
     """Change a table's properties, or add columns."""
     del call
-    path = path_of(request.table_path)
+    path = read_table_path(request.table_path)
     if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
         return pb.AlterTableResponse()
     known = node.catalog.table(path)
@@ -59,7 +59,7 @@ async def alter_table(
 async def drop_table(node: Node, call: Call, request: pb.DropTableRequest) -> pb.DropTableResponse:
     """Drop a table; its files go in the background."""
     del call
-    path = path_of(request.table_path)
+    path = read_table_path(request.table_path)
     if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
         return pb.DropTableResponse()
     await node.bury(node.catalog.drop_table(path))
@@ -77,7 +77,7 @@ def list_tables(node: Node, call: Call, request: pb.ListTablesRequest) -> pb.Lis
 def table_exists(node: Node, call: Call, request: pb.TableExistsRequest) -> pb.TableExistsResponse:
     """Whether there is such a table."""
     del call
-    found = node.catalog.find_table(path_of(request.table_path))
+    found = node.catalog.find_table(read_table_path(request.table_path))
     return pb.TableExistsResponse(exists=found is not None)
 
 
@@ -86,7 +86,7 @@ def get_table_info(
 ) -> pb.GetTableInfoResponse:
     """What there is to know of a table."""
     del call
-    table = node.catalog.table(path_of(request.table_path))
+    table = node.catalog.table(read_table_path(request.table_path))
     return pb.GetTableInfoResponse(
         table_id=table.table_id,
         schema_id=table.schema_id,
@@ -101,7 +101,7 @@ def get_table_schema(
 ) -> pb.GetTableSchemaResponse:
     """One of a table's schemas, the newest where none is named."""
     del call
-    path = path_of(request.table_path)
+    path = read_table_path(request.table_path)
     if request.HasField("schema_id"):
         schema_id, table = request.schema_id, node.catalog.find_table(path)
     else:
