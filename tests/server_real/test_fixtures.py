@@ -38,6 +38,30 @@ def test_fails(cluster, database):
     assert False
 """
 
+NEVER_AGAIN = """
+from fluss.errors import LocalServerError
+from fluss_server.java.cluster import JavaCluster
+from tests.support import fix_cluster
+
+class StartsOnce(JavaCluster):
+    users, bootstrap_servers, sasl_bootstrap_servers = {"u": "p"}, "nowhere:1", "nowhere:2"
+    starts = 0
+
+    def start(self):
+        self.starts += 1
+        if self.starts > 1:
+            raise LocalServerError("the servers did not become ready.")
+        return self
+
+fix_cluster.JavaCluster = StartsOnce
+
+def test_loses_its_leader(cluster):
+    raise AssertionError("no leader")
+
+def test_comes_next(cluster):
+    pass
+"""
+
 TRIVIAL = "def test_it(cluster):\n    pass\n"
 
 
@@ -84,6 +108,13 @@ def test_a_failing_test_shows_what_the_servers_wrote_since_it_began(tmp_path):
     assert "what the servers logged since the test began" in done.stdout
     assert "LogManager - Loaded log for bucket" in done.stdout
     assert "Created default database" not in done.stdout  # which was before the first test
+
+
+def test_a_cluster_that_cannot_be_started_again_fails_tests_and_not_pytest(tmp_path):
+    done = run_pytest(tmp_path, NEVER_AGAIN)
+    assert "INTERNALERROR" not in done.stdout
+    assert "LocalServerError: the servers did not become ready." in done.stdout
+    assert "1 failed, 1 error" in done.stdout
 
 
 def test_a_cluster_named_in_the_environment_is_used(tmp_path):

@@ -25,14 +25,14 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from fluss.errors import MissingRuntimeError
+from fluss.errors import LocalServerError, MissingRuntimeError
 from fluss.wire import messages as pb
 from fluss_server.java.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
 from fluss_server.java.cluster import JavaCluster
@@ -280,7 +280,12 @@ def _watching(config: pytest.Config, paths: Callable[[], tuple[Path, ...]]) -> I
 
 
 def _watched(config: pytest.Config) -> list[Path]:
-    return [path for paths in config.stash[_LOGS] for path in paths()]
+    found: list[Path] = []
+    for paths in config.stash[_LOGS]:
+        # A cluster that did not come up again knows no logs; the error of its start shows them.
+        with suppress(LocalServerError):
+            found += paths()
+    return found
 
 
 def pytest_configure(config: pytest.Config) -> None:
