@@ -703,7 +703,7 @@ def test_an_awaited_poll_cancelled_when_its_answer_is_there_leaves_it_to_the_nex
             assert anyio.run(give_up_and_go_on, scanner._core) == list(range(20))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork()")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_scanner_carried_over_a_fork_says_so():
     with ScriptedCluster(SCHEMA) as cluster, scanner_of(cluster, start=0) as scanner:
