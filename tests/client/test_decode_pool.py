@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pytest
@@ -94,6 +94,26 @@ def test_fetches_come_out_in_their_order():
         return [each async for each in decode_while_fetching(Decoder(), source())]
 
     assert decoded_offsets(asyncio.run(while_fetching())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_shared"),
+    [([70_000] * 4, True), ([60_000] * 40, False), ([70_000], False), ([200_000], True)],
+)
+def test_threads_share_what_is_not_mostly_python(sizes, is_shared):
+    decoder = Decoder()
+    list(decode_ahead(decoder, [fetched(*sizes, first=100 * each) for each in range(8)]))
+    others = decoder.threads - {threading.get_ident()}
+    assert bool(others) is is_shared
+
+
+def test_damage_at_the_very_begin_is_met_when_it_is_its_turn():
+    broken = fetched(300_000, first=1)
+    data = bytearray(broken.data)
+    data[8:12] = (-1).to_bytes(4, "little", signed=True)  # its length
+    decoding = decode_ahead(Decoder(), [fetched(10), replace(broken, data=memoryview(data))])
+    assert decoded_offsets([next(decoding)]) == [0]
+    assert next(decoding).error is not None
 
 
 def test_an_event_loop_never_decodes_by_itself():

@@ -1,8 +1,8 @@
 """Decodes what was fetched in several pieces at a time, and gives them in their order.
 
 Decompression and checksums release the GIL, so that a few threads decode as many times faster; what
-is small is decoded where it is asked for. The threads are shared by all scanners of the process and
-end with it.
+is small, or made of small batches, is decoded where it is asked for. The threads are shared by all
+scanners of the process and end with it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from fluss.records.log_batch import iter_log_places
 WORKERS_MAX = 4
 # Below this, handing bytes to another thread costs more than it saves.
 BYTES_MIN = 128 * 1024
+# Smaller batches are mostly Python's work, for which threads only wait for each other: a million
+# rows in batches of 300 take two threads 1.0 s and one 0.7 s, in those of 3 000 0.16 and 0.20 s.
+BATCH_BYTES_MIN = 64 * 1024
 # What several threads share is cut into pieces of this size, or of one batch where that is larger.
 PIECE_BYTES = 384 * 1024
 # How many pieces may wait, decoded or not, for an event loop that takes them.
@@ -108,13 +111,23 @@ class _Decoding:
         self._decoder = decoder
         self._fetched = fetched
         self._future: Future[Decoded] | None = None
-        if len(fetched.data) >= BYTES_MIN:
+        if _is_worth_a_thread(fetched):
             self._future = _executor().submit(decode_one, decoder, fetched)
 
     def result(self) -> Decoded:
         if self._future is None or self._future.cancel():
             return decode_one(self._decoder, self._fetched)
         return self._future.result()
+
+
+def _is_worth_a_thread(fetched: Fetched) -> bool:
+    if len(fetched.data) < BYTES_MIN:
+        return False
+    try:
+        _, size = next(iter_log_places(fetched.data), (0, 0))
+    except FlussError:
+        return False  # said when it is decoded
+    return size >= BATCH_BYTES_MIN
 
 
 @cache  # to count processors takes longer than to hand over a piece

@@ -22,7 +22,7 @@ from fluss.records.arrow_metadata import (
 )
 
 # Above this size of the buffers together, uncompressed, Arrow is done as soon.
-INFLATED_BYTES_MAX: Final = 384 << 10
+INFLATED_BYTES_MAX: Final = 128 << 10
 
 _ALIGNMENT = 8
 _STORED_PLAIN = -1
@@ -52,6 +52,7 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
     start = metadata.body_start
     sizes: list[int] = []
     frames: list[memoryview] = []
+    total = 0
     for offset, length in metadata.buffers:
         at = start + offset
         size: int = _LENGTH.unpack_from(message, at)[0] if length else 0
@@ -60,26 +61,28 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
             if _content_size(frame) != size:
                 return None
             frames.append(frame)
+            total += size
         sizes.append(size)
     stream = pa.CompressedInputStream(pa.BufferReader(b"".join(frames)), "zstd")
+    # In one go, because each call lets another thread have the interpreter, and has to get it back.
+    contents = memoryview(stream.read(total + 1))
+    if len(contents) != total:
+        return None  # Arrow says what is wrong
     parts: list[bytes | memoryview] = [b""]
     buffers: list[Pair] = []
-    end = 0
+    taken = end = 0
     for (offset, length), size in zip(metadata.buffers, sizes, strict=True):
         part: bytes | memoryview
         if size == _STORED_PLAIN:
             at = start + offset
             part = message[at + _LENGTH.size : at + length]
         else:
-            part = stream.read(size) if size else b""
-            if len(part) < size:
-                return None  # Arrow says what is wrong with it
+            part = contents[taken : taken + size]
+            taken += size
         padding = -len(part) % _ALIGNMENT
         buffers.append((end, len(part)))
         parts += (part, _PADDING[padding])
         end += len(part) + padding
-    if stream.read(1):
-        return None  # there is a frame behind a frame
     parts[0] = write_body_metadata(
         row_count=metadata.row_count,
         nodes=metadata.nodes,
