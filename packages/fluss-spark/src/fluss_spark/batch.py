@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from fluss.errors import InvalidValueError
 from fluss.model.scan_options import Order
 from fluss_spark.options import FlussOptions
-from fluss_spark.packing import SplitsPartition, cut_to, packed, rows_of, tasks_for
+from fluss_spark.packing import SplitsPartition, cut_to, packed, read_partition, rows_of, tasks_for
 from fluss_spark.tables import plan_scan
 from fluss_spark.types import arrow_schema, check_declared, loses_digits
 
@@ -76,6 +76,4 @@ class FlussBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
-        if not isinstance(partition, SplitsPartition):
-            raise TypeError(f"{type(partition).__name__} is no partition of this reader")
-        return partition.batches(self._schema)
+        return read_partition(partition, self._schema)

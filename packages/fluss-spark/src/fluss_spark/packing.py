@@ -59,6 +59,13 @@ class SplitsPartition(InputPartition):
                 yield batch
 
 
+def read_partition(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition that Spark gives back, in Spark's schema."""
+    if not isinstance(partition, SplitsPartition):
+        raise TypeError(f"{type(partition).__name__} is no partition of format('fluss')")
+    return partition.batches(schema)
+
+
 def tasks_for(rows: int, options: FlussOptions, parallelism: int | None) -> int:
     """How many tasks so many rows are worth, between what the options allow."""
     least = options.number("minPartitions", 1)

@@ -26,7 +26,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.bounds import LATEST
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss_spark.options import FILTER, FlussOptions
-from fluss_spark.packing import SplitsPartition, packed, rows_of, tasks_for
+from fluss_spark.packing import SplitsPartition, packed, read_partition, rows_of, tasks_for
 from fluss_spark.stream_offsets import Ends, StreamOffset, shared_out
 from fluss_spark.stream_plans import StreamPlans
 from fluss_spark.types import arrow_schema, to_spark
@@ -159,9 +159,7 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
-        if not isinstance(partition, SplitsPartition):
-            raise TypeError(f"{type(partition).__name__} is no partition of this reader")
-        return partition.batches(self._schema)
+        return read_partition(partition, self._schema)
 
     def _tasks(self, rows: int) -> int:
         return tasks_for(rows, self._options, self._parallelism)
