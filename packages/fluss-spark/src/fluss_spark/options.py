@@ -19,8 +19,8 @@ from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import SCAN_OPTIONS
 from fluss_spark.places import FULL, place_of
 
-# Other names for the options of a scan, as users write them.
 FILTER: Final = "filter"
+# Other names for the options of a scan, as users write them.
 ALIASES: Final = {
     "startingOffsets": "start",
     "startingTimestamp": "start",
