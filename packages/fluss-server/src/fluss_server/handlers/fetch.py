@@ -173,7 +173,7 @@ def _read(
     room: int,
     is_first: bool,
 ) -> _Rows:
-    from fluss_server.log import projection
+    from fluss_server.log import projection  # needs Arrow, without which a server starts
 
     log, is_projected = tablet.log, table.projection_pushdown_enabled
     if is_projected:
@@ -200,7 +200,7 @@ def _read_filtered(
     *,
     at_least_one: bool,
 ) -> tuple[bytes, int | None]:
-    from fluss_server.log.filtered import BatchFilter, read_filtered
+    from fluss_server.log.filtered import BatchFilter, read_filtered  # need Arrow, too
 
     batches = BatchFilter(table.filter_predicate, tablet.schemas)
     found = read_filtered(tablet.log, offset, limit, batches, at_least_one=at_least_one)

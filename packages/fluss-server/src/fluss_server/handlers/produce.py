@@ -146,7 +146,7 @@ def _append(
 
 
 def _checked(tablet: Tablet, asked: WrittenBucket) -> list[LogBatch]:
-    from fluss_server.log.checks import checked_batches
+    from fluss_server.log.checks import checked_batches  # need Arrow: a server starts without
 
     return checked_batches(asked.records, tablet.schemas)
 
