@@ -98,7 +98,7 @@ def test_fetches_come_out_in_their_order():
 
 @pytest.mark.parametrize(
     ("sizes", "is_shared"),
-    [([70_000] * 4, True), ([60_000] * 40, False), ([70_000], False), ([200_000], True)],
+    [([40_000] * 8, True), ([30_000] * 40, False), ([70_000], False), ([200_000], True)],
 )
 def test_threads_share_what_is_not_mostly_python(sizes, is_shared):
     decoder = Decoder()

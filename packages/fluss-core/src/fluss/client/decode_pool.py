@@ -25,7 +25,7 @@ WORKERS_MAX = 4
 BYTES_MIN = 128 * 1024
 # Smaller batches are mostly Python's work, for which threads only wait for each other: a million
 # rows in batches of 300 take two threads 1.0 s and one 0.7 s, in those of 3 000 0.16 and 0.20 s.
-BATCH_BYTES_MIN = 64 * 1024
+BATCH_BYTES_MIN = 32 * 1024
 # What several threads share is cut into pieces of this size, or of one batch where that is larger.
 PIECE_BYTES = 384 * 1024
 # How many pieces may wait, decoded or not, for an event loop that takes them.
