@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import numpy as np
@@ -157,6 +157,52 @@ def test_the_columns_of_rows_are_those_of_any_row():
     assert frame.schema == pa.schema([("b", pa.int64()), ("a", pa.float64())])
     with pytest.raises(InvalidValueError, match="'b' are not of one kind"):
         _ = frame_of([{"b": 1}, {"b": "x"}]).schema
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [True, False],
+        [1, None, -(2**63), 2**63 - 1],
+        [1.5, float("nan"), None],
+        ["", None, "x"],
+        (b"x", b""),
+        [date(2026, 11, 18)],
+        [datetime(2026, 11, 18, 1, 2, 3, 4)],  # noqa: DTZ001 - a time without a zone
+        [datetime(2026, 11, 18, tzinfo=UTC)],
+        [1, 1.5],
+        ["x", b"x"],
+        [time(1)],
+        [Decimal("1.25"), Decimal(3)],
+        [[1], None, []],
+        [{"a": 1}],
+        [np.int32(1)],
+        [None],
+        [],
+        np.array([1, 2], dtype="i2"),
+        np.array([1.5, np.nan], dtype="f2"),
+        np.array([True]),
+        np.arange(6)[::2],
+        np.array(["x"]),
+        np.array(["2026-11-18"], dtype="M8[s]"),
+        np.ma.masked_array([1, 2], [False, True]),
+    ],
+    ids=repr,
+)
+def test_what_a_column_without_a_type_holds_is_what_arrow_says(values):
+    wanted = pa.record_batch({"a": pa.array(values)})
+    frame = frame_of({"a": values})
+    assert frame.schema == wanted.schema
+    (batch,) = frame.batches({})
+    assert batch.schema == wanted.schema
+    assert repr(batch.to_pylist()) == repr(wanted.to_pylist())
+    if isinstance(values, list) and values:
+        assert frame_of([{"a": each} for each in values]).schema == wanted.schema
+
+
+def test_numbers_beyond_64_bits_are_refused_with_their_column():
+    with pytest.raises(InvalidValueError, match="'a' has a whole number of more than 64 bits"):
+        frame_of({"a": [1, 2**63]}).schema  # noqa: B018 - it is made when it is asked for
 
 
 def test_nan_is_null_in_pandas_and_a_number_elsewhere():

@@ -7,6 +7,7 @@ import sys
 
 PROGRAM = """
 import sys
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,19 @@ with fluss.connect(f"fluss://{sys.argv[1]}/{sys.argv[2]}") as session:
     ):
         assert keyed.scan(**options).to_arrow().num_rows == count, options
     assert keyed.lookup(rows.select(["id"])).num_rows == 4
+    row = {"id": 7, "name": "x", "at": datetime(2026, 11, 18), "tags": ["a"]}
+    typed = pa.schema([*rows.schema, ("at", pa.timestamp("us")), ("tags", pa.list_(pa.string()))])
+    taken = session.create_table("taken", typed)
+    columns = {name: [value] for name, value in row.items()}
+    for given in (row, [row, {"id": 8}], [tuple(row.values())], columns | {"id": np.arange(1)}):
+        taken.append(given)
+    assert taken.count() == 5
+    keyed.upsert([{"id": 7, "name": "x"}])
+    assert keyed.lookup({"id": np.array([7])})["name"][0].as_py() == "x"
+    keyed.delete([7])
+    del row["tags"]  # what a list is says Arrow, and asks pandas
+    for name, given in (("of_rows", [row, {"id": None}]), ("of_columns", {"id": np.arange(3)})):
+        session.create_table(name, given).append(given)
 assert "pandas" not in sys.modules, "pandas"
 """
 

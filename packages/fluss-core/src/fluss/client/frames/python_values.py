@@ -3,14 +3,19 @@
 Where the table is known, each value becomes one of its column's type by the rules of
 `model.values`, so a dict means here what it means to a row writer: what is not there is NULL, and
 an error names row and column. Where it is not (a table is to be made of the rows), Arrow infers.
+Arrow imports pandas to do so (see `records.numpy_arrays`), so numpy's numbers and values that are
+all of one plain class are not shown to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
 from functools import cached_property
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from fluss.errors import InvalidValueError
@@ -18,8 +23,20 @@ from fluss.model.arrow_types import to_wire_arrow_type
 from fluss.model.types import DataType
 from fluss.model.values import to_physical
 from fluss.records.from_values import array_from_values
+from fluss.records.numpy_arrays import from_numpy
 
 ROWS_PER_BATCH = 65_536
+# What Arrow takes values of one class for.
+_PLAIN: Final[Mapping[type, pa.DataType]] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    date: pa.date32(),
+    datetime: pa.timestamp("us"),
+}
+_INT64_BITS: Final = 63
 
 
 class RowFrame:
@@ -46,7 +63,7 @@ class RowFrame:
                     hint="Give dicts, or a frame.",
                 )
         return pa.schema(
-            [(name, _inferred(self._values(self._rows, name), name).type) for name in self.names]
+            [(name, _inferred_type(self._values(self._rows, name), name)) for name in self.names]
         )
 
     def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
@@ -97,8 +114,9 @@ class ColumnFrame:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns, as Arrow infers them."""
-        arrays = {name: _inferred(values, name) for name, values in self._columns.items()}
-        return pa.schema([(name, array.type) for name, array in arrays.items()])
+        return pa.schema(
+            [(name, _inferred_type(values, name)) for name, values in self._columns.items()]
+        )
 
     def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
         """All rows as one batch.
@@ -153,8 +171,28 @@ def _converted(values: Sequence[Any], name: str, data_type: DataType, first_row:
     return array_from_values(made, data_type, to_wire_arrow_type(data_type))
 
 
+def _inferred_type(values: Any, name: str) -> pa.DataType:
+    if isinstance(values, list | tuple):
+        kinds = set(map(type, values)) - {NoneType}
+        plain = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+        if plain is not None and not _is_beyond(values, plain):
+            return plain
+    return _inferred(values, name).type
+
+
+def _is_beyond(values: Sequence[Any], plain: pa.DataType) -> bool:
+    """Whether a value is more than its class says: a number beyond 64 bits, a time with a zone."""
+    if pa.types.is_integer(plain):
+        return any(each is not None and each.bit_length() > _INT64_BITS for each in values)
+    if pa.types.is_timestamp(plain):
+        return any(each is not None and each.tzinfo is not None for each in values)
+    return False
+
+
 def _inferred(values: Any, name: str) -> pa.Array:
     try:
+        if _is_numbers(values):
+            return from_numpy(values)
         array = pa.array(values, from_pandas=hasattr(values, "iloc") or None)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InvalidValueError(
@@ -162,7 +200,20 @@ def _inferred(values: Any, name: str) -> pa.Array:
             hint="Give an Arrow array of the type that is meant.",
             column=name,
         ) from error
+    except OverflowError as error:
+        raise InvalidValueError(
+            f"The column {name!r} has a whole number of more than 64 bits.",
+            hint="Give decimals.",
+            column=name,
+        ) from error
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _is_numbers(values: Any) -> bool:
+    """Whether these are numbers or truths in plain memory; a masked array is another class."""
+    if type(values) is not np.ndarray or values.ndim != 1:
+        return False
+    return values.dtype.isnative and values.dtype.kind in "biuf"
 
 
 def _by_position(
