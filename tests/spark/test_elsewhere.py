@@ -26,7 +26,7 @@ DECLARED = ROOT / "examples/pipeline/declarative"
 TIMEOUT_S = 600
 
 pytestmark = [
-    pytest.mark.skipif(not IS_EXHAUSTIVE, reason="a Spark of its own: ./dev prove spark"),
+    pytest.mark.skipif(not IS_EXHAUSTIVE, reason="a Spark of its own: ./dev prove pipeline"),
     pytest.mark.slow,
     pytest.mark.timeout(900),
 ]
