@@ -19,11 +19,12 @@ from fluss.client.frames.asking import Answered, Asker
 from fluss.client.frames.key_frames import KeyFrames, PlacedKeys
 from fluss.client.keys import prefix_placer
 from fluss.client.lookup import check_lookups
+from fluss.client.state.stored import ValueDecoder
 from fluss.engine.bulk_lookups import BulkLookups, Values
 from fluss.errors import InvalidValueError, LimitExceededError
 from fluss.records.layout import BatchLayout
 from fluss.records.numpy_arrays import from_numpy
-from fluss.records.value_batch import batch_from_values, frames_of_ranges, schema_ids_of
+from fluss.records.value_batch import frames_of_ranges
 from fluss.rows.columns import Int64Array
 
 FOUND = "_found"
@@ -124,8 +125,8 @@ class _FrameLookup:
         wanted = whole.project(positions)
         self._wanted = wanted
         # The columns of the key are known without decoding them.
-        self._decoded = whole.project(
-            [each for each in positions if whole.names[each] not in frames.types]
+        self._values = ValueDecoder(
+            table, [each for each in positions if whole.names[each] not in frames.types]
         )
         if FOUND in wanted.names:
             raise InvalidValueError(
@@ -137,7 +138,6 @@ class _FrameLookup:
         # What was not found is NULL, whatever the table says; the keys given are not.
         fields = [each.with_nullable(each.name not in frames.types) for each in wanted.user_schema]
         self.schema = pa.schema([*fields, pa.field(FOUND, pa.bool_(), nullable=False)])
-        self._layouts: dict[int, BatchLayout] = {}
 
     def look_up(self, keys: Any) -> pa.Table:
         """Ask for all keys and lay out what came, in their order."""
@@ -160,7 +160,7 @@ class _FrameLookup:
         return self._laid_out(keys, from_numpy(key_of_line), found, self._taken(parts, rows))
 
     def _taken(self, parts: Iterable[_Part], rows: pa.Array) -> pa.RecordBatch:
-        schema = self._decoded.user_schema
+        schema = self._values.schema
         nullable = pa.schema([each.with_nullable(True) for each in schema])
         batches = [each.rows.cast(nullable) for each in parts if each.rows is not None]
         if not batches:
@@ -194,22 +194,6 @@ class _FrameLookup:
         return _Part(start=answered.start, counts=values.counts, rows=self._decode(values))
 
     def _decode(self, values: Values) -> pa.RecordBatch | None:
-        if not len(values.starts) or not len(self._decoded):
+        if not len(values.starts) or not len(self._values.schema):
             return None
-        frames = frames_of_ranges(values.data, values.starts, values.ends)
-        self._learn(schema_ids_of(frames))
-        return batch_from_values(
-            frames, self._layouts, self._decoded, self._table.info.options.kv_format
-        )
-
-    def _learn(self, schema_ids: Int64Array) -> None:
-        new = set(np.unique(schema_ids).tolist()) - self._layouts.keys()
-        if not new:
-            return
-        book = self._table.book
-        if any(book.known(each) is None for each in new):
-            self._table.connection.engine.run(book.learn(new))
-        for each in new:
-            schema = book.known(each)
-            if schema is not None:
-                self._layouts[each] = BatchLayout.of_schema(schema)
+        return self._values.decode(frames_of_ranges(values.data, values.starts, values.ends))

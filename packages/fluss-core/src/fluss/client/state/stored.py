@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
@@ -118,7 +119,9 @@ def rows_of_snapshot(
 
 
 class ValueDecoder:
-    """Decodes values of one table into batches of some of its columns.
+    """Decodes values of one table into batches of some of its columns; also those of lookups.
+
+    A schema that is met for the first time is asked for, so not on the engine's thread.
 
     Args:
         table: The table.
@@ -141,7 +144,7 @@ class ValueDecoder:
         Raises:
             CorruptDataError: A value is no row of its schema.
         """
-        self._learn(set(schema_ids_of(values).tolist()))
+        self._learn(set(np.unique(schema_ids_of(values)).tolist()))
         kv_format = self._table.info.options.kv_format
         return batch_from_values(values, self._layouts, self._target, kv_format)
 
