@@ -20,7 +20,7 @@ or sent. What has landed in a bucket, and what goes there next, is `plan.once_le
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Self
@@ -130,11 +130,10 @@ class Claim:
         """
         read = _Numbers(numbers, _CLAIM, "a claim")
         epoch, began_ms = read.take(2)
-        buckets = {}
-        while read.is_left:
-            partition, bucket, anchor, first = read.take(4)
-            found = _bucket(table_id, partition, bucket)
-            buckets[found] = ClaimedBucket(anchor=anchor, first=first)
+        buckets = {
+            bucket: ClaimedBucket(anchor=anchor, first=first)
+            for bucket, (anchor, first) in read.buckets(table_id, 2)
+        }
         return cls(table_id=table_id, epoch=epoch, began_ms=began_ms, buckets=buckets)
 
 
@@ -217,10 +216,7 @@ class Step:
         for _ in range(count):
             part, claimed = read.take(2)
             claims[part] = claimed
-        ends = {}
-        while read.is_left:
-            partition, bucket, end = read.take(3)
-            ends[_bucket(table_id, partition, bucket)] = end
+        ends = {bucket: end for bucket, (end,) in read.buckets(table_id, 1)}
         return cls(table_id=table_id, epoch=epoch, began_ms=began_ms, claims=claims, ends=ends)
 
 
@@ -296,16 +292,18 @@ class _Numbers:
         if found != (_FORMAT, kind):
             raise self._refused(f"it begins with {found}")
 
-    @property
-    def is_left(self) -> bool:
-        return self._at < len(self._numbers)
-
     def take(self, count: int) -> Sequence[int]:
         taken = self._numbers[self._at : self._at + count]
         if len(taken) < count:
             raise self._refused(f"it ends after {len(self._numbers)} numbers")
         self._at += count
         return taken
+
+    def buckets(self, table_id: int, count: int) -> Iterator[tuple[TableBucket, Sequence[int]]]:
+        """What is left: buckets, with so many numbers each."""
+        while self._at < len(self._numbers):
+            partition, bucket, *numbers = self.take(2 + count)
+            yield _bucket(table_id, partition, bucket), numbers
 
     def _refused(self, why: str) -> ProtocolError:
         return ProtocolError(
