@@ -15,6 +15,8 @@ PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 WRITTEN_ADDRESS = "127.0.0.1:9123"
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
 IN_A_TERMINAL = ROOT / "docs/guide/terminal.md"
+# What is of Spark runs in the session of its tests: tests/spark/test_guide.py.
+SPARK = "import fluss_spark"
 # Its programs are queries of Spark that go on; tests/spark/test_exactly_once.py runs such ones.
 FOR_SPARK = ROOT / "docs/guide/exactly-once.md"
 PAGES = [ROOT / "README.md", *(each for each in GUIDE if each not in {IN_A_TERMINAL, FOR_SPARK})]
@@ -24,7 +26,7 @@ END = "=== the end of a program ==="
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_what_it_says(cluster, page):
-    programs = PROGRAM.findall(page.read_text())
+    programs = [each for each in PROGRAM.findall(page.read_text()) if SPARK not in each[0]]
     assert programs
     joined = "".join(f"{code}\nprint({END!r})\n" for code, _ in programs)
     assert WRITTEN_ADDRESS in joined
@@ -64,8 +66,10 @@ def test_a_terminal_shows_what_its_page_says(cluster, tmp_path):
 
 def test_what_is_installed_exists():
     text = (ROOT / "README.md").read_text()
-    (line,) = re.findall(r"pip install --find-links dist (.*)", text)
-    for name, extras in re.findall(r"(fluss-\w+)(?:\[([\w,]+)\])?", line):
+    lines = re.findall(r"pip install --find-links dist (.*?)(?:  #.*)?\n", text)
+    found = re.findall(r"(fluss-\w+)(?:\[([\w,]+)\])?", " ".join(lines))
+    assert len(found) == len(list((ROOT / "packages").iterdir()))
+    for name, extras in found:
         project = tomllib.loads((ROOT / "packages" / name / "pyproject.toml").read_text())
         known = project["project"].get("optional-dependencies", {})
         assert set(filter(None, extras.split(","))) <= set(known), name
