@@ -3,6 +3,7 @@
 import pickle
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -60,6 +61,19 @@ def test_a_scan_under_a_writer_is_the_same_twice(events, rows):
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize("order", ["none", "bucket", "timestamp"])
+def test_splits_that_were_cut_are_read_together(events, order):
+    whole = events.scan().splits()
+    cut = [
+        replace(each, start=start, stop=stop)
+        for each in whole
+        for start, stop in ((each.start, 7), (7, 7), (7, 90), (90, each.stop))
+    ]
+    config = events.core.connection.config
+    read = fluss.connector.open_split(cut, config=config, order=order).read_all()
+    assert ids(read) == list(range(1_000))
 
 
 def test_columns_metadata_and_order(events):

@@ -248,6 +248,8 @@ class LogReader:
         self._dressers = {
             each.bucket: Dresser(each.output, arrow, each.partition_name) for each in splits
         }
+        if len(self._dressers) < len(splits):
+            raise ValueError("a reader takes each bucket once: what comes second would be lost")
         self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
         self._window = first.window
         self._limit = first.limit

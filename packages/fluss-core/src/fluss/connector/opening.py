@@ -7,6 +7,7 @@ many splits there are and however slow the reader is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 
@@ -19,6 +20,7 @@ from fluss.connector.split import ScanSplit
 from fluss.connector.state_reader import BinlogReader, LookupReader, StateReader
 from fluss.connector.statistics import ScanStats
 from fluss.errors import TableNotFoundError, UnsupportedOperationError
+from fluss.model.paths import TableBucket
 from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
 
 PARALLEL = 4
@@ -177,9 +179,24 @@ class OpenSplits:
                 hint="choose partitions, or sort by _commit_timestamp afterwards",
             )
         if self._order is Order.NONE and is_log:
-            lanes = min(self._log_lanes, len(indexes))
-            return [indexes[lane::lanes] for lane in range(lanes)]
+            groups = []
+            for apart in self._each_bucket_once(indexes):
+                lanes = min(self._log_lanes, len(apart))
+                groups += [apart[lane::lanes] for lane in range(lanes)]
+            return groups
         return [[index] for index in indexes]
+
+    def _each_bucket_once(self, indexes: Sequence[int]) -> list[list[int]]:
+        """Apart where a log was cut: one reader is at one place of a bucket at a time."""
+        rounds: list[list[int]] = []
+        seen: Counter[TableBucket] = Counter()
+        for index in indexes:
+            bucket = self._splits[index].bucket
+            if seen[bucket] == len(rounds):
+                rounds.append([])
+            rounds[seen[bucket]].append(index)
+            seen[bucket] += 1
+        return rounds
 
     def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> Source[Piece]:
         splits = [self._splits[each] for each in indexes]
