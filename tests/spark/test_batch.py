@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -99,18 +99,44 @@ def test_every_type_survives_both_ways(spark, session, read, save, cluster, data
             "d": pa.array([date(1600, 1, 1), None]),
             "ts": pa.array([1_767_229_323_456_789, None], pa.timestamp("us")),
             "ltz": pa.array([-1, None], pa.timestamp("us", tz="UTC")),
+            "s0": pa.array([-1, None], pa.timestamp("s")),
+            "ms": pa.array([-1, None], pa.timestamp("ms", tz="UTC")),
+            "ns": pa.array([1_000, None], pa.timestamp("ns")),
+            "t": pa.array([time(23, 59, 59, 999_999), None], pa.time64("us")),
+            "t0": pa.array([time(1, 2, 3), None], pa.time32("s")),
+            "three": pa.array([b"\x00\x01\x02", None], pa.binary(3)),
             "arr": pa.array([[1, None, 3], None], pa.list_(pa.int32())),
             "m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
             "st": pa.array(
-                [{"a": 1, "b": "x"}, None], pa.struct([("a", pa.int32()), ("b", pa.string())])
+                [{"a": 1, "b": [{"k": Decimal("1.5")}, None]}, None],
+                pa.struct(
+                    [
+                        ("a", pa.int32()),
+                        ("b", pa.list_(pa.map_(pa.string(), pa.decimal128(9, 2)))),
+                    ]
+                ),
             ),
         }
     )
     session.create_table("types", frame, buckets=1).append(frame)
     found = read("types")
-    assert repr(found.toArrow().to_pylist()) == repr(frame.to_pylist())
-    save(found, "copies", createIfNotExists="true")
-    assert repr(session.table("copies").to_arrow().to_pylist()) == repr(frame.to_pylist())
+    assert _values(found.toArrow()) == _values(frame)
+    # Into a table of the very types, and into one that is made of the frame's.
+    session.create_table("same", frame, buckets=1)
+    for into, options in (("same", {}), ("made", {"createIfNotExists": "true"})):
+        save(found, into, **options)
+        assert _values(session.table(into).to_arrow()) == _values(frame)
+
+
+def _values(table):
+    """Rows as texts; a time is the same in any unit."""
+    kept = [
+        table.column(each.name).cast(pa.timestamp("us", each.type.tz))
+        if pa.types.is_timestamp(each.type)
+        else table.column(each.name)
+        for each in table.schema
+    ]
+    return repr(pa.table(kept, table.schema.names).to_pylist())
 
 
 def test_frames_are_appended_upserted_updated_and_deleted(spark, session, save, people, events):

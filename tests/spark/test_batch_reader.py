@@ -6,6 +6,7 @@ import json
 import logging
 import pickle
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from fluss.errors import (
 from fluss_spark import FlussDataSource
 from fluss_spark.batch import FlussBatchReader
 from fluss_spark.packing import ROWS_WORTH_A_TASK, cut_to, packed
-from fluss_spark.types import arrow_schema
+from fluss_spark.types import arrow_schema, to_spark
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())])
 
@@ -220,6 +221,15 @@ def test_packs_are_about_equal_and_the_same_each_time(read, log):
     assert max(sum(each.rows_max for each in pack) for pack in packs) <= 30
 
 
+def test_one_task_may_read_several_pieces_of_a_bucket(read, log):
+    found = read("log")
+    (whole,) = found.partitions
+    for order in ("none", "bucket"):
+        task = replace(whole, splits=tuple(cut_to(found.splits, 9)), order=order)
+        ids = [each for batch in task.rows() for each in batch.column("id").to_pylist()]
+        assert sorted(ids) == list(range(100))
+
+
 # --- what is asked of the schema ------------------------------------------------------------------
 
 
@@ -256,6 +266,12 @@ def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
     assert not caplog.text
 
 
+def test_what_spark_cannot_hold_is_said_with_its_column():
+    batch = pa.record_batch({"at": pa.array([2**60], pa.timestamp("s"))})
+    with pytest.raises(InvalidValueError, match=r"'at' has a value that timestamp\[us\] cannot"):
+        to_spark(batch, pa.schema([("at", pa.timestamp("us"))]))
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 
@@ -273,14 +289,33 @@ def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
         ({"nanoseconds": "lon"}, InvalidValueError, "did you mean 'long'"),
         ({"minPartitions": "²"}, InvalidValueError, "positive whole number"),
         ({"maxPartitions": "-1"}, InvalidValueError, "positive whole number"),
+        ({"minPartitions": "5", "maxPartitions": "2"}, InvalidValueError, "is 2, which is fewer"),
+        # Of a view, whose options are there for every use, what no use could take.
+        ({"maxOffsetsPerTrigger": "0"}, InvalidValueError, "maxOffsetsPerTrigger is '0', not a"),
+        ({"failOnDataLoss": "maybe"}, InvalidValueError, "none of true, false"),
+        ({"startingOffsets": "-2"}, InvalidValueError, "'-2', which is no place in a log"),
+        ({"startingTimestamp": "-1"}, InvalidValueError, "'-1', which is no place in a log"),
+        ({"startingOffsets": '{"9": 4}'}, InvalidValueError, "log: .* bucket 9, which is not part"),
+        ({"startingOffsets": '{"x/0": 4}'}, InvalidValueError, "bucket 0 of partition 'x', which"),
+        ({"startingOffsets": '{"0": -3}'}, InvalidValueError, "log: .*does not say where"),
+        (
+            {"startingOffsets": '{"0": 5}', "endingOffsets": '{"0": 2}'},
+            InvalidValueError,
+            "log: .*begins at offset 5 and ends before that",
+        ),
         ({"start": "5", "startingOffsets": "6"}, InvalidValueError, "both say where start is"),
         ({"mode": "changelog", "start": "full"}, InvalidValueError, "for streams"),
-        ({"startingOffsets": '{"0": 1000}'}, OffsetOutOfRangeError, "beyond the end"),
+        (
+            {"startingOffsets": '{"0": 1000}'},
+            OffsetOutOfRangeError,
+            r"log: .*bucket 0 is beyond the end.*\[LOG_OFFSET_OUT_OF_RANGE_EXCEPTION, code 19\]",
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_refused(read, log, options, error, said):
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=said) as refused:
         read("log", **options)
+    assert f", code {refused.value.error_code}]" in str(refused.value)
 
 
 def test_a_read_of_no_table_names_the_forms_that_name_one():

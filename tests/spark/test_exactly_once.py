@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import warnings
 from functools import partial
@@ -120,9 +121,13 @@ def test_a_log_is_written_once_over_failures_restarts_and_new_partitions(
     )
     (tmp_path / "source").mkdir()
     fails = tmp_path / "fails"
+    began = time.time() - 1_000
 
     def put(first, day):
-        pq.write_table(rows(first, first + 100, day), tmp_path / "source" / f"{first:05}.parquet")
+        path = tmp_path / "source" / f"{first:05}.parquet"
+        pq.write_table(rows(first, first + 100, day), path)
+        # Spark takes the oldest first, and those of one millisecond in any order.
+        os.utime(path, (began + first, began + first))
 
     def failing(name, frame):
         """One task ends badly when the other one has written."""

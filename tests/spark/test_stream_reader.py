@@ -165,7 +165,14 @@ def test_an_empty_table_is_full_at_once(query, session):
 # --- how it goes on -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [1, 30, 1_000])
+def test_a_micro_batch_has_as_many_tasks_as_wanted(query, log):
+    for options, tasks in (({}, 1), ({"minPartitions": 3}, 3), ({"maxPartitions": 1}, 1)):
+        stream = query("log", start="earliest", **options)
+        assert stream.next_batch().num_rows == 100
+        assert len(stream.tasks(*stream.checkpoint)) == tasks
+
+
+@pytest.mark.parametrize("limit", [1, 30, 10**17])
 def test_no_micro_batch_has_more_rows_than_it_may(query, log, limit):
     batches = query("log", start="earliest", maxOffsetsPerTrigger=limit).available_now()
     assert max(each.num_rows for each in batches) <= limit
@@ -252,7 +259,8 @@ def test_what_was_trimmed_before_it_was_read_is_an_error(query, log, monkeypatch
         return {bucket: replace(each, earliest=20) for bucket, each in found.items()}
 
     monkeypatch.setattr(planning, "pin_buckets", trimmed)
-    with pytest.raises(OffsetOutOfRangeError, match="failOnDataLoss=false"):
+    said = r"log: .*bucket \d.*code 19\]\n.*failOnDataLoss=false"
+    with pytest.raises(OffsetOutOfRangeError, match=said):
         stream.next_batch()
     stream.options["failOnDataLoss"] = "false"
     stream.start()
@@ -267,7 +275,7 @@ def test_offsets_that_went_backwards_are_an_error(query, log):
     stream.next_batch()
     begin, end = map(json.loads, stream.checkpoint)
     end["offsets"]["1"] += 1_000
-    with pytest.raises(OffsetOutOfRangeError, match="has seen it end at"):
+    with pytest.raises(OffsetOutOfRangeError, match=r"log: .*has seen it end at .*code 19\]\n"):
         stream.read(json.dumps(begin), json.dumps(end))
     stream.checkpoint = [json.dumps(end)]
     with pytest.raises(OffsetOutOfRangeError, match="checkpoint"):
@@ -282,7 +290,8 @@ def test_a_table_that_was_created_again_is_another_one(query, session, log):
         stream.start()
     session.create_table("log", SCHEMA, buckets=3)
     stream.start()
-    with pytest.raises(TableNotFoundError, match=r"dropped and created again.*\n.*new checkpoint"):
+    said = r"log .*dropped and created again.*\[TABLE_NOT_EXIST, code 7\]\n.*new checkpoint"
+    with pytest.raises(TableNotFoundError, match=said):
         stream.next_batch()
 
 
@@ -314,6 +323,11 @@ def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
         ("log", {"endingOffsets": "latest"}, InvalidValueError, "A stream has no end"),
         ("log", {"order": "timestamp"}, InvalidValueError, "A stream has no order"),
         ("log", {"maxOffsetsPerTrigger": "0"}, InvalidValueError, "maxOffsetsPerTrigger"),
+        ("log", {"maxOffsetsPerTrigger": "-1"}, InvalidValueError, "positive whole number"),
+        ("log", {"maxOffsetsPerTrigger": "9" * 19}, InvalidValueError, "positive whole number"),
+        ("log", {"minPartitions": "x"}, InvalidValueError, "positive whole number"),
+        ("log", {"minPartitions": 3, "maxPartitions": 2}, InvalidValueError, "which is fewer"),
+        ("log", {"startingOffsets": "-1"}, InvalidValueError, "no place in a log"),
         ("log", {"failOnDataLoss": "no"}, InvalidValueError, "none of true, false"),
         ("log", {"start": "earlyest"}, InvalidValueError, "did you mean 'earliest'"),
     ],

@@ -20,6 +20,7 @@ from fluss.model.scan_options import Order
 from fluss_spark.options import FlussOptions
 from fluss_spark.packing import SplitsPartition, cut_to, packed, read_partition, rows_of, tasks_for
 from fluss_spark.tables import plan_scan
+from fluss_spark.telling import READ_AGAIN, Telling, told
 from fluss_spark.types import arrow_schema, check_declared, loses_digits
 
 _LOG = logging.getLogger("fluss.spark")
@@ -47,7 +48,9 @@ class FlussBatchReader(DataSourceReader):
         self._declared = schema
         self._schema = arrow_schema(schema)
         self._parallelism = parallelism
+        self.telling = Telling(options.name, READ_AGAIN)
 
+    @told
     def partitions(self) -> Sequence[InputPartition]:
         """Fix the offsets, and share the splits out."""
         options = self._options
@@ -76,4 +79,5 @@ class FlussBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
-        return read_partition(partition, self._schema)
+        with self.telling:
+            yield from read_partition(partition, self._schema)

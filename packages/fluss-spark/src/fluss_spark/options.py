@@ -54,6 +54,8 @@ WRITING: Final = (
     "bucketNum",
     "exactlyOnce",
 )
+_NUMBERS: Final = ("maxOffsetsPerTrigger", "minPartitions", "maxPartitions", "bucketNum")
+_FLAGS: Final = ("failOnDataLoss", "createIfNotExists")
 # What Spark itself puts among the options.
 _OF_SPARK: Final = frozenset(
     {
@@ -122,6 +124,16 @@ class FlussOptions:
     spark: dict[str, str]
     is_full: bool = False
 
+    @property
+    def name(self) -> str:
+        """The table, for messages: `database.table`, also of a URL."""
+        if "://" not in self.table:
+            return self.table.partition("$")[0]
+        from fluss.connector.url import hidden  # the rest of that room is heavy
+
+        place = hidden(self.table).partition("?")[0]
+        return place.rpartition("/")[2].partition("$")[0]
+
     def number(self, name: str, default: int) -> int:
         """An option that counts something.
 
@@ -133,7 +145,9 @@ class FlussOptions:
             return default
         if not (text.isascii() and text.isdecimal()) or len(text) > _DIGITS_MAX or int(text) < 1:
             raise InvalidValueError(
-                f"{name} is {text[:40]!r}, not a positive whole number.", option=name
+                f"{name} is {text[:40]!r}, not a positive whole number.",
+                hint="leave it out, and it is what it usually is",
+                option=name,
             )
         return int(text)
 
@@ -175,7 +189,8 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
 
     Raises:
         ConfigError: No table is named, or an option is unknown.
-        InvalidValueError: Two options say the same thing differently.
+        InvalidValueError: A value is not one that its option takes, or two options contradict each
+            other.
     """
     tables: dict[str, str] = {}
     settings: dict[str, Any] = {}
@@ -207,9 +222,26 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     is_full = values.get("start") is FULL
     if is_full:
         del values["start"]
-    return FlussOptions(
+    read = FlussOptions(
         table=named.pop(), settings=settings, scan=values, spark=spark, is_full=is_full
     )
+    _check_values(read)
+    return read
+
+
+def _check_values(options: FlussOptions) -> None:
+    """Refuse what no use of the options could take, before anything is asked of a server."""
+    for name in _FLAGS:
+        options.flag(name, default=True)
+    for name in _NUMBERS:
+        options.number(name, 1)
+    least, most = (options.number(name, 0) for name in ("minPartitions", "maxPartitions"))
+    if 0 < most < least:
+        raise InvalidValueError(
+            f"minPartitions is {least} and maxPartitions is {most}, which is fewer.",
+            hint="leave one of them out",
+            option="minPartitions",
+        )
 
 
 def _put(scan: dict[str, tuple[str, Any]], name: str, of: str, value: str) -> None:

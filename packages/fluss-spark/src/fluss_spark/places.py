@@ -39,7 +39,7 @@ def place_of(text: str, name: str, *, is_time: bool) -> Any:
         is_time: Whether a number is milliseconds since 1970, and not an offset.
 
     Raises:
-        InvalidValueError: It is JSON of something else.
+        InvalidValueError: It is JSON of something else, or a number below zero.
     """
     said = text.strip()
     if said.lower() == FULL.value:
@@ -48,6 +48,13 @@ def place_of(text: str, name: str, *, is_time: bool) -> Any:
         return Bound(kind=BoundKind.TIME, number=int(said))
     if said.startswith("{"):
         return _of_json(said, name)
+    if said.startswith("-") and said[1:].strip().isdecimal():
+        raise InvalidValueError(
+            f"{name} is {said[:40]!r}, which is no place in a log.",
+            hint="'earliest', 'latest', or a time ago with its unit, '-10m'; -2 and -1 are for "
+            "buckets in JSON",
+            option=name,
+        )
     return said
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import fluss
 from fluss_spark.java import java_home
@@ -19,6 +20,9 @@ from fluss_spark.source import FlussDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# Without it Spark 4.3 shows TIME, and refuses to compare or to group it.
+_TIMES: Final = "spark.sql.timeType.enabled"
 
 
 def session(
@@ -46,7 +50,7 @@ def session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name)
-    settings = {"spark.sql.session.timeZone": "UTC"}
+    settings = {"spark.sql.session.timeZone": "UTC", _TIMES: "true"}
     afar = remote or (None if master is not None else os.environ.get("SPARK_REMOTE"))
     if afar is None or afar.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -68,7 +72,9 @@ def session(
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Teach a session that runs `format("fluss")`, and how many tasks it runs at once."""
+    """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME."""
+    with suppress(Exception):  # a Spark without this setting, or whose owner keeps it
+        spark.conf.set(_TIMES, spark.conf.get(_TIMES, "") or "true")
     spark.dataSource.register(_known_to(spark))
     return spark
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from fluss.errors import UnsupportedOperationError
 from fluss_spark.options import FlussOptions, read_options
+from fluss_spark.telling import READ_AGAIN, RUN_AGAIN, START_AGAIN, Telling
 
 
 class FlussDataSource(DataSource):
@@ -84,20 +85,25 @@ class FlussDataSource(DataSource):
         from fluss_spark.types import CUT, LONG, spark_schema
 
         options = self._options("read")
-        kept = options.choice("nanoseconds", (CUT, LONG), CUT)
-        return spark_schema(schema_of(options), nanoseconds=kept)
+        with Telling(options.name, READ_AGAIN):
+            kept = options.choice("nanoseconds", (CUT, LONG), CUT)
+            return spark_schema(schema_of(options), nanoseconds=kept)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the table once."""
         from fluss_spark.batch import FlussBatchReader
 
-        return FlussBatchReader(self._options("read"), schema, self.parallelism)
+        options = self._options("read")
+        with Telling(options.name, READ_AGAIN):
+            return FlussBatchReader(options, schema, self.parallelism)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads the log as it grows."""
         from fluss_spark.streaming import FlussStreamReader
 
-        return FlussStreamReader(self._options("read"), schema, self.parallelism)
+        options = self._options("read")
+        with Telling(options.name, START_AGAIN):
+            return FlussStreamReader(options, schema, self.parallelism)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark calls it so
         """What writes a frame."""
@@ -108,7 +114,9 @@ class FlussDataSource(DataSource):
                 "Fluss tables are not overwritten: there is no way to do it at once.",
                 hint="mode('append'), after dropping and creating the table where it should be empty",
             )
-        return FlussBatchWriter(self._options("write"), schema)
+        options = self._options("write")
+        with Telling(options.name, RUN_AGAIN):
+            return FlussBatchWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 - Spark's
         """What writes micro-batches."""
@@ -119,7 +127,10 @@ class FlussDataSource(DataSource):
                 "The output mode 'complete' would overwrite the table with every micro-batch.",
                 hint="outputMode('append'), or foreachBatch(fluss_spark.upsert_batches('db.t'))",
             )
-        return FlussStreamWriter(self._options("write"), schema)
+        options = self._options("write")
+        with Telling(options.name, RUN_AGAIN):
+            return FlussStreamWriter(options, schema)
 
     def _options(self, what: str) -> FlussOptions:
-        return read_options(self.options, what=what)
+        with Telling(""):
+            return read_options(self.options, what=what)

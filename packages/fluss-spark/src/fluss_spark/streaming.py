@@ -29,6 +29,7 @@ from fluss_spark.options import FILTER, FlussOptions
 from fluss_spark.packing import SplitsPartition, packed, read_partition, rows_of, tasks_for
 from fluss_spark.stream_offsets import Ends, StreamOffset, shared_out
 from fluss_spark.stream_plans import StreamPlans
+from fluss_spark.telling import START_AGAIN, Telling, told
 from fluss_spark.types import arrow_schema, to_spark
 
 INSERT = "insert"
@@ -78,9 +79,11 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = arrow_schema(schema)
         self._plans = StreamPlans(options, self._schema.names)
         self._target: Ends | None = None
+        self.telling = Telling(options.name, START_AGAIN)
 
     # --- where micro-batches begin and end ------------------------------------------------------
 
+    @told
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the query begins, when it has no checkpoint."""
         if self._options.is_full and self._plans.has_state():
@@ -100,6 +103,7 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadAllAvailable()
         return ReadMaxRows(self._options.number("maxOffsetsPerTrigger", 1))
 
+    @told
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends; buckets that came since are in it from their begin."""
         at = StreamOffset.of(start)
@@ -122,17 +126,20 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tasks = self._tasks(sum(taken[bucket] - begins[bucket] for bucket in taken))
         return StreamOffset(table_id=plan.table_id, offsets=taken, tasks=tasks).to_json()
 
+    @told
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the log ends now, for progress reports."""
         plan = self._plans.log(LATEST)
         return StreamOffset(table_id=plan.table_id, offsets=plan.ends).to_json()
 
+    @told
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """What is there now is what this run reads."""
         self._target = self._plans.log(LATEST).ends
 
     # --- micro-batches --------------------------------------------------------------------------
 
+    @told
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of one micro-batch: the same from the same two offsets.
 
@@ -159,7 +166,8 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
-        return read_partition(partition, self._schema)
+        with self.telling:
+            yield from read_partition(partition, self._schema)
 
     def _tasks(self, rows: int) -> int:
         return tasks_for(rows, self._options, self._parallelism)

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     TimeType,
 )
 
-from fluss.errors import SchemaMismatchError, UnsupportedTypeError
+from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
 
 _PLAIN: dict[pa.DataType, DataType] = {
     pa.bool_(): BooleanType(),
@@ -64,7 +64,7 @@ def spark_schema(schema: pa.Schema, *, nanoseconds: str = CUT) -> StructType:
     """
     if nanoseconds == LONG:
         schema = pa.schema([each.with_type(_with_longs(each.type)) for each in schema])
-    return StructType([StructField(each.name, _spark_type(each.type), True) for each in schema])
+    return StructType([StructField(each.name, spark_type(each.type), True) for each in schema])
 
 
 def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
@@ -75,7 +75,7 @@ def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
     """
     for wanted in declared:
         kind = schema.field(wanted.name).type
-        offered = [_plain(_spark_type(each)) for each in (kind, _with_longs(kind))]
+        offered = [_plain(spark_type(each)) for each in (kind, _with_longs(kind))]
         if _plain(wanted.dataType) not in offered:
             raise SchemaMismatchError(
                 f"The column {wanted.name!r} of {table} is {kind}, which is {offered[0]} in Spark, "
@@ -108,11 +108,24 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         same = array.type.equals(field.type, check_metadata=True)
         # Unsafe only where digits beyond microseconds are cut, as was said.
         cut = _has_nanoseconds(array.type)
-        arrays.append(array if same else pc.cast(array, field.type, safe=not cut))
+        try:
+            arrays.append(array if same else pc.cast(array, field.type, safe=not cut))
+        except pa.ArrowInvalid as error:
+            raise InvalidValueError(
+                f"The column {field.name!r} has a value that {field.type} cannot hold, which it is "
+                f"in Spark: {error}.",
+                hint="leave the column out, with columns=...",
+                column=field.name,
+            ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _spark_type(arrow_type: pa.DataType) -> DataType:
+def spark_type(arrow_type: pa.DataType) -> DataType:
+    """The type that a column has in Spark.
+
+    Raises:
+        UnsupportedTypeError: Spark has no such type.
+    """
     known = _PLAIN.get(arrow_type)
     if known is not None:
         return known
@@ -126,11 +139,11 @@ def _spark_type(arrow_type: pa.DataType) -> DataType:
     if types.is_time(arrow_type):
         return TimeType(_TIME_DIGITS[arrow_type.unit])
     if types.is_map(arrow_type):
-        return MapType(_spark_type(arrow_type.key_type), _spark_type(arrow_type.item_type), True)
+        return MapType(spark_type(arrow_type.key_type), spark_type(arrow_type.item_type), True)
     if types.is_list(arrow_type) or types.is_large_list(arrow_type):
-        return ArrayType(_spark_type(arrow_type.value_type), True)
+        return ArrayType(spark_type(arrow_type.value_type), True)
     if types.is_struct(arrow_type):
-        fields = [StructField(each.name, _spark_type(each.type), True) for each in arrow_type]
+        fields = [StructField(each.name, spark_type(each.type), True) for each in arrow_type]
         return StructType(fields)
     raise UnsupportedTypeError(f"Spark has no type for {arrow_type}.")
 

@@ -22,13 +22,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fluss.connector.once import Receipt, commit_once, end_once, write_once
-from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
 from fluss.session.session import Session
 from fluss.session.source import source_of
 from fluss.session.table import Table
 from fluss_spark.exactly_once import Promise, promise_of, say, this_task
+from fluss_spark.fitting import check_fit
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.tables import session_of, settings_of
+from fluss_spark.telling import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
 from fluss_spark.types import arrow_schema
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
@@ -59,7 +61,9 @@ class FlussBatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
-        return self._plan.write(iterator, self._run)
+        again = APPEND_AGAIN if self._plan.operation == "append" else UPSERT_AGAIN
+        with Telling(self._plan.options.table, again):
+            return self._plan.write(iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Everything is there already; say how much it was."""
@@ -68,12 +72,23 @@ class FlussBatchWriter(DataSourceArrowWriter):
         _LOG.info("%s: %d rows written (%s)", self._plan.options.table, rows, self._plan.operation)
         receipts = [each.receipt for each in written if each.receipt is not None]
         if receipts:
-            end_once(self._plan.table().core, self._run, receipts)
+            try:
+                end_once(self._plan.table().core, self._run, receipts)
+            except FlussError as error:  # a write that failed now would be run again, and double
+                _LOG.warning(
+                    "%s: all rows are written; what was noted to write them once stays noted: %s",
+                    self._plan.options.table,
+                    error,
+                )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Say what is there all the same: Fluss takes back nothing."""
         rows = sum(each.rows for each in _written(messages))
-        _LOG.warning("%s: given up; %d rows are written", self._plan.options.table, rows)
+        _LOG.warning(
+            "%s: given up; tasks that ended well have written %d rows, others may have written some",
+            self._plan.options.table,
+            rows,
+        )
 
 
 class FlussStreamWriter(DataSourceStreamArrowWriter):
@@ -85,7 +100,8 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
-        return self._plan.write(iterator, None)
+        with Telling(self._plan.options.table, START_AGAIN):
+            return self._plan.write(iterator, None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Note that the micro-batch is written; another one may begin then.
@@ -97,7 +113,8 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         run = next((each.run for each in written if each.run is not None), None)
         if run is not None:
             receipts = [each.receipt for each in written if each.receipt is not None]
-            commit_once(self._plan.table().core, run, batchId, receipts)
+            with Telling(self._plan.options.table, START_AGAIN):
+                commit_once(self._plan.table().core, run, batchId, receipts)
         _LOG.debug("%s: micro-batch %d is written", self._plan.options.table, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
@@ -160,15 +177,17 @@ def plan_write(options: FlussOptions, schema: pa.Schema) -> WritePlan:
                 f"targetColumns is for updates, and this is an {operation}.",
                 hint="add .option('operation', 'update')",
             )
-        # No rows at all pass every check that whole frames do, and reach no server.
-        apply(table, operation, schema.empty_table(), named)
+        check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
         promise = promise_of(options, table)
         shipped = replace(options, table=table.name, settings=settings_of(session))
     return WritePlan(shipped, operation, named, promise)
 
 
 def apply(
-    table: Table, operation: Operation, rows: pa.Table, columns: Sequence[str] | None
+    table: Table,
+    operation: Operation,
+    rows: pa.Table | pa.RecordBatch,
+    columns: Sequence[str] | None,
 ) -> None:
     """Do with rows what was asked for."""
     match operation:

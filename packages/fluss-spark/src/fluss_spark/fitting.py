@@ -1,0 +1,114 @@
+"""Whether a frame fits a table, asked on the driver before a task begins.
+
+The client's own rules decide, by being given a batch without rows. What they refuse is said in the
+words of Spark; what Spark would do by the time zone of its session is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
+from fluss.model.nearest import did_you_mean
+from fluss.model.scan_options import CHANGE_TYPE
+from fluss.session.table import Table
+from fluss_spark.options import Operation
+from fluss_spark.types import spark_type
+
+_NAMES_MAX: Final = 20
+
+
+def check_fit(
+    table: Table, operation: Operation, schema: pa.Schema, write: Callable[[pa.RecordBatch], Any]
+) -> None:
+    """Refuse a frame that the table does not take.
+
+    Args:
+        table: The table.
+        operation: What is to be done with the rows.
+        schema: The columns of the frame.
+        write: Does it with a batch.
+
+    Raises:
+        SchemaMismatchError: A column is missing, unknown or of another type; both are named.
+        FlussError: The table does not take such rows.
+    """
+    if operation == "delete":
+        _check_keys(table, schema)
+    for each in schema:
+        if each.name in table.schema.names:
+            _check_zone(table, each)
+    arrays = [pa.nulls(0, each.type) for each in schema]
+    nullable = pa.schema([each.with_nullable(True) for each in schema])
+    try:
+        write(pa.RecordBatch.from_arrays(arrays, schema=nullable))
+    except SchemaMismatchError as error:
+        error.hint = _in_spark(error, table, operation) or error.hint
+        raise
+
+
+def _check_keys(table: Table, schema: pa.Schema) -> None:
+    """A delete looks at the key alone: there must be one, and nothing that speaks against it."""
+    if CHANGE_TYPE in schema.names:
+        raise InvalidValueError(
+            f"The frame says in {CHANGE_TYPE!r} what happens to each row, and operation=delete "
+            "would delete them all.",
+            hint="leave operation out, and the changes are applied; or drop the column",
+            column=CHANGE_TYPE,
+        )
+    for name in table.primary_key:
+        if name not in schema.names:
+            raise SchemaMismatchError(
+                f"A delete in {table.name} is by its key, {', '.join(table.primary_key)}, and "
+                f"the frame has no {name!r}; it has {', '.join(schema.names[:_NAMES_MAX])}.",
+                hint=did_you_mean(name, schema.names) or "select the key",
+                column=name,
+            )
+
+
+def _check_zone(table: Table, given: pa.Field) -> None:
+    # Spark would ask the time zone of its session, which no task is told.
+    if _lacks_zone(given.type, table.schema.field(given.name).type):
+        kind = spark_type(table.schema.field(given.name).type).simpleString()
+        raise SchemaMismatchError(
+            f"The column {given.name!r} of {table.name} has moments ({kind}), and the frame has "
+            f"wall clock times ({spark_type(given.type).simpleString()}), which say no zone.",
+            hint=f"cast it, by the time zone of the session: {_cast(given.name, kind)}",
+            column=given.name,
+        )
+
+
+def _lacks_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+        return wanted.tz is not None and given.tz is None
+    if given.num_fields != wanted.num_fields:
+        return False
+    return any(
+        _lacks_zone(given.field(each).type, wanted.field(each).type)
+        for each in range(given.num_fields)
+    )
+
+
+def _in_spark(error: SchemaMismatchError, table: Table, operation: Operation) -> str | None:
+    """What to do about a column that does not fit."""
+    name = error.facts.get("column")
+    if not isinstance(name, str) or name not in table.schema.names:
+        return None
+    field = table.schema.field(name)
+    try:
+        kind = spark_type(field.type).simpleString()
+    except UnsupportedTypeError:
+        return None
+    if "found" in error.facts:
+        return f"cast it: {_cast(name, kind)}"
+    if not field.nullable:
+        return f"add it, as {kind}; it may not be NULL"
+    only = "; or operation=update, which leaves what is there" if operation == "upsert" else ""
+    return f"add it: .withColumn({name!r}, lit(None).cast({kind!r})){only}"
+
+
+def _cast(name: str, kind: str) -> str:
+    return f".withColumn({name!r}, col({name!r}).cast({kind!r}))"

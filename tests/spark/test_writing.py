@@ -1,0 +1,366 @@
+"""A write, in place of Spark: what is refused, by whom, in which words, and what is written.
+
+The driver refuses what is wrong about a frame as a whole, before a task begins, and a worker what
+is wrong about a row. Every text says the table, the code, and what to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import uuid
+from datetime import datetime
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+import fluss
+from fluss.errors import (
+    ConnectError,
+    FlussError,
+    InvalidSchemaError,
+    InvalidValueError,
+    RequestTimeoutError,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from fluss_server.local import LocalCluster
+from fluss_spark import FlussDataSource, writing
+from fluss_spark.telling import START_AGAIN, Telling
+from fluss_spark.types import spark_schema
+from tests.support.micro_batches import MicroBatches, rows
+
+ROW = {
+    "id": pa.array([1], pa.int64()),
+    "n": pa.array([1], pa.int32()),
+    "d": pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
+    "at": pa.array([datetime(2026, 1, 1)], pa.timestamp("ns")),  # noqa: DTZ001 - a wall clock
+    "moment": pa.array([0], pa.timestamp("ms", tz="UTC")),
+    "tags": pa.array([["a"]], pa.list_(pa.string())),
+    "day": pa.array(["x"]),
+}
+TABLES = {
+    "log": {"buckets": 1},
+    "bucketed": {"buckets": 2, "bucket_key": ["id"]},
+    "keyed": {"buckets": 1, "primary_key": ["id"]},
+    "days": {"buckets": 1, "partition_by": ["day"]},
+}
+
+
+@pytest.fixture(scope="module")
+def tables(cluster):
+    """A table of each kind, of the columns of `ROW`, to which nobody manages to write."""
+    name = f"refusing_{uuid.uuid4().hex[:8]}"
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{name}") as session:
+        session.create_database(name)
+        for each, how in TABLES.items():
+            session.create_table(each, pa.table(ROW).schema, **how)
+        yield SimpleNamespace(session=session, name=name)
+        session.drop_database(name, cascade=True)
+
+
+@pytest.fixture
+def options_of(tables, cluster):
+    """`options_of("table", **options)`: what is written beside the format."""
+
+    def one(name, **options):
+        path = name if "." in name else f"{tables.name}.{name}"
+        return {"path": path, "bootstrap.servers": cluster.bootstrap, **options}
+
+    return one
+
+
+def plan(options, frame, *, is_stream=False):
+    """What Spark's driver does."""
+    source = FlussDataSource(options)
+    make = source.streamWriter if is_stream else source.writer
+    return make(spark_schema(frame.schema), overwrite=False)
+
+
+def write(options, frame, *, is_stream=False, batch=0):
+    """What Spark does: plan, ship, write, commit."""
+    shipped = pickle.loads(pickle.dumps(plan(options, frame, is_stream=is_stream)))  # noqa: S301
+    message = shipped.write(iter(frame.to_batches()))
+    shipped.commit([message], *([batch] if is_stream else []))
+
+
+def frame(**changes):
+    """The row with other columns; None leaves one out."""
+    columns = {**ROW, **changes}
+    return pa.table({name: each for name, each in columns.items() if each is not None})
+
+
+def cells(value, kind):
+    return pa.array([value], kind)
+
+
+# --- by the driver --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "options", "error", "said"),
+    [
+        (
+            "log",
+            {"n": cells("1", pa.string())},
+            {},
+            SchemaMismatchError,
+            r"'n' is INT .*has string.*\n.*hint: cast it: .*col\('n'\).cast\('int'\)",
+        ),
+        (
+            "keyed",
+            {"tags": cells([1], pa.list_(pa.int64()))},
+            {},
+            SchemaMismatchError,
+            r"'tags' is ARRAY<STRING> .*list.*int64.*\n.*cast\('array<string>'\)",
+        ),
+        (
+            "log",
+            {"n": None},
+            {},
+            SchemaMismatchError,
+            r"lacks the column 'n' \(INT\).*\n.*lit\(None\).cast\('int'\)",
+        ),
+        ("keyed", {"n": None}, {}, SchemaMismatchError, r"lacks.*\n.*operation=update"),
+        ("keyed", {"id": None}, {}, SchemaMismatchError, r"lacks.*\n.*may not be NULL"),
+        ("log", {"N": cells(1, pa.int32())}, {}, SchemaMismatchError, "did you mean 'n'"),
+        (
+            "log",
+            {"moment": cells(0, pa.timestamp("us"))},
+            {},
+            SchemaMismatchError,
+            r"'moment'.*\(timestamp\).*\(timestamp_ntz\).*\n.*cast\('timestamp'\)",
+        ),
+        ("keyed", {"id": None}, {"operation": "delete"}, SchemaMismatchError, "by its key, id"),
+        (
+            "keyed",
+            {"_change_type": cells("insert", pa.string())},
+            {"operation": "delete"},
+            InvalidValueError,
+            r"delete them all.*\n.*leave operation out",
+        ),
+        (
+            "keyed",
+            {"_change_type": cells("insert", pa.string())},
+            {"operation": "update"},
+            InvalidValueError,
+            "Upsert it",
+        ),
+        ("keyed", {}, {"targetColumns": "id,n"}, InvalidValueError, "operation', 'update'"),
+        (
+            "keyed",
+            {},
+            {"operation": "update", "targetColumns": "id,nn"},
+            InvalidSchemaError,
+            "did you mean 'n'",
+        ),
+        ("keyed", {}, {"operation": "append"}, UnsupportedOperationError, "has a primary key"),
+        ("log", {}, {"operation": "delete"}, UnsupportedOperationError, "no primary key"),
+        ("lag", {}, {}, TableNotFoundError, r"TABLE_NOT_EXIST, code 7\]\n.*did you mean 'log'"),
+        ("made", {}, {"createIfNotExists": "yes"}, InvalidValueError, "none of true, false"),
+        ("made", {}, {"createIfNotExists": "true", "bucketNum": "0"}, InvalidValueError, "whole"),
+    ],
+)
+def test_a_frame_that_does_not_fit_is_refused_before_a_task_begins(
+    tables, options_of, table, changes, options, error, said
+):
+    with pytest.raises(error, match=said) as refused:
+        plan(options_of(table, **options), frame(**changes))
+    assert f".{table}" in str(refused.value) or "option" in refused.value.facts
+    assert ", code " in str(refused.value)
+    assert not {"made", "lag"} & set(tables.session.tables())
+
+
+# --- by a worker ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "options", "said"),
+    [
+        ("keyed", {"id": cells(None, pa.int64())}, {}, "'id' cannot take None"),
+        ("keyed", {"id": cells(None, pa.int64())}, {"operation": "delete"}, "'id' cannot take"),
+        ("bucketed", {"id": cells(None, pa.int64())}, {}, "'id' chooses the bucket, and is NULL"),
+        ("days", {"day": cells(None, pa.string())}, {}, "day is NULL"),
+        ("log", {"n": cells(2**40, pa.int64())}, {}, "'n' cannot take 1099511627776"),
+        (
+            "keyed",
+            {"d": cells(Decimal("12345.00"), pa.decimal128(20, 2))},
+            {},
+            "'d' cannot take 12345.00.*precision 5",
+        ),
+        (
+            "log",
+            {"d": cells(Decimal("1.234"), pa.decimal128(20, 3))},
+            {},
+            "'d' cannot take 1.234 .*loss",
+        ),
+        (
+            "keyed",
+            {"at": cells(datetime(1600, 1, 1), pa.timestamp("us"))},  # noqa: DTZ001 - a wall clock
+            {},
+            "'at' cannot take 1600-01-01.*out of bounds",
+        ),
+        (
+            "log",
+            {"moment": cells(123_456, pa.timestamp("us", tz="UTC"))},
+            {},
+            "'moment' cannot take .*lose data",
+        ),
+        ("keyed", {"_change_type": cells(None, pa.string())}, {}, "'_change_type' is NULL"),
+        ("keyed", {"_change_type": cells("put", pa.string())}, {}, "says 'put'"),
+        ("log", {"_change_type": cells("delete", pa.string())}, {}, "in which nothing changes"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused_with_its_column(
+    tables, options_of, table, changes, options, said
+):
+    with pytest.raises(InvalidValueError, match=said) as refused:
+        write(options_of(table, **options), frame(**changes))
+    text = str(refused.value)
+    assert f".{table}" in text
+    assert "[CLIENT_ERROR, code -2]\n  hint: " in text
+    assert tables.session.table(table).count() == 0
+
+
+def test_numbers_that_fit_are_taken_from_wider_columns(session, options_of, database):
+    session.create_table("fits", pa.table(ROW).schema, buckets=1)
+    wider = frame(n=cells(7, pa.int64()), d=cells(Decimal("1.5"), pa.decimal128(20, 4)))
+    write(options_of(f"{database}.fits"), wider)
+    assert (
+        session.table("fits").to_arrow().to_pylist()
+        == frame(n=cells(7, pa.int32()), d=cells(Decimal("1.50"), pa.decimal128(5, 2))).to_pylist()
+    )
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_keys_are_upserted_updated_and_deleted(session, cluster, database, is_stream):
+    schema = pa.schema([("id", pa.int64()), ("a", pa.string()), ("b", pa.string())])
+    table = session.create_table("keyed", schema, primary_key=["id"], buckets=2)
+    done = iter(range(9))
+
+    def put(columns, **options):
+        given = {"path": f"{database}.keyed", "bootstrap.servers": cluster.bootstrap, **options}
+        write(given, pa.table(columns), is_stream=is_stream, batch=next(done))
+        return sorted(tuple(each.values()) for each in table.to_arrow().to_pylist())
+
+    three = {"id": [1, 2, 3], "a": ["a"] * 3, "b": ["b"] * 3}
+    assert put(three) == [(1, "a", "b"), (2, "a", "b"), (3, "a", "b")]
+    # Of the frame's columns those that are named; of the row's, the others stay.
+    put({"id": [1], "a": ["A"], "b": ["-"]}, operation="update", targetColumns="id, a")
+    assert put({"id": [2], "b": ["B"]}, operation="update") == [
+        (1, "A", "b"),
+        (2, "a", "B"),
+        (3, "a", "b"),
+    ]
+    assert put({"id": [3], "why": ["old"]}, operation="delete") == [(1, "A", "b"), (2, "a", "B")]
+    changes = {"_change_type": ["-D", "-U", "+U", "+I"], "id": [1, 2, 2, 4]}
+    assert put({**changes, "a": list("wxyz"), "b": list("wxyz")}) == [(2, "y", "y"), (4, "z", "z")]
+
+
+def test_a_partitioned_table_is_made_and_so_are_its_partitions(session, cluster, database):
+    options = {
+        "path": f"{database}.made",
+        "bootstrap.servers": cluster.bootstrap,
+        "createIfNotExists": "true",
+        "primaryKey": "id, day",
+        "partitionBy": "day",
+        "bucketNum": "2",
+    }
+    for day in "ab":  # the second time it is there
+        write(options, pa.table({"id": [1], "day": [day], "v": [1.5]}))
+    made = session.table("made")
+    assert (made.primary_key, made.partition_by, made.buckets) == (("id", "day"), ("day",), 2)
+    assert sorted(made.to_arrow()["day"].to_pylist()) == ["a", "b"]
+
+
+def test_a_write_that_is_over_does_not_fail_where_its_notes_are_forgotten(
+    session, options_of, database, monkeypatch, caplog
+):
+    # It would be run again, and every row be there twice.
+    def unreachable(*_):
+        raise ConnectError("Cannot connect to anybody.")
+
+    monkeypatch.setattr(writing, "end_once", unreachable)
+    table = session.create_table("log", pa.table(ROW).schema, buckets=1)
+    planned = plan(options_of(f"{database}.log"), frame())
+    planned.commit([writing.Written(1, run="r", receipt=object())])
+    assert "all rows are written" in caplog.text
+    assert table.count() == 0
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "fluss.spark"):
+        planned.abort([None])
+    assert "others may have written some" in caplog.text
+
+
+# --- a server that is gone ------------------------------------------------------------------------
+
+
+def test_a_server_that_is_killed_is_said_with_what_to_do_and_a_restart_goes_on(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    first = pa.table({"id": list(range(100)), "v": ["x" * 1_000] * 100}, schema=schema)
+    server = LocalCluster(tmp_path, durability="process").start()
+    port = int(server.bootstrap_servers.rpartition(":")[2])
+    with fluss.connect(f"fluss://{server.bootstrap_servers}/d") as session:
+        session.create_database("d")
+        session.create_table("log", schema, buckets=2).append(first)
+        for name in ("copy", "keyed"):
+            key = {"primary_key": ["id"]} if name == "keyed" else {}
+            session.create_table(name, schema, buckets=2, **key)
+        given = {
+            "bootstrap.servers": server.bootstrap_servers,
+            "operation-timeout": "1s",
+            "request-timeout": "1s",
+        }
+        stream = MicroBatches(
+            options={**given, "path": "d.log", "start": "earliest", "maxOffsetsPerTrigger": "40"}
+        )
+        before = stream.next_batch()
+        writers = {name: plan({**given, "path": f"d.{name}"}, first) for name in ("copy", "keyed")}
+
+        def dying():
+            for each in first.to_batches(max_chunksize=50):
+                server.kill()
+                yield each
+
+        gone = (ConnectError, RequestTimeoutError)
+        said = r"(?s)d\.{}.*(NETWORK_EXCEPTION, code 1|REQUEST_TIME_OUT, code 25)\].*{}"
+        with pytest.raises(gone, match=said.format("copy", "a second one adds all rows again")):
+            writers["copy"].write(dying())
+        with pytest.raises(gone, match=said.format("keyed", "already changes nothing")):
+            writers["keyed"].write(iter(first.to_batches()))
+        with pytest.raises(gone, match=said.format("log", "same checkpoint: it goes on")):
+            stream.next_batch()
+        with pytest.raises(gone, match=said.format("log", "run the query again")):
+            FlussDataSource({**given, "path": "d.log"}).schema()
+        server = LocalCluster(tmp_path, durability="process", port=port).start()
+        try:
+            stream.start()  # with nothing but its checkpoint
+            assert sorted(each["id"] for each in rows([before, *stream.drained()])) == list(
+                range(100)
+            )
+            writers["keyed"].write(iter(first.to_batches()))
+            assert session.table("keyed").count() == 100
+        finally:
+            server.stop()
+
+
+def test_what_an_error_says_is_completed_once():
+    telling = Telling("d.log", START_AGAIN)
+    error = ConnectError("It hung up.", hint="look there", bucket=3)
+    for _ in range(2):
+        telling.tell(error)
+    assert str(error) == (
+        "d.log, bucket 3: It hung up. [NETWORK_EXCEPTION, code 1]\n"
+        f"  hint: look there. {START_AGAIN}"
+    )
+    whole = FlussError("Bucket: bucket 3 of d.log.", bucket=3)
+    telling.tell(whole)
+    assert str(whole) == "Bucket: bucket 3 of d.log. [CLIENT_ERROR, code -2]"
+    with pytest.raises(KeyError, match="x"), telling:
+        raise KeyError("x")
