@@ -24,14 +24,15 @@ from fluss.model.table_options import ArrowCompression
 from fluss.records.array_checks import check_arrays
 from fluss.records.arrow_inflate import INFLATED_BYTES_MAX, inflated
 from fluss.records.arrow_metadata import (
+    ALIGNMENT,
     CODEC_LZ4_FRAME,
     CODEC_ZSTD,
     METADATA_KEPT,
     PREFIX_BYTES,
     BodyMetadata,
-    Pair,
     read_body_metadata,
     write_body_metadata,
+    write_message,
 )
 from fluss.records.buffers import to_view
 from fluss.records.corrupt import corrupt_batch
@@ -51,7 +52,6 @@ _PLAIN_ROWS_MAX = 64  # more are not even tried
 # than everything else about it. Above this size a copy would.
 _REPLAINED_BYTES_MAX = 64 << 10
 
-_ALIGNMENT = 8
 _STORED_PLAIN = -1
 _ROWS_MAX = 2**31 - 1
 _END_OF_STREAM_BYTES = 8
@@ -124,24 +124,11 @@ def _repacked(
 ) -> pa.Buffer:
     """Turn a plain message into one of a codec; `pack` gives the new form of each buffer."""
     view = to_view(message)
-    parts: list[bytes] = [b""]
-    buffers: list[Pair] = []
-    end = 0
-    for offset, length in metadata.buffers:
-        start = metadata.body_start + offset
-        packed = pack(view[start : start + length]) if length else b""
-        padding = -len(packed) % _ALIGNMENT
-        buffers.append((end, len(packed)))
-        parts += (packed, bytes(padding))
-        end += len(packed) + padding
-    parts[0] = write_body_metadata(
-        row_count=metadata.row_count,
-        nodes=metadata.nodes,
-        buffers=buffers,
-        codec=codec,
-        body_length=end,
-    )
-    return pa.py_buffer(b"".join(parts))
+    contents = [
+        pack(view[metadata.body_start + offset :][:length]) if length else b""
+        for offset, length in metadata.buffers
+    ]
+    return pa.py_buffer(write_message(metadata, contents, codec=codec))
 
 
 def _packed(data: memoryview) -> bytes:
@@ -233,7 +220,7 @@ def _contradiction(
             f" where its schema needs {layout.node_count} and {layout.buffer_count}"
         )
     for offset, length in buffers:
-        if not 0 <= offset <= offset + length <= end or offset % _ALIGNMENT:
+        if not 0 <= offset <= offset + length <= end or offset % ALIGNMENT:
             return f"a buffer of {length} bytes cannot be at {offset} of a body of {end} bytes"
     for length, null_count in nodes:
         if not 0 <= null_count <= length <= _ROWS_MAX:
@@ -300,7 +287,7 @@ def _aligned(body: pa.Buffer) -> pa.Buffer:
 
     A batch lies anywhere in an answer, while engines take unaligned arrays slowly or not at all.
     """
-    if body.address % _ALIGNMENT == 0:
+    if body.address % ALIGNMENT == 0:
         return body
     copy = pa.allocate_buffer(body.size)
     np.frombuffer(copy, dtype=np.uint8)[:] = np.frombuffer(body, dtype=np.uint8)

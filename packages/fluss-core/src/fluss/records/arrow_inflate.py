@@ -14,20 +14,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from fluss.records.arrow_metadata import (
-    CODEC_ZSTD,
-    BodyMetadata,
-    Pair,
-    write_body_metadata,
-)
+from fluss.records.arrow_metadata import CODEC_ZSTD, BodyMetadata, write_message
 
 # Above this size of the buffers together, uncompressed, Arrow is done as soon.
 INFLATED_BYTES_MAX: Final = 128 << 10
 
-_ALIGNMENT = 8
 _STORED_PLAIN = -1
 _LENGTH = struct.Struct("<q")
-_PADDING: Final = tuple(bytes(each) for each in range(_ALIGNMENT))
 
 # The head of a ZSTD frame (RFC 8878, 3.1.1.1): what of it stands before the size of its content,
 # and how that is written, by the descriptor's bits.
@@ -65,32 +58,19 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
         sizes.append(size)
     stream = pa.CompressedInputStream(pa.BufferReader(b"".join(frames)), "zstd")
     # In one go, because each call lets another thread have the interpreter, and has to get it back.
-    contents = memoryview(stream.read(total + 1))
-    if len(contents) != total:
+    whole = memoryview(stream.read(total + 1))
+    if len(whole) != total:
         return None  # Arrow says what is wrong
-    parts: list[bytes | memoryview] = [b""]
-    buffers: list[Pair] = []
-    taken = end = 0
+    contents: list[memoryview] = []
+    taken = 0
     for (offset, length), size in zip(metadata.buffers, sizes, strict=True):
-        part: bytes | memoryview
         if size == _STORED_PLAIN:
             at = start + offset
-            part = message[at + _LENGTH.size : at + length]
+            contents.append(message[at + _LENGTH.size : at + length])
         else:
-            part = contents[taken : taken + size]
+            contents.append(whole[taken : taken + size])
             taken += size
-        padding = -len(part) % _ALIGNMENT
-        buffers.append((end, len(part)))
-        parts += (part, _PADDING[padding])
-        end += len(part) + padding
-    parts[0] = write_body_metadata(
-        row_count=metadata.row_count,
-        nodes=metadata.nodes,
-        buffers=buffers,
-        codec=None,
-        body_length=end,
-    )
-    return pa.py_buffer(b"".join(parts))
+    return pa.py_buffer(write_message(metadata, contents, codec=None))
 
 
 def _content_size(frame: memoryview) -> int | None:

@@ -12,7 +12,7 @@ The tables are those of Arrow's Message.fbs; Java's counterpart is MessageSerial
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,10 +28,12 @@ CODEC_LZ4_FRAME: Final = 0
 CODEC_ZSTD: Final = 1
 CONTINUATION: Final = b"\xff\xff\xff\xff"
 PREFIX_BYTES: Final = 8  # the continuation marker and the metadata's size
+ALIGNMENT: Final = 8  # of every buffer in a body
 METADATA_BYTES_MAX: Final = 16 << 20  # 500 000 buffers; a table's columns are int16-counted
 # Who writes or follows single rows meets the same few shapes again and again.
 METADATA_KEPT: Final = 256
 _KEPT_BYTES_MAX: Final = 2048
+_PADDING: Final = tuple(bytes(each) for each in range(ALIGNMENT))
 
 _HEADER_RECORD_BATCH: Final = 3
 _VERSIONS: Final = (3, 4)  # V4 and V5 differ in unions only, which Fluss does not have
@@ -230,3 +232,32 @@ def write_body_metadata(
             *starmap(_PAIR.pack, buffers),
         )
     )
+
+
+def write_message(
+    metadata: BodyMetadata, contents: Iterable[bytes | memoryview], *, codec: int | None
+) -> bytes:
+    """A message of the same rows whose buffers have other contents, one after the other, aligned.
+
+    Args:
+        metadata: What is said of the rows.
+        contents: What each buffer becomes.
+        codec: How that is compressed.
+    """
+    parts: list[bytes | memoryview] = [b""]
+    places: list[Pair] = []
+    end = 0
+    for content in contents:
+        size = len(content)
+        padding = -size % ALIGNMENT
+        places.append((end, size))
+        parts += (content, _PADDING[padding])
+        end += size + padding
+    parts[0] = write_body_metadata(
+        row_count=metadata.row_count,
+        nodes=metadata.nodes,
+        buffers=places,
+        codec=codec,
+        body_length=end,
+    )
+    return b"".join(parts)
