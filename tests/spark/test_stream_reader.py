@@ -30,6 +30,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 def query(cluster, database, monkeypatch):
     """`query("table", **options)`: a streaming query of a table of the test's database."""
     monkeypatch.setattr(stream_plans, "KEPT_S", 0.0)  # tests write between two questions
+    monkeypatch.setattr(stream_plans, "KEPT_TIMES", 0)
 
     def one(name: str, **options: object) -> MicroBatches:
         given = {key: str(value) for key, value in options.items()}
@@ -244,6 +245,26 @@ def test_a_stream_does_not_ask_twice_at_the_same_moment(query, log, monkeypatch)
     for _ in range(20):
         assert stream.next_batch() is None
     assert len(asked) <= 3  # where it begins, what the first micro-batch is, what comes then
+
+
+def test_what_takes_long_to_ask_is_asked_less_often(query, log, monkeypatch):
+    plan = stream_plans.StreamPlans._planned
+    slow = []
+
+    def slowly(*given):
+        slow.append(1)
+        return replace(plan(*given), took_s=20.0)
+
+    monkeypatch.setattr(stream_plans.StreamPlans, "_planned", slowly)
+    monkeypatch.setattr(stream_plans, "KEPT_TIMES", 4)
+    monkeypatch.setattr(stream_plans, "KEPT_S_MAX", 60.0)
+    stream = query("log", start="earliest")
+    stream.next_batch()
+    stream.next_batch()
+    asked = len(slow)
+    for _ in range(5):
+        assert stream.next_batch() is None
+    assert len(slow) == asked
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -30,8 +30,11 @@ from fluss_spark.options import FlussOptions
 from fluss_spark.stream_offsets import Ends, StreamOffset
 from fluss_spark.tables import source_for, with_columns
 
-# How long an answer is good for, where the same is asked again.
+# How long an answer is good for, where the same is asked again: a moment, or some times as long as
+# it took to get, so that a query of a thousand buckets that waits does not keep a core busy.
 KEPT_S: Final = 0.05
+KEPT_TIMES: Final = 4
+KEPT_S_MAX: Final = 0.5
 KEPT_MAX: Final = 2
 _OF_STATES: Final = (BUCKET, PARTITION)
 _NEW_CHECKPOINT: Final = "begin again with a new checkpoint location"
@@ -44,7 +47,14 @@ class LogPlan:
 
     table_id: int
     splits: dict[TableBucket, ScanSplit]
+    took_s: float
     at_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is good for another question."""
+        kept_s = max(KEPT_S, min(KEPT_TIMES * self.took_s, KEPT_S_MAX))
+        return time.monotonic() - self.at_s < kept_s
 
     def covers(self, ends: Ends) -> bool:
         """Whether the log was seen to reach these offsets."""
@@ -104,7 +114,7 @@ class StreamPlans:
         if isinstance(start, StreamOffset):
             start = start.cursor()
         known = self._known.get(start)
-        if known is not None and time.monotonic() - known.at_s < KEPT_S:
+        if known is not None and known.is_new:
             return known
         plan = self._planned(start)
         # One of where the query stands, one of where the log ends.
@@ -181,6 +191,7 @@ class StreamPlans:
         table = self._source.open()
         asked = with_columns(self._log_options(table.primary_key), self._columns)
         asked = replace(asked, start=bound_of(start, "start"))
+        began_s = time.monotonic()
         try:
             splits = Scan(table.core, asked).splits()
         except OffsetOutOfRangeError as error:
@@ -195,7 +206,11 @@ class StreamPlans:
                 hint=_NEW_CHECKPOINT,
                 table=self.name,
             ) from error
-        return LogPlan(table_id=table.info.table_id, splits={each.bucket: each for each in splits})
+        return LogPlan(
+            table_id=table.info.table_id,
+            splits={each.bucket: each for each in splits},
+            took_s=time.monotonic() - began_s,
+        )
 
     def _log_options(self, primary_key: tuple[str, ...]) -> ScanOptions:
         asked = self._source.options
