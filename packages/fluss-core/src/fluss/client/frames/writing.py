@@ -26,6 +26,7 @@ from fluss.client.frames.changes import (
 from fluss.client.frames.key_frames import frame_of_keys
 from fluss.client.frames.outcomes import Outcomes, WriteReport
 from fluss.client.frames.tabular import Frame, frame_of
+from fluss.client.frames.times import check_times
 from fluss.client.write import (
     AGG_OVERWRITE,
     AppendCore,
@@ -147,6 +148,8 @@ class _Way:
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = to_wire_batch(batch, self.layout)
+        if isinstance(self.core, UpsertCore):
+            check_times(rows)
         _check_places(self.table, rows, self.layout)
         return rows
 
@@ -307,7 +310,7 @@ def _refuse_changes(table: TableInfo, batch: pa.RecordBatch) -> None:
         row = int(np.argmax(changed))
         kind = batch.column(CHANGE_TYPE)[row].as_py()
         raise InvalidValueError(
-            f"Row {row} is an {kind}, and {table.table_path} is a log, in which nothing changes.",
+            f"Row {row} is of kind {kind!r}, and {table.table_path} is a log, in which nothing changes.",
             hint=f"Rename {CHANGE_TYPE!r} to a column of the table to keep changes as rows, or "
             "write to a table with a primary key.",
             column=CHANGE_TYPE,
