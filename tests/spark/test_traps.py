@@ -254,6 +254,8 @@ def test_update_mode_is_for_foreach_batch(spark, session, cluster, database, log
     )
     with pytest.raises(PySparkException, match=r"(?i)does not support Update"):
         sink.start(f"{database}.counts").awaitTermination(60)
+    with pytest.raises(PySparkException, match=r"(?s)overwrite.*fluss_spark.upsert_batches"):
+        sink.outputMode("complete").start(f"{database}.counts").awaitTermination(60)
     upsert = fluss_spark.upsert_batches(
         f"{database}.counts", **{"bootstrap.servers": cluster.bootstrap}
     )

@@ -39,6 +39,7 @@ ROW = {
     "d": pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
     "at": pa.array([datetime(2026, 1, 1)], pa.timestamp("ns")),  # noqa: DTZ001 - a wall clock
     "moment": pa.array([0], pa.timestamp("ms", tz="UTC")),
+    "t": pa.array([1_000], pa.time64("us")),
     "tags": pa.array([["a"]], pa.list_(pa.string())),
     "day": pa.array(["x"]),
 }
@@ -209,6 +210,7 @@ def test_a_frame_that_does_not_fit_is_refused_before_a_task_begins(
             {},
             "'moment' cannot take .*lose data",
         ),
+        ("keyed", {"t": cells(1, pa.time64("us"))}, {}, "'t' has times finer than a millisecond"),
         ("keyed", {"_change_type": cells(None, pa.string())}, {}, "'_change_type' is NULL"),
         ("keyed", {"_change_type": cells("put", pa.string())}, {}, "says 'put'"),
         ("log", {"_change_type": cells("delete", pa.string())}, {}, "in which nothing changes"),
@@ -348,6 +350,15 @@ def test_a_server_that_is_killed_is_said_with_what_to_do_and_a_restart_goes_on(t
             assert session.table("keyed").count() == 100
         finally:
             server.stop()
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_what_would_overwrite_is_refused_with_the_way_out(options_of, is_stream):
+    source = FlussDataSource(options_of("keyed"))
+    make = source.streamWriter if is_stream else source.writer
+    way = r"foreachBatch\(fluss_spark.upsert_batches" if is_stream else r"mode\('append'\)"
+    with pytest.raises(UnsupportedOperationError, match=rf"(?s)keyed: .*code 20\].*{way}"):
+        make(spark_schema(frame().schema), overwrite=True)
 
 
 def test_what_an_error_says_is_completed_once():

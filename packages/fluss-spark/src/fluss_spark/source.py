@@ -109,26 +109,28 @@ class FlussDataSource(DataSource):
         """What writes a frame."""
         from fluss_spark.writing import FlussBatchWriter
 
-        if overwrite:
-            raise UnsupportedOperationError(
-                "Fluss tables are not overwritten: there is no way to do it at once.",
-                hint="mode('append'), after dropping and creating the table where it should be empty",
-            )
         options = self._options("write")
         with Telling(options.name, RUN_AGAIN):
+            if overwrite:
+                raise UnsupportedOperationError(
+                    "Fluss tables are not overwritten: there is no way to do it at once.",
+                    hint="mode('append'), after dropping and creating the table where it should be "
+                    "empty",
+                )
             return FlussBatchWriter(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 - Spark's
         """What writes micro-batches."""
         from fluss_spark.writing import FlussStreamWriter
 
-        if overwrite:
-            raise UnsupportedOperationError(
-                "The output mode 'complete' would overwrite the table with every micro-batch.",
-                hint="outputMode('append'), or foreachBatch(fluss_spark.upsert_batches('db.t'))",
-            )
         options = self._options("write")
         with Telling(options.name, RUN_AGAIN):
+            if overwrite:
+                raise UnsupportedOperationError(
+                    "The output mode 'complete' would overwrite the table with every micro-batch.",
+                    hint="outputMode('append'); or outputMode('update') with "
+                    "foreachBatch(fluss_spark.upsert_batches('db.t'))",
+                )
             return FlussStreamWriter(options, schema)
 
     def _options(self, what: str) -> FlussOptions:
