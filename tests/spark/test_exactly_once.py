@@ -42,8 +42,9 @@ def writer(cluster, database):
 
 def test_a_log_with_one_replica_is_at_least_once_and_says_why(session, writer, caplog):
     session.create_table("log", ROWS, buckets=1)
-    writer("log")
-    assert "written at least once" in caplog.text
+    for _ in range(3):  # Spark makes the sink anew for each micro-batch and each commit
+        writer("log")
+    assert caplog.text.count("written at least once") == 1
     assert "1 replica" in caplog.text
     with pytest.raises(UnsupportedOperationError, match="has 1 replica") as refused:
         writer("log", exactlyOnce="required")
