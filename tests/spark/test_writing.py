@@ -15,6 +15,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 import fluss
 from fluss.errors import (
@@ -26,6 +34,7 @@ from fluss.errors import (
     SchemaMismatchError,
     TableNotFoundError,
     UnsupportedOperationError,
+    UnsupportedTypeError,
 )
 from fluss_server.local import LocalCluster
 from fluss_spark import FlussDataSource, writing
@@ -173,6 +182,22 @@ def test_a_frame_that_does_not_fit_is_refused_before_a_task_begins(
     assert f".{table}" in str(refused.value) or "option" in refused.value.facts
     assert ", code " in str(refused.value)
     assert not {"made", "lag"} & set(tables.session.tables())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        VariantType(),
+        ArrayType(VariantType()),
+        MapType(StringType(), StructType([StructField("v", VariantType())])),
+    ],
+    ids=lambda kind: kind.simpleString(),
+)
+def test_a_variant_is_refused_as_what_it_is(options_of, kind):
+    source = FlussDataSource(options_of("made", createIfNotExists="true"))
+    schema = StructType([StructField("variant", StringType()), StructField("v", kind)])
+    with pytest.raises(UnsupportedTypeError, match=r"'v' is .*no VARIANT.*\n.*to_json\('v'\)"):
+        source.writer(schema, overwrite=False)
 
 
 # --- by a worker ----------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
     TimeType,
+    VariantType,
 )
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
@@ -86,7 +87,18 @@ def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark wants to see, to the letter."""
+    """The Arrow schema that Spark wants to see, to the letter.
+
+    Raises:
+        UnsupportedTypeError: A column is VARIANT, whose bytes nobody but Spark could read.
+    """
+    for each in schema:
+        if _has_variant(each.dataType):
+            raise UnsupportedTypeError(
+                f"The column {each.name!r} is {_plain(each.dataType)}, and Fluss has no VARIANT.",
+                hint=f"write it as text: .withColumn({each.name!r}, to_json({each.name!r}))",
+                column=each.name,
+            )
     return to_arrow_schema(schema, timezone="UTC")
 
 
@@ -146,6 +158,18 @@ def spark_type(arrow_type: pa.DataType) -> DataType:
         fields = [StructField(each.name, spark_type(each.type), True) for each in arrow_type]
         return StructType(fields)
     raise UnsupportedTypeError(f"Spark has no type for {arrow_type}.")
+
+
+def _has_variant(kind: DataType) -> bool:
+    match kind:
+        case ArrayType():
+            return _has_variant(kind.elementType)
+        case MapType():
+            return _has_variant(kind.keyType) or _has_variant(kind.valueType)
+        case StructType():
+            return any(_has_variant(each.dataType) for each in kind)
+        case _:
+            return isinstance(kind, VariantType)
 
 
 def _plain(kind: DataType) -> str:

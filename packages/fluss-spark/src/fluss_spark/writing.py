@@ -118,8 +118,8 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         _LOG.debug("%s: micro-batch %d is written", self._plan.options.table, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
-        """Spark runs the micro-batch again."""
-        _LOG.warning("%s: micro-batch %d is run again", self._plan.options.table, batchId)
+        """A task has failed, or the query was stopped; it comes again when the query goes on."""
+        _LOG.warning("%s: micro-batch %d is given up for now", self._plan.options.table, batchId)
 
 
 @dataclass(frozen=True)
