@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.fix_cluster",
     "tests.support.fix_doors",
     "tests.support.fix_oracle",
+    "tests.support.fix_order",
     "tests.support.fix_tables",
     "tests.support.fix_wire",
     "tests.support.fix_writing",

@@ -37,11 +37,16 @@ def test_what_the_readme_has_of_spark_prints_what_it_says(spark, cluster):
 
 def check(programs, cluster):
     names: dict[str, object] = {}
-    for number, (code, said) in enumerate(programs):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code.replace(WRITTEN_ADDRESS, cluster.bootstrap), names)  # noqa: S102 - the page's
-        assert printed.getvalue() == said, f"program {number}"
+    try:
+        for number, (code, said) in enumerate(programs):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(code.replace(WRITTEN_ADDRESS, cluster.bootstrap), names)  # noqa: S102 - the page's
+            assert printed.getvalue() == said, f"program {number}"
+    finally:  # the tests that follow must not find it open
+        for each in names.values():
+            if isinstance(each, fluss.Session):
+                each.close()
 
 
 def drop(database, cluster):
