@@ -48,6 +48,7 @@ BUCKETS_FEW = 8
 PAIRS = 5
 LATENCIES = 20
 WARM = 5
+WARM_ROUNDS = 4
 VISIBLE_S_MAX = 300.0
 NAMES = 1_000
 
@@ -149,9 +150,10 @@ class Bench:
                     table.append(chunk)
 
     def turns(self, mine: Callable[[], object], other: Callable[[], object]) -> Turns:
-        """Both sides in turns, once unmeasured."""
-        mine()
-        other()
+        """Both sides in turns, at first unmeasured: Java takes some rounds to get warm."""
+        for _ in range(WARM_ROUNDS):
+            mine()
+            other()
         taken: tuple[list[Taken], list[Taken]] = ([], [])
         for number in range(self.pairs):
             sides = [(taken[0], mine), (taken[1], other)]
