@@ -272,8 +272,10 @@ def _buckets(bench: Bench) -> None:
     parts = pa.array(np.arange(rows.num_rows) % PARTITIONS).cast(pa.string())
     rows = rows.append_column("part", parts)
     for name, buckets in (("many", BUCKETS_MANY), ("few", BUCKETS_FEW)):
-        parted = {"partition_by": ["part"]} if name == "many" else {}
-        table = bench.session.create_table(name, rows, buckets=buckets, bucket_key=["id"], **parted)
+        parted = ["part"] if name == "many" else None
+        table = bench.session.create_table(
+            name, rows, buckets=buckets, bucket_key=["id"], partition_by=parted
+        )
         for part in range(PARTITIONS if parted else 0):
             table.create_partition({"part": str(part)})
         table.append(rows)
