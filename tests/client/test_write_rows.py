@@ -1,7 +1,7 @@
 """A row as it is given, and the tuple of physical values that it becomes."""
 
 from collections import OrderedDict, UserDict, namedtuple
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, time, timedelta, timezone
 from random import Random
 
 import pytest
@@ -141,3 +141,22 @@ def outcome(call):
         return repr(call())
     except InvalidValueError as error:
         return error.message
+
+
+@pytest.mark.parametrize("precision", [3, 6, 9])
+def test_a_row_by_key_takes_no_time_that_it_would_cut(precision):
+    names, types = ["id", "at"], [DataTypes.bigint(), DataTypes.time(precision)]
+
+    def taken(value, *, is_keyed):
+        one = RowReader(names, types, places=(0, 1), width=2, is_keyed=is_keyed)
+        (_, physical), _ = one.read((1, value))
+        return physical
+
+    whole, fine = time(1, 2, 3, 456_000), time(1, 2, 3, 456_789)
+    assert taken(None, is_keyed=True) is None
+    assert taken(whole, is_keyed=True) == taken(whole, is_keyed=False)
+    if precision > 3:
+        assert taken(fine, is_keyed=False)
+    with pytest.raises(InvalidValueError, match="milliseconds") as refused:
+        taken(fine, is_keyed=True)
+    assert refused.value.facts["column"] == "at"

@@ -309,6 +309,7 @@ class UpsertCore(_Core):
             [types[each] for each in written],
             places=written,
             width=width,
+            is_keyed=True,
         ).read
         keys = schema.primary_key_indexes
         self._read_key = RowReader(
@@ -318,6 +319,7 @@ class UpsertCore(_Core):
             width=width,
             ignored=frozenset(names),
             what="key",
+            is_keyed=True,
         ).read
         whole = BatchLayout.of_schema(schema)
         self._whole = nullable_layout(table)
