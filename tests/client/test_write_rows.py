@@ -147,16 +147,16 @@ def outcome(call):
 def test_a_row_by_key_takes_no_time_that_it_would_cut(precision):
     names, types = ["id", "at"], [DataTypes.bigint(), DataTypes.time(precision)]
 
-    def taken(value, *, is_keyed):
-        one = RowReader(names, types, places=(0, 1), width=2, is_keyed=is_keyed)
+    def taken(value, *, keeps_millis):
+        one = RowReader(names, types, places=(0, 1), width=2, keeps_millis=keeps_millis)
         (_, physical), _ = one.read((1, value))
         return physical
 
     whole, fine = time(1, 2, 3, 456_000), time(1, 2, 3, 456_789)
-    assert taken(None, is_keyed=True) is None
-    assert taken(whole, is_keyed=True) == taken(whole, is_keyed=False)
+    assert taken(None, keeps_millis=True) is None
+    assert taken(whole, keeps_millis=True) == taken(whole, keeps_millis=False)
     if precision > 3:
-        assert taken(fine, is_keyed=False)
+        assert taken(fine, keeps_millis=False)
     with pytest.raises(InvalidValueError, match="milliseconds") as refused:
-        taken(fine, is_keyed=True)
+        taken(fine, keeps_millis=True)
     assert refused.value.facts["column"] == "at"

@@ -43,7 +43,10 @@ class KeyPlacer:
         self._columns = tuple(columns)
         schema = table.schema
         types = {name: schema.column(name).data_type.not_null() for name in self._columns}
-        self._converters = [to_physical(types[name], name) for name in self._columns]
+        self._converters = [
+            to_physical(types[name], name, keeps_millis=table.keeps_millis)
+            for name in self._columns
+        ]
         self._partition_types = [(name, types[name]) for name in table.partition_keys]
         lake = table.options.datalake_format
         bucket_keys = table.bucket_keys

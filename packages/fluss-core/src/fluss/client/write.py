@@ -279,8 +279,14 @@ class AppendCore(_Core):
     def __init__(self, table: TableInfo, buffer: WriteBuffer) -> None:
         super().__init__(table, buffer)
         names, types = table.schema.column_names, table.schema.column_types
-        self._layout = BatchLayout.of_schema(table.schema)
-        self._read = RowReader(names, types, places=range(len(names)), width=len(names)).read
+        self._layout = BatchLayout.of_schema(table.schema, keeps_millis=table.keeps_millis)
+        self._read = RowReader(
+            names,
+            types,
+            places=range(len(names)),
+            width=len(names),
+            keeps_millis=table.keeps_millis,
+        ).read
 
     append = _Core.take
 
@@ -309,7 +315,7 @@ class UpsertCore(_Core):
             [types[each] for each in written],
             places=written,
             width=width,
-            is_keyed=True,
+            keeps_millis=table.keeps_millis,
         ).read
         keys = schema.primary_key_indexes
         self._read_key = RowReader(
@@ -319,9 +325,9 @@ class UpsertCore(_Core):
             width=width,
             ignored=frozenset(names),
             what="key",
-            is_keyed=True,
+            keeps_millis=table.keeps_millis,
         ).read
-        whole = BatchLayout.of_schema(schema)
+        whole = BatchLayout.of_schema(schema, keeps_millis=table.keeps_millis)
         self._whole = nullable_layout(table)
         self._row_layout = whole if len(written) == width else whole.project(written)
         self._key_layout = whole.project(keys)

@@ -8,16 +8,14 @@ of it has been queued. Frames take another way (`records.cast`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fluss.client.row_function import RowFunction, RowShape, row_function
 from fluss.errors import InvalidValueError
 from fluss.model.nearest import did_you_mean
-from fluss.model.types import DataType, TimeType
+from fluss.model.types import DataType
 from fluss.model.values import to_physical
-
-_PER_MILLISECOND = {"us": 1_000, "ns": 1_000_000}
 
 
 class RowReader:
@@ -30,7 +28,7 @@ class RowReader:
         width: How many columns the table has.
         ignored: Further columns that a mapping may have without their being read.
         what: What such a row is called in errors.
-        is_keyed: Whether it is a row by key, which has TIME in milliseconds.
+        keeps_millis: Whether the table keeps milliseconds of a TIME.
     """
 
     def __init__(
@@ -42,7 +40,7 @@ class RowReader:
         width: int,
         ignored: frozenset[str] = frozenset(),
         what: str = "row",
-        is_keyed: bool = False,
+        keeps_millis: bool = False,
     ) -> None:
         self._names = tuple(names)
         self._known = frozenset(names) | ignored
@@ -55,7 +53,10 @@ class RowReader:
             RowShape(
                 names=self._names,
                 types=tuple(types),
-                converters=tuple(map(_keyed if is_keyed else to_physical, types, names)),
+                converters=tuple(
+                    to_physical(each, name, keeps_millis=keeps_millis)
+                    for each, name in zip(types, names, strict=True)
+                ),
                 places=self._places,
                 width=width,
                 by_name=self._by_name,
@@ -92,27 +93,6 @@ class RowReader:
             )
         # A column that is not there is NULL; the converter of a NOT NULL column refuses that.
         return [row.get(name) for name in self._names]
-
-
-def _keyed(data_type: DataType, name: str) -> Callable[[Any], Any]:
-    """What makes a value physical; a TIME that a row by key would cut is refused."""
-    convert = to_physical(data_type, name)
-    if not isinstance(data_type, TimeType) or data_type.unit not in _PER_MILLISECOND:
-        return convert
-    finer = _PER_MILLISECOND[data_type.unit]
-
-    def checked(value: Any) -> Any:
-        physical = convert(value)
-        if physical is not None and physical % finer:
-            raise InvalidValueError(
-                f"The column {name!r} does not take {_shown(value)}: a table with a primary key "
-                "keeps milliseconds of a time.",
-                hint="round it to milliseconds, or keep it as a BIGINT or in a TIMESTAMP",
-                column=name,
-            )
-        return physical
-
-    return checked
 
 
 def in_row(error: InvalidValueError, number: int) -> InvalidValueError:

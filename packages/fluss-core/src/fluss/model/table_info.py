@@ -15,7 +15,7 @@ from fluss.model.schema import Schema
 from fluss.model.string_map import StringMap
 from fluss.model.table import TableDescriptor
 from fluss.model.table_keys import physical_primary_keys
-from fluss.model.table_options import TableOptions
+from fluss.model.table_options import LogFormat, TableOptions
 from fluss.model.types import RowType
 
 
@@ -123,6 +123,14 @@ class TableInfo:
         """Whether the bucket keys are the ones a table has that names none."""
         expected = self.physical_primary_keys if self.has_primary_key() else ()
         return self.bucket_keys == expected
+
+    @property
+    def keeps_millis(self) -> bool:
+        """Whether a TIME is kept in milliseconds, whatever its precision, as encoded rows have it.
+
+        Only logs in ARROW format, which are written by column, keep finer ones.
+        """
+        return self.has_primary_key() or self.options.log_format is not LogFormat.ARROW
 
     @property
     def is_auto_partitioned(self) -> bool:

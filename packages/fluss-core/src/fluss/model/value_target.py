@@ -22,10 +22,17 @@ _shown.maxstring = _shown.maxother = 60
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The type a value is to have, and the column it is for; a whole row has no column."""
+    """Where a value is going.
+
+    Attributes:
+        type: The type it is to have.
+        column: The column it is for; a whole row has none.
+        keeps_millis: Whether the table keeps milliseconds of a TIME, whatever its precision.
+    """
 
     type: DataType
     column: str
+    keeps_millis: bool = False
 
     @property
     def place(self) -> str:

@@ -29,6 +29,12 @@ _MICROSECONDS = UNITS_PER_SECOND["us"]
 _INT32 = 2**31
 _INT64 = 2**63
 
+# Why a TIME is refused whose column could hold it, by row and by frame.
+ONLY_MILLIS = "the table keeps milliseconds of a time"
+ONLY_MILLIS_HINT = (
+    "round it, or keep it as a TIMESTAMP or a BIGINT; only logs in ARROW format keep finer times"
+)
+
 
 def date_to_physical(target: Target) -> Converter:
     """Takes datetime.date and numpy's datetime64 of whole days; a datetime is not a day."""
@@ -63,6 +69,7 @@ def date_to_physical(target: Target) -> Converter:
 def time_to_physical(target: Target, data_type: TimeType) -> Converter:
     """Takes datetime.time without a zone."""
     scaled = _scaling(target, data_type.unit, cuts=False)
+    keeps_millis = target.keeps_millis
 
     def convert(value: Any) -> Any:
         if not isinstance(value, time):
@@ -72,6 +79,8 @@ def time_to_physical(target: Target, data_type: TimeType) -> Converter:
             raise target.refuse(value, hint=hint)
         if value.tzinfo is not None:
             raise target.refuse(value, "it has a zone", "write value.replace(tzinfo=None)")
+        if keeps_millis and value.microsecond % 1_000:
+            raise target.refuse(value, ONLY_MILLIS, ONLY_MILLIS_HINT)
         seconds = value.hour * 3600 + value.minute * 60 + value.second
         count = seconds * _MICROSECONDS + value.microsecond
         return count if scaled is None else scaled(count, value)

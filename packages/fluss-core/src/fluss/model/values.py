@@ -77,17 +77,19 @@ from fluss.model.value_times import (
 )
 
 
-def to_physical(data_type: DataType, column: str) -> Converter:
+def to_physical(data_type: DataType, column: str, *, keeps_millis: bool = False) -> Converter:
     """A function that makes one value the physical value of a type.
 
     Args:
         data_type: The type.
         column: The name of the column, for the error.
+        keeps_millis: Whether its table keeps milliseconds of a TIME (`TableInfo.keeps_millis`), so
+            that a finer one is refused.
 
     Returns:
         The function. It raises `InvalidValueError` for a value that does not fit.
     """
-    target = Target(data_type, column)
+    target = Target(data_type, column, keeps_millis)
     match data_type:
         case BooleanType():
             return boolean_to_physical(target)
@@ -185,7 +187,7 @@ def convert_rows(convert: Converter, values: Iterable[Any], *, first_row: int = 
 
 
 def _array_to_physical(target: Target, data_type: ArrayType) -> Converter:
-    convert_element = to_physical(data_type.element, f"{target.column}[]")
+    convert_element = _inner(target, data_type.element, "[]")
 
     def convert(value: Any) -> Any:
         if type(value) is list or type(value) is tuple:
@@ -198,8 +200,8 @@ def _array_to_physical(target: Target, data_type: ArrayType) -> Converter:
 
 
 def _map_to_physical(target: Target, data_type: MapType) -> Converter:
-    convert_key = to_physical(data_type.key, f"{target.column}.key")
-    convert_value = to_physical(data_type.value, f"{target.column}.value")
+    convert_key = _inner(target, data_type.key, ".key")
+    convert_value = _inner(target, data_type.value, ".value")
     hint = "write a dict, or a list of (key, value)"
 
     def convert(value: Any) -> Any:
@@ -219,9 +221,9 @@ def _map_to_physical(target: Target, data_type: MapType) -> Converter:
 
 
 def _row_to_physical(target: Target, data_type: RowType) -> Converter:
-    prefix = f"{target.column}." if target.column else ""
+    point = "." if target.column else ""
     names = data_type.field_names
-    converters = [to_physical(each.data_type, prefix + each.name) for each in data_type.fields]
+    converters = [_inner(target, each.data_type, point + each.name) for each in data_type.fields]
     by_name = list(zip(names, converters, strict=True))
     known = frozenset(names)
 
@@ -240,6 +242,10 @@ def _row_to_physical(target: Target, data_type: RowType) -> Converter:
         return tuple([c(each) for c, each in zip(converters, fields, strict=True)])
 
     return convert
+
+
+def _inner(target: Target, data_type: DataType, name: str) -> Converter:
+    return to_physical(data_type, target.column + name, keeps_millis=target.keeps_millis)
 
 
 def _unknown_field(

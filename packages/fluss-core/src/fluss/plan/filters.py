@@ -6,7 +6,8 @@ them by `client.pruning`. Whether a lookup may answer (it knows the state at the
 and no other) is for the scan to decide.
 
 Values of partitions are those of their names. A name says of a TIMESTAMP not whether its year is
-before or after Christ (`rows.partition_text`); it is taken for the latter.
+before or after Christ (`rows.partition_text`); it is taken for the latter. Of a TIME it says
+milliseconds, so where rows keep more of it nothing is known.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from fluss.model.predicate_binding import (
     weakened,
 )
 from fluss.model.table_info import TableInfo
-from fluss.model.types import UNITS_PER_SECOND, DataType, TimestampLtzType, TimestampType
+from fluss.model.types import (
+    UNITS_PER_SECOND,
+    DataType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
 from fluss.model.values import from_physical
 from fluss.plan.filter_domains import Row, TypedColumn, interval_of, keys_of, matching_rows
 from fluss.rows.bucketing import bucket_function
@@ -80,7 +87,8 @@ class FilterPlan:
     @property
     def is_empty(self) -> bool:
         """Whether it is known without reading that no row fulfils the filter."""
-        return any(each == () for each in (self.partition_names, self.bucket_ids, self.lookups))
+        found = (self.partition_names, self.bucket_ids, self.lookups, self.prefixes)
+        return any(each == () for each in found)
 
 
 def plan_filter(
@@ -187,6 +195,8 @@ class _Planning:
         return tuple(name for name in read if name in kept), rows
 
     def _values_of(self, partition: PartitionInfo) -> Row | None:
+        if self._has_finer_rows:
+            return None
         try:
             spec = parse_partition_name(partition.partition_name, self._table.partition_keys)
             return tuple(
@@ -195,6 +205,13 @@ class _Planning:
             )
         except FlussError:
             return None  # a name that somebody else's rules made: nothing is known of it
+
+    @property
+    def _has_finer_rows(self) -> bool:
+        """Whether rows have digits of a TIME that the names of their partitions do not have."""
+        kinds = [kind for _, kind in self._typed(self._table.partition_keys)]
+        is_fine = any(isinstance(each, TimeType) and _millis(each) > 1 for each in kinds)
+        return is_fine and not self._table.keeps_millis
 
     def _buckets_kept(self) -> tuple[int, ...] | None:
         count = self._table.num_buckets
@@ -287,7 +304,10 @@ class _Planning:
         if found is None:
             return None
         order = [[*partition_keys, *rest].index(name) for name in names]
-        return _for_people(found, order, self._typed([*partition_keys, *rest]))
+        typed = self._typed([*partition_keys, *rest])
+        # A key with a finer TIME than rows have is nobody's; its bytes would be another's.
+        found = [each for each in found if not _has_fine_time(each, typed)]
+        return _for_people(found, order, typed)
 
     # --- the rest ---------------------------------------------------------------------------------
 
@@ -343,6 +363,19 @@ def _for_people(
         return tuple(tuple(back[place](key[place]) for place in order) for key in keys)
     except FlussError:
         return None  # a time beyond Python's
+
+
+def _has_fine_time(values: Row, columns: Sequence[TypedColumn]) -> bool:
+    return any(
+        value % _millis(kind) != 0
+        for value, (_, kind) in zip(values, columns, strict=True)
+        if isinstance(kind, TimeType)
+    )
+
+
+def _millis(data_type: TimeType) -> int:
+    """How many units a millisecond has, at least one."""
+    return max(1, UNITS_PER_SECOND[data_type.unit] // 1_000)
 
 
 def _is_too_fine(value: Any, data_type: DataType) -> bool:

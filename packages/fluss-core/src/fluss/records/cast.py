@@ -23,9 +23,10 @@ from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.nearest import did_you_mean
 from fluss.records.cast_rules import Caster, NoCastError, caster_of, relabelled
 from fluss.records.layout import BatchLayout
-from fluss.records.value_checks import ValueCheck, value_check_of
+from fluss.records.value_checks import DoesNotFitError, ValueCheck, value_check_of
 
 _SHOWN_VALUE_MAX = 60
+_REFUSALS = (pa.ArrowInvalid, DoesNotFitError)  # by a cast, by a check
 
 
 def to_wire_batch(
@@ -123,7 +124,9 @@ def _step(schema: pa.Schema, layout: BatchLayout, index: int, source: int | None
                 expected=data_type,
                 found=str(found),
             ) from error
-    check = None if source is None else value_check_of(data_type)
+    check = None
+    if source is not None:
+        check = value_check_of(data_type, keeps_millis=layout.keeps_millis)
     return _Step(name=name, wire_type=wire_type, source=source, cast=cast, check=check)
 
 
@@ -142,25 +145,26 @@ def _tried(step: _Step, work: Callable[[pa.Array], Any], array: pa.Array) -> Any
     """Do something with a whole column; when it fails, find the row it fails at."""
     try:
         return work(array)
-    except pa.ArrowInvalid as error:
+    except _REFUSALS as error:
         row, cause = _first_failing_row(work, array, error)
         raise InvalidValueError(
             f"The column {step.name!r} cannot take {_shown(array, row)} in row {row}: {cause}.",
+            hint=cause.hint if isinstance(cause, DoesNotFitError) else None,
             column=step.name,
             row=row,
         ) from error
 
 
 def _first_failing_row(
-    work: Callable[[pa.Array], Any], array: pa.Array, error: pa.ArrowInvalid
-) -> tuple[int, pa.ArrowInvalid]:
+    work: Callable[[pa.Array], Any], array: pa.Array, error: Exception
+) -> tuple[int, Exception]:
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
         try:
             work(array.slice(low, middle - low))
             low = middle
-        except pa.ArrowInvalid as found:
+        except _REFUSALS as found:
             high, error = middle, found
     return low, error
 

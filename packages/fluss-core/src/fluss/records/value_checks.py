@@ -1,8 +1,8 @@
-"""Whether values fit their Fluss type beyond what Arrow's type says: NOT NULL, CHAR's length.
+"""Whether values fit beyond what Arrow's type says: NOT NULL, CHAR's length, TIME in rows.
 
-A check looks at one array in wire form, its nested values included, and raises
-`pyarrow.ArrowInvalid` at a value that does not fit; `records.cast` finds the row and makes the
-sentence. Types that Arrow's own say everything about have no check, and cost nothing.
+A check looks at one array in wire form, its nested values included, and raises `DoesNotFitError` at
+a value that does not fit; `records.cast` finds the row and makes the sentence. Types that Arrow's
+own say everything about have no check, and cost nothing.
 """
 
 from __future__ import annotations
@@ -13,37 +13,63 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fluss.model.types import ArrayType, CharType, DataType, MapType, RowType
+from fluss.model.types import (
+    UNITS_PER_SECOND,
+    ArrayType,
+    CharType,
+    DataType,
+    MapType,
+    RowType,
+    TimeType,
+)
+from fluss.model.value_times import ONLY_MILLIS, ONLY_MILLIS_HINT
 from fluss.records.cast_rules import as_list, list_parts
+from fluss.records.numpy_arrays import to_numpy
 
 ValueCheck: TypeAlias = Callable[[pa.Array], None]
 
 
-def value_check_of(data_type: DataType) -> ValueCheck | None:
-    """The check for a column of this type, None where there is nothing to check."""
-    inner = _inner_check(data_type)
+class DoesNotFitError(Exception):
+    """A value does not fit its column, and why; nobody sees it but `records.cast`."""
+
+    def __init__(self, why: str, *, hint: str | None = None) -> None:
+        super().__init__(why)
+        self.hint = hint
+
+
+def value_check_of(data_type: DataType, *, keeps_millis: bool = False) -> ValueCheck | None:
+    """The check for a column of this type, None where there is nothing to check.
+
+    Args:
+        data_type: The type.
+        keeps_millis: Whether the table keeps milliseconds of a TIME (`TableInfo.keeps_millis`).
+    """
+    inner = _inner_check(data_type, keeps_millis=keeps_millis)
     if data_type.nullable:
         return inner
 
     def check(array: pa.Array) -> None:
         if array.null_count:
-            raise pa.ArrowInvalid("it may not be NULL")
+            raise DoesNotFitError("it may not be NULL")
         if inner is not None:
             inner(array)
 
     return check
 
 
-def _inner_check(data_type: DataType) -> ValueCheck | None:
+def _inner_check(data_type: DataType, *, keeps_millis: bool) -> ValueCheck | None:
     match data_type:
         case CharType(length=length):
             return lambda array: _check_length(array, length)
+        case TimeType(unit="us" | "ns" as unit) if keeps_millis:
+            return lambda array: _check_millis(array, UNITS_PER_SECOND[unit] // 1_000)
         case ArrayType():
-            return _list_check(data_type)
-        case MapType():
-            return _map_check(data_type)
-        case RowType():
-            return _row_check(data_type)
+            return _list_check(value_check_of(data_type.element, keeps_millis=keeps_millis))
+        case MapType() | RowType():
+            checks = [
+                value_check_of(each, keeps_millis=keeps_millis) for each in data_type.children()
+            ]
+            return _map_check(checks) if isinstance(data_type, MapType) else _row_check(checks)
         case _:
             return None
 
@@ -55,17 +81,20 @@ def _check_length(array: pa.Array, length: int) -> None:
         return
     longest = pc.max(pc.utf8_length(array)).as_py()
     if longest > length:
-        raise pa.ArrowInvalid(f"CHAR({length}) has at most {length} characters")
+        raise DoesNotFitError(f"CHAR({length}) has at most {length} characters")
 
 
-def _list_check(data_type: ArrayType) -> ValueCheck | None:
-    element = value_check_of(data_type.element)
+def _check_millis(array: pa.Array, units: int) -> None:
+    present = array.drop_null() if array.null_count else array
+    if (to_numpy(present) % units).any():
+        raise DoesNotFitError(ONLY_MILLIS, hint=ONLY_MILLIS_HINT)
+
+
+def _list_check(element: ValueCheck | None) -> ValueCheck | None:
     return None if element is None else lambda array: element(list_parts(array)[1])
 
 
-def _map_check(data_type: MapType) -> ValueCheck | None:
-    checks = [value_check_of(each) for each in data_type.children()]
-
+def _map_check(checks: list[ValueCheck | None]) -> ValueCheck:
     def check(array: pa.Array) -> None:
         _, entries = list_parts(as_list(array))
         _check_fields(entries, checks)
@@ -73,8 +102,7 @@ def _map_check(data_type: MapType) -> ValueCheck | None:
     return check
 
 
-def _row_check(data_type: RowType) -> ValueCheck | None:
-    checks = [value_check_of(each) for each in data_type.field_types]
+def _row_check(checks: list[ValueCheck | None]) -> ValueCheck | None:
     if not any(checks):
         return None
     return lambda array: _check_fields(array, checks)

@@ -89,7 +89,9 @@ class KeyFrames:
         self.types: Mapping[str, DataType] = {
             name: table.schema.column(name).data_type.not_null() for name in columns
         }
-        self.layout = BatchLayout.of(tuple(self.types), tuple(self.types.values()))
+        self.layout = BatchLayout.of(
+            tuple(self.types), tuple(self.types.values()), keeps_millis=table.keeps_millis
+        )
         self._placement = Placement(
             table, self.layout, has_leader=lambda _path, _bucket: True, is_round_robin=False
         )

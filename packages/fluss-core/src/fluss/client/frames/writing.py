@@ -26,7 +26,6 @@ from fluss.client.frames.changes import (
 from fluss.client.frames.key_frames import frame_of_keys
 from fluss.client.frames.outcomes import Outcomes, WriteReport
 from fluss.client.frames.tabular import Frame, frame_of
-from fluss.client.frames.times import check_times
 from fluss.client.write import (
     AGG_OVERWRITE,
     AppendCore,
@@ -148,8 +147,6 @@ class _Way:
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = to_wire_batch(batch, self.layout)
-        if isinstance(self.core, UpsertCore):
-            check_times(rows)
         _check_places(self.table, rows, self.layout)
         return rows
 
@@ -186,7 +183,7 @@ def _way_of(
         left_out=left_out,
         is_changelog=is_changelog,
         take=_taker(core, mode, is_changelog=is_changelog),
-        layout=BatchLayout.of(tuple(types), tuple(types.values())),
+        layout=BatchLayout.of(tuple(types), tuple(types.values()), keeps_millis=info.keeps_millis),
     )
 
 
