@@ -7,11 +7,14 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fluss
 from fluss.connector.once import Task, commit_once, doubts_of, end_once, write_once
 from fluss.connector.once_chunks import BLOCK_ROWS
+from fluss.connector.once_claims import is_shared
+from fluss.connector.once_writer import OnceWriter
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
 from fluss_server.local import LocalCluster
 
@@ -125,11 +128,103 @@ def test_a_repetition_with_other_rows_is_refused(table, task):
     write_once(table.core, task(), rows_of(0))
     with pytest.raises(WriterStateError, match="other rows than this one"):
         write_once(table.core, task(), rows_of(1))
-    with pytest.raises(WriterStateError, match="other rows than this one"):
-        write_once(table.core, task(), rows_of(0, BLOCK_ROWS - 1))
-    with pytest.raises(WriterStateError, match="more rows than this one has"):
-        write_once(table.core, task(), rows_of(0, 2 * BLOCK_ROWS))
+    for fewer in (BLOCK_ROWS - 1, 2 * BLOCK_ROWS):
+        with pytest.raises(WriterStateError, match="more rows than this one has"):
+            write_once(table.core, task(), rows_of(0, fewer))
     assert ids(table) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("bucket_key", [None, ["id"]])
+@pytest.mark.parametrize(
+    "cuts", [(1_000,), (0, 500, 3_000, 2_100), (BLOCK_ROWS, ROWS - 1)], ids=str
+)
+def test_an_attempt_goes_on_behind_one_whose_rows_broke_off(session, task, run, bucket_key, cuts):
+    """As Spark's do where the Python process before the sink dies between two batches."""
+    table = session.create_table("cut", SCHEMA, buckets=3, bucket_key=bucket_key)
+    for step in range(2):
+        first = step * ROWS
+        reached = 0
+        for cut in cuts:
+            if cut >= reached:
+                write_once(table.core, task(step), rows_of(first, cut))
+            else:
+                with pytest.raises(WriterStateError, match="more rows than this one has"):
+                    write_once(table.core, task(step), rows_of(first, cut))
+            reached = max(reached, cut)
+        receipt = write_once(table.core, task(step), rows_of(first))
+        assert (receipt.rows, receipt.again) == (ROWS, reached)
+        assert write_once(table.core, task(step), rows_of(first)).again == ROWS
+        commit_once(table.core, run, step, [receipt])
+    read = table.scan(columns=["id", "_bucket"]).to_arrow()
+    assert sorted(read["id"].to_pylist()) == list(range(2 * ROWS))
+    for bucket in range(3):
+        there = read.filter(pc.field("_bucket") == bucket)["id"].to_pylist()
+        assert there == sorted(there)
+
+
+def test_partitions_that_an_attempt_did_not_come_to_are_claimed_by_the_next(session, task):
+    schema = SCHEMA.append(pa.field("day", pa.string()))
+    table = session.create_table("days", schema, buckets=2, bucket_key=["id"], partition_by=["day"])
+
+    def rows(count):
+        for place, each in enumerate(rows_of(0, count, size=400)):
+            yield each.append_column("day", pa.array([f"d{place // 2 % 4}"] * each.num_rows))
+
+    for count in (0, 300, 900, 1_700):  # all of them in what is one chunk in the end
+        write_once(table.core, task(), rows(count))
+    receipt = write_once(table.core, task(), rows(ROWS))
+    assert receipt.again == 1_700
+    assert receipt.claims >= 3
+    assert ids(table) == list(range(ROWS))
+
+
+def test_an_attempt_with_fewer_rows_beside_this_one_is_noticed(table, task, monkeypatch):
+    """What a server takes for the same batch, because it has the same number, is looked at."""
+    whole = OnceWriter(table.core, task())
+    written = []
+
+    def meanwhile(self, item):
+        if not written:  # claimed by both, and sent by neither
+            written.append(item)
+            with OnceWriter(table.core, task()) as other:
+                other.write(rows_of(0, 1_000))
+        go_on_with(self, item)
+
+    go_on_with = OnceWriter._go_on_with
+    monkeypatch.setattr(OnceWriter, "_go_on_with", meanwhile)
+    with whole, pytest.raises(WriterStateError, match=f"has written 1000 rows .* of {BLOCK_ROWS}"):
+        whole.write(rows_of(0, BLOCK_ROWS))
+    assert write_once(table.core, task(), rows_of(0)).again == 1_000
+    assert ids(table) == list(range(ROWS))
+
+
+def test_an_attempt_that_is_alone_asks_for_no_headers(table, task, monkeypatch):
+    looked = []
+    monkeypatch.setattr(OnceWriter, "_look", lambda *given: looked.append(given))
+    assert not write_once(table.core, task(), rows_of(0)).is_shared
+    assert not looked
+
+
+def test_the_word_that_there_is_more_than_one_attempt_is_gone_when_the_step_is_done(
+    table, task, run
+):
+    def is_left(run, step):
+        connection = table.core.connection
+        named = Task(run=run, step=step, part=0)
+        return connection.engine.run(is_shared(connection.cluster, named))
+
+    for step in range(2):
+        assert not write_once(table.core, task(step), rows_of(step * ROWS)).is_shared
+        assert not is_left(run, step)
+        receipt = write_once(table.core, task(step), rows_of(step * ROWS))
+        assert receipt.is_shared
+        assert is_left(run, step)
+        commit_once(table.core, run, step, [receipt])
+        assert not is_left(run, step)
+    alone = Task(run=run + "-alone", step=0, part=0, is_chained=False)
+    receipts = [write_once(table.core, alone, rows_of(0)) for _ in range(2)]
+    end_once(table.core, alone.run, receipts[1:])
+    assert not is_left(alone.run, 0)
 
 
 def test_a_repetition_under_a_newer_schema_is_compared_by_its_rows(session, table, task):

@@ -301,7 +301,7 @@ class ScriptedCluster:
             return batch.data
         source = BatchLayout.of_schema(self.schemas[read.header.schema_id])
         projection = Projection.of(source, list(table.projected_fields))
-        return b"".join(map(bytes, project_log_batch(read, projection, recompute_crc=False)))
+        return b"".join(map(bytes, project_log_batch(read, projection)))
 
     def _width(self, batch: StoredBatch) -> int:
         schema_id = int.from_bytes(batch.data[25:27], "little")

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fluss.client.placement import Placement, Share
 from fluss.errors import LimitExceededError
+from fluss.model.paths import PhysicalTablePath
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import KvFormat, LogFormat
 from fluss.plan.writing import Route, WriteBatch, WriterSettings
@@ -90,9 +91,13 @@ class LogTarget:
         edges = [0]
         for share in placed.shares:
             for each in self._bodies(ordered.slice(share.start, share.stop - share.start)):
-                made.append(self._made(share, each))
+                made.append(self._made(share.path, share.bucket_id, each))
                 edges.append(edges[-1] + each.record_count)
         return _encoded(made, edges, placed.order)
+
+    def encode_rest(self, made: WriteBatch, rows: pa.RecordBatch) -> list[WriteBatch]:
+        """Encode some rows of a batch, for where it belongs."""
+        return [self._made(made.path, made.bucket_id, each) for each in self._bodies(rows)]
 
     def _bodies(self, rows: pa.RecordBatch) -> Iterator[LogBody]:
         body = self._body(rows)
@@ -118,11 +123,11 @@ class LogTarget:
         # engine, the server beside us) need them too; measured, it ended no sooner.
         return arrow_log_body(rows, self._codec, statistics=statistics)
 
-    def _made(self, share: Share, body: LogBody) -> WriteBatch:
+    def _made(self, path: PhysicalTablePath, bucket_id: int, body: LogBody) -> WriteBatch:
         return WriteBatch(
             route=self._route,
-            path=share.path,
-            bucket_id=share.bucket_id,
+            path=path,
+            bucket_id=bucket_id,
             body=body,
             row_count=body.record_count,
             size_bytes=_log_size(body),

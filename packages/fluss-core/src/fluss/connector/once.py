@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
-from fluss.connector.once_claims import commit_step, forget_claims
+from fluss.connector.once_claims import commit_step, forget_run
 from fluss.connector.once_writer import OnceWriter
 from fluss.engine.durability import keeps_without_replicas
 from fluss.model.table_info import TableInfo
@@ -41,6 +41,10 @@ def write_once(table: TableCore, task: Task, batches: Iterable[pa.RecordBatch]) 
     """Append the rows of a task to a log, whichever of them another attempt has not appended.
 
     Blocks until the servers have them all.
+
+    Rows that merely break off, without an error, are written as far as they go, and so is the
+    receipt: whoever knows that they did must not commit it. An attempt that has them all goes on
+    behind them.
 
     Args:
         table: A log table.
@@ -74,9 +78,7 @@ def commit_once(table: TableCore, run: str, step: int, receipts: Sequence[Receip
 
 def end_once(table: TableCore, run: str, receipts: Sequence[Receipt]) -> None:
     """Forget what a run of one step needed, whose tasks are not chained."""
-    claims = {each.part: each.claims for each in receipts}
-    cluster = table.connection.cluster
-    table.connection.engine.run(forget_claims(cluster, run, 0, claims))
+    table.connection.engine.run(forget_run(table.connection.cluster, run, receipts))
 
 
 def doubts_of(table: TableCore) -> list[str]:

@@ -18,6 +18,7 @@ from fluss.errors import WriterStateError
 from fluss.model.paths import TableBucket
 from fluss.plan.once import (
     REGISTERED_MS,
+    SHARED_MS,
     Claim,
     ClaimedBucket,
     Receipt,
@@ -28,6 +29,7 @@ from fluss.plan.once import (
     overtaken,
     read_start,
     rows_gone,
+    shared_numbers,
     start_id,
     start_numbers,
     step_id,
@@ -54,7 +56,7 @@ async def claim_buckets(
     *,
     now_ms: int,
 ) -> Claimed:
-    """Claim buckets for a task, or find out how another attempt has claimed them.
+    """Claim buckets for a task, or find out how another attempt has claimed some of them.
 
     Args:
         table: The table.
@@ -114,6 +116,22 @@ async def claim_buckets(
     return Claimed(claim=winner, is_first=False)
 
 
+async def share(table: TableCore, task: Task) -> None:
+    """Tell all attempts at a task, before anything is written, that there is more than one."""
+    await register(
+        table.connection.cluster,
+        task.shared_id,
+        table_id=table.info.table_id,
+        numbers=shared_numbers(),
+        ttl_ms=SHARED_MS,
+    )
+
+
+async def is_shared(cluster: Cluster, task: Task) -> bool:
+    """Whether there has been more than one attempt at a task."""
+    return await registered(cluster, task.shared_id) is not None
+
+
 async def commit_step(table: TableCore, run: str, step: int, receipts: Sequence[Receipt]) -> None:
     """Note that a step is done, and forget what the step before needed. Twice is once.
 
@@ -139,6 +157,7 @@ async def commit_step(table: TableCore, run: str, step: int, receipts: Sequence[
         numbers=done.to_numbers(),
         ttl_ms=REGISTERED_MS,
     )
+    await _forget_all(cluster, _shared_ids(run, step, receipts))
     if previous is not None:
         await forget_claims(cluster, run, step - 1, previous.claims)
         await forget(cluster, step_id(run, step - 1))
@@ -151,6 +170,22 @@ async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[i
         for part, count in claims.items()
         for number in range(count)
     ]
+    await _forget_all(cluster, names)
+
+
+async def forget_run(cluster: Cluster, run: str, receipts: Sequence[Receipt]) -> None:
+    """Delete all that was registered for a run of one step."""
+    await forget_claims(cluster, run, 0, {each.part: each.claims for each in receipts})
+    await _forget_all(cluster, _shared_ids(run, 0, receipts))
+
+
+def _shared_ids(run: str, step: int, receipts: Sequence[Receipt]) -> list[str]:
+    return [
+        Task(run=run, step=step, part=each.part).shared_id for each in receipts if each.is_shared
+    ]
+
+
+async def _forget_all(cluster: Cluster, names: Sequence[str]) -> None:
     for first in range(0, len(names), FORGET_AT_ONCE_MAX):
         some = names[first : first + FORGET_AT_ONCE_MAX]
         await asyncio.gather(*(forget(cluster, each) for each in some))
@@ -203,14 +238,14 @@ async def _claim(cluster: Cluster, name: str, table_id: int, places: Places) -> 
     if found.table_id != table_id:
         raise other_table(found.table_id, table_id)
     claim = Claim.of_numbers(found.table_id, found.numbers)
-    missing = [each for each in places if each not in claim.buckets]
-    if missing:
+    if not any(each in claim.buckets for each in places):
+        missing = next(iter(places))
         raise WriterStateError(
-            f"An earlier attempt at this task has not claimed {missing[0]}, which this one needs: "
+            f"An earlier attempt at this task has not claimed {missing}, which this one needs: "
             "its rows came in another order, or a partition was dropped and created again since.",
             hint="Rows must come in the same order each time: sort within partitions, or write into "
             "a primary-key table. Otherwise begin with a new checkpoint.",
-            bucket=missing[0].bucket_id,
+            bucket=missing.bucket_id,
         )
     return claim
 

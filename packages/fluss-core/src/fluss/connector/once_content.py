@@ -1,7 +1,7 @@
-"""Whether a batch in the log is the one that would be written now.
+"""Whether rows in the log are those that would be written now.
 
-The checksums tell, as long as both attempts encoded with the same libraries and saw the same
-schema. Where they differ the rows are read and compared before anybody is alarmed.
+The checksums tell, as long as both attempts cut their rows alike, encoded with the same libraries
+and saw the same schema. Where they differ the rows are read and compared before anybody is alarmed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fluss.connector.split import ScanSplit
 from fluss.errors import WriterStateError
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import Order
-from fluss.plan.once_ledger import Landed
+from fluss.plan.once_ledger import Piece, There
 from fluss.plan.scan import Output
 from fluss.plan.writing import WriteBatch
 from fluss.records.cast import to_wire_batch
@@ -38,25 +38,28 @@ def check_same_rows(
     made: WriteBatch,
     body: Any,
     rows: Callable[[], pa.RecordBatch],
-    landed: Landed,
+    there: There,
     bucket: TableBucket,
 ) -> None:
-    """Refuse to go on behind a batch that has other rows.
+    """Refuse to go on behind rows that are others.
 
     Args:
         table: The table.
         made: The batch as it would be written now.
         body: Its records.
         rows: Its rows in wire form.
-        landed: What is in the log in its place.
+        there: What is in the log in their place, or in that of the first of them.
         bucket: The bucket.
 
     Raises:
         WriterStateError: The rows differ.
     """
-    if landed.crc == _crc_of(made, body, landed):
+    landed = there.pieces[0].landed
+    if there.pieces[0].row_count == landed.row_count == made.row_count and (
+        landed.crc == crc_of(made, body, landed.writer_id, landed.sequence)
+    ):
         return
-    if landed.row_count == made.row_count and _same(table, rows(), landed, bucket, made):
+    if _same(table, rows(), there, bucket, made):
         return
     raise WriterStateError(
         f"An earlier attempt at this task has written other rows than this one would: "
@@ -70,35 +73,41 @@ def check_same_rows(
     )
 
 
-def more_rows(table: TableCore, landed: Landed, bucket: TableBucket) -> WriterStateError:
+def more_rows(table: TableCore, surplus: Piece, bucket: TableBucket) -> WriterStateError:
     """The error for a task that ends while the log goes on."""
     return WriterStateError(
         f"An earlier attempt at this task has written more rows than this one has: those from "
-        f"offset {landed.base_offset} of bucket {bucket.bucket_id} on.",
+        f"offset {surplus.offset} of bucket {bucket.bucket_id} on.",
         hint=_SAME_ROWS,
         table=str(table.info.table_path),
         bucket=bucket.bucket_id,
-        offset=landed.base_offset,
+        offset=surplus.offset,
     )
 
 
-def _crc_of(made: WriteBatch, body: Any, landed: Landed) -> int:
+def crc_of(made: WriteBatch, body: Any, writer_id: int, sequence: int) -> int:
+    """The checksum of a batch that is sent with a writer id and a number."""
     header = write_log_batch(
-        body,
-        schema_id=made.route.schema_id,
-        writer_id=landed.writer_id,
-        batch_sequence=landed.sequence,
+        body, schema_id=made.route.schema_id, writer_id=writer_id, batch_sequence=sequence
     )[0]
     return read_log_header(memoryview(header)).crc
 
 
 def _same(
-    table: TableCore,
-    rows: pa.RecordBatch,
-    landed: Landed,
-    bucket: TableBucket,
-    made: WriteBatch,
+    table: TableCore, rows: pa.RecordBatch, there: There, bucket: TableBucket, made: WriteBatch
 ) -> bool:
+    stored = [_stored(table, each, bucket, made) for each in there.pieces]
+    found = pa.concat_tables(stored)
+    wanted = rows.slice(0, there.row_count)
+    # As texts: a NaN equals itself there.
+    return all(
+        repr(found.column(place).to_pylist()) == repr(wanted.column(place).to_pylist())
+        for place in range(found.num_columns)
+    )
+
+
+def _stored(table: TableCore, piece: Piece, bucket: TableBucket, made: WriteBatch) -> pa.Table:
+    """Rows of the log in wire form."""
     layout = BatchLayout.of_schema(table.info.schema)
     names = tuple(table.info.schema.column_names)
     split = ScanSplit(
@@ -106,17 +115,12 @@ def _same(
         bucket=bucket,
         partition_name=made.path.partition_name,
         schema_id=table.info.schema_id,
-        start=landed.base_offset,
-        stop=landed.base_offset + landed.row_count,
+        start=piece.offset,
+        stop=piece.offset + piece.row_count,
         output=Output(names=names, metadata=(None,) * len(names)),
     )
     schema = split_schema(table, split)
     stored = OpenSplits(table, [split], schema=schema, order=Order.BUCKET).reader().read_all()
-    there = pa.Table.from_batches(
+    return pa.Table.from_batches(
         [to_wire_batch(each, layout) for each in stored.to_batches()], schema=layout.wire_schema
-    )
-    # As texts: a NaN equals itself there.
-    return all(
-        repr(there.column(place).to_pylist()) == repr(rows.column(place).to_pylist())
-        for place in range(len(names))
     )

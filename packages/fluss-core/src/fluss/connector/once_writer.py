@@ -24,8 +24,8 @@ from fluss.client.write_buffer import all_settled
 from fluss.client.write_encoding import Encoded
 from fluss.connector.headers import batches_by
 from fluss.connector.once_chunks import chunks
-from fluss.connector.once_claims import claim_buckets
-from fluss.connector.once_content import check_same_rows, more_rows
+from fluss.connector.once_claims import Claimed, claim_buckets, is_shared, share
+from fluss.connector.once_content import check_same_rows, crc_of, more_rows
 from fluss.connector.split import ScanSplit
 from fluss.engine.buckets import buckets_of
 from fluss.engine.pins import Places, pin_buckets
@@ -34,7 +34,7 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, WriterStateError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.plan.once import Receipt, Task
-from fluss.plan.once_ledger import BucketLedger, Landed, Send
+from fluss.plan.once_ledger import BucketLedger, Landed, Send, There
 from fluss.plan.scan import Output
 from fluss.plan.writing import WriteBatch
 
@@ -55,7 +55,7 @@ class _Item:
         made: The encoded batch, without writer id and number.
         body: Its records; those of `made` are given up when an attempt at it ends.
         bucket: Where it belongs.
-        index: Which of the task's batches there it is.
+        start: How many of the task's rows there come before it.
         rows: Its rows, asked for when they have to be compared.
         sent: The attempt that is under way.
         error: How the last attempt ended.
@@ -64,7 +64,7 @@ class _Item:
     made: WriteBatch
     body: Any
     bucket: TableBucket
-    index: int
+    start: int
     rows: Callable[[], pa.RecordBatch]
     sent: WriteBatch | None = None
     error: FlussError | None = None
@@ -94,6 +94,7 @@ class OnceWriter:
         self._counts: dict[TableBucket, int] = defaultdict(int)
         self._pending: list[_Item] = []
         self._claims = 0
+        self._is_shared = False
         self._epoch: tuple[int, int] | None = None
         self._rows = self._again = 0
 
@@ -113,10 +114,7 @@ class OnceWriter:
         for chunk in chunks(batches, bytes_max=bytes_max):
             self._write(chunk)
         self._settle_all()
-        for bucket, ledger in self._ledgers.items():
-            more = ledger.surplus(self._counts[bucket])
-            if more is not None:
-                raise more_rows(self._table, more, bucket)
+        self._confirm()
         epoch, began_ms = self._epoch or (None, 0)
         return Receipt(
             rows=self._rows,
@@ -130,6 +128,7 @@ class OnceWriter:
                 if self._counts[bucket]
             },
             again=self._again,
+            is_shared=self._is_shared,
         )
 
     def _write(self, chunk: pa.Table) -> None:
@@ -146,9 +145,9 @@ class OnceWriter:
 
     def _add(self, made: WriteBatch, rows: Callable[[], pa.RecordBatch]) -> None:
         bucket = self._places[made.path, made.bucket_id]
-        index = self._counts[bucket]
-        self._counts[bucket] += 1
-        item = _Item(made=made, body=made.body, bucket=bucket, index=index, rows=rows)
+        start = self._counts[bucket]
+        self._counts[bucket] += made.row_count
+        item = _Item(made=made, body=made.body, bucket=bucket, start=start, rows=rows)
         self._pending.append(item)
         self._go_on_with(item)
 
@@ -162,21 +161,28 @@ class OnceWriter:
         """Claim the buckets of tables and partitions before their first row."""
         if not paths:
             return
-        info = self._table.info
-        places = self._run(
+        wanted = self._run(
             buckets_of(
                 self._cluster,
                 sorted(paths, key=str),
-                table=info,
+                table=self._table.info,
                 settings=self._sender.settings,
             )
         )
-        made = self._run(
-            claim_buckets(
-                self._table, self._task, self._claims, places, self._epoch, now_ms=_now_ms()
+        self._paths |= paths
+        while wanted:
+            made = self._run(
+                claim_buckets(
+                    self._table, self._task, self._claims, wanted, self._epoch, now_ms=_now_ms()
+                )
             )
-        )
-        self._claims += 1
+            self._claims += 1
+            # An attempt whose rows broke off has claimed less here; the rest is claimed behind.
+            places = {each: path for each, path in wanted.items() if each in made.claim.buckets}
+            wanted = {each: path for each, path in wanted.items() if each not in places}
+            self._begin(places, made)
+
+    def _begin(self, places: Places, made: Claimed) -> None:
         claim = made.claim
         self._epoch = (claim.epoch, claim.began_ms)
         for bucket, path in places.items():
@@ -186,20 +192,43 @@ class OnceWriter:
                 claim.buckets[bucket],
                 partial(self._task.writer_id, claim.epoch),
             )
-        self._paths |= paths
-        if not made.is_first:
-            self._look(places)
+        if made.is_first:
+            return
+        if not self._is_shared:
+            self._run(share(self._table, self._task))
+            self._is_shared = True
+        self._look(places)
+
+    def _confirm(self) -> None:
+        """See that all rows are there, and no others, if another attempt may have written, too.
+
+        One that came when everything had been acknowledged cannot have come between.
+        """
+        if not self._claims:
+            return
+        if not self._is_shared and not self._run(is_shared(self._cluster, self._task)):
+            return
+        self._is_shared = True
+        self._look({bucket: path for (path, _), bucket in self._places.items()})
+        for bucket, ledger in self._ledgers.items():
+            more = ledger.surplus(self._counts[bucket])
+            if more is not None:
+                raise more_rows(self._table, more, bucket)
 
     # --- what has become of batches -------------------------------------------------------------
 
     def _go_on_with(self, item: _Item) -> None:
         """Send a batch, or compare it with what is there; it stays where it has to wait."""
         item.error = None
-        match self._ledgers[item.bucket].place(item.index):
-            case Landed() as landed:
-                check_same_rows(self._table, item.made, item.body, item.rows, landed, item.bucket)
-                self._again += landed.row_count
-                self._pending.remove(item)
+        match self._ledgers[item.bucket].place(item.start, item.made.row_count):
+            case There() as there:
+                check_same_rows(self._table, item.made, item.body, item.rows, there, item.bucket)
+                self._again += there.row_count
+                rest = self._rest(item, there.row_count)
+                place = self._pending.index(item)
+                self._pending[place : place + 1] = rest
+                for each in rest:
+                    self._go_on_with(each)
             case Send(writer_id=writer_id, sequence=sequence):
                 item.sent = replace(
                     item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
@@ -208,6 +237,27 @@ class OnceWriter:
                 self._sender.queue([item.sent], queued=_nothing)
             case _:
                 item.sent = None
+
+    def _rest(self, item: _Item, count: int) -> list[_Item]:
+        """What is left of a batch, the first rows of which are there."""
+        left = item.made.row_count - count
+        if not left:
+            return []
+        rows = item.rows().slice(count)
+        items = []
+        for made in self._target.encode_rest(item.made, rows):
+            first = rows.num_rows - left
+            items.append(
+                _Item(
+                    made=made,
+                    body=made.body,
+                    bucket=item.bucket,
+                    start=item.start + count + first,
+                    rows=partial(rows.slice, first, made.row_count),
+                )
+            )
+            left -= made.row_count
+        return items
 
     def _reap(self) -> None:
         """Take note of the batches that have come to their end."""
@@ -218,8 +268,12 @@ class OnceWriter:
             item.sent = None
             item.error = batch.error
             if batch.error is None:
-                offset = None if batch.offset is None else batch.offset + batch.row_count
-                self._ledgers[item.bucket].written(item.index, offset)
+                self._ledgers[item.bucket].written(
+                    item.start,
+                    batch.row_count,
+                    crc=crc_of(item.made, item.body, batch.writer_id, batch.sequence),
+                    end=None if batch.offset is None else batch.offset + batch.row_count,
+                )
                 self._pending.remove(item)
 
     def _settle_all(self) -> None:
@@ -242,7 +296,9 @@ class OnceWriter:
             theirs = [each for each in self._pending if each.bucket in buckets]
             self._run(_settled(theirs))
             self._reap()
-            self._look({each: self._path_of(each) for each in buckets})
+            self._look(
+                {bucket: path for (path, _), bucket in self._places.items() if bucket in buckets}
+            )
             waited = len(self._pending)
             for item in [each for each in theirs if each in self._pending]:
                 self._go_on_with(item)
@@ -287,9 +343,6 @@ class OnceWriter:
         )
         for bucket, ledger in ledgers.items():
             ledger.ask_again(known[bucket])
-
-    def _path_of(self, bucket: TableBucket) -> PhysicalTablePath:
-        return next(path for (path, _), each in self._places.items() if each == bucket)
 
     def _failed(self, item: _Item, error: FlussError) -> FlussError:
         return type(error)(

@@ -10,6 +10,8 @@ the next step has been done, and where logs must at least end from then on.
     run     what goes on after crashes: a query with a checkpoint
     step    one of its micro-batches; when it begins, the one before has been committed for good
     part    one task of a step; all attempts at it have the same rows in the same order
+    shared  that there is more than one attempt at a task; the first one reads nothing, as long as
+            no other has come before all of it was acknowledged
     epoch   the step whose writer ids are used: a writer id serves all steps of some minutes, which
             keeps servers from remembering one for every task of every step
 
@@ -33,9 +35,11 @@ from fluss.model.paths import TableBucket
 EPOCH_MS_MAX: Final = 10 * 60 * 1_000
 # A query that rests for longer than this cannot go on exactly once.
 REGISTERED_MS: Final = 365 * 24 * 3_600 * 1_000
+# Of use to attempts under way only; nobody deletes that of one which came too late.
+SHARED_MS: Final = 7 * 24 * 3_600 * 1_000
 
 _FORMAT: Final = 1
-_CLAIM, _STEP, _START = range(3)
+_CLAIM, _STEP, _START, _SHARED = range(4)
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,120}")
 # Ids that servers give out count from 0; these cannot meet them.
 _ID_BASE: Final = 1 << 62
@@ -67,6 +71,11 @@ class Task:
     def claim_id(self, number: int) -> str:
         """Under which a claim is registered."""
         return f"{self.run}_{self.step}_{self.part}_{number}"
+
+    @property
+    def shared_id(self) -> str:
+        """Under which is registered that there is more than one attempt."""
+        return f"{self.run}_{self.step}_{self.part}_shared"
 
     def writer_id(self, epoch: int, generation: int = 0) -> int:
         """The writer id of an epoch; another generation of it where servers forgot the last."""
@@ -149,6 +158,7 @@ class Receipt:
         began_ms: When that began.
         ends: Behind the last of its rows in each bucket.
         again: How many of the rows another attempt had written before.
+        is_shared: Whether other attempts were known.
     """
 
     rows: int
@@ -158,6 +168,7 @@ class Receipt:
     began_ms: int = 0
     ends: Mapping[TableBucket, int]
     again: int = 0
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +234,11 @@ class Step:
 def start_numbers(step: int) -> list[int]:
     """The first step of a run, as it is registered."""
     return [_FORMAT, _START, step]
+
+
+def shared_numbers() -> list[int]:
+    """That there is more than one attempt, as it is registered."""
+    return [_FORMAT, _SHARED]
 
 
 def read_start(numbers: Sequence[int]) -> int:

@@ -1,10 +1,15 @@
 """What has landed of one task in one bucket, and what goes there next; fed with what was seen.
 
-The batches of a task in a bucket are counted 0, 1, 2, … as its rows come; on the wire they are
+The rows of a task in a bucket are counted 0, 1, 2, … as they come; the batches they go in are
 numbered from the claim's `first` on. A first attempt sends them all. Any other one is told what
 stands in the log behind the claim's anchor and which number the server knows last, and finds for
-each batch one of three answers: it is there, it is to be sent, or another attempt has sent it and
-it cannot be seen yet.
+the rows it has next one of three answers: they are there, they are to be sent, or another attempt
+has sent something that cannot be seen yet.
+
+Rows are matched with rows and not batches with batches, because an attempt whose rows broke off
+somewhere has ended with a shorter batch than its successor would make there. While both are under
+way, a server takes the shorter for the longer: they have the same number. So each batch that was
+acknowledged has to be found again, as it was sent, by whoever was not alone.
 
 A server forgets a writer after a week. Where rows have landed and the server does not know their
 writer any more, the batches go on under a new generation of the id: numbers of the old one may not
@@ -13,7 +18,8 @@ begin at 0 again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -45,15 +51,47 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Rows of one batch in the log.
+
+    Args:
+        landed: The batch.
+        skipped: How many of its rows lie before them.
+        row_count: How many they are.
+    """
+
+    landed: Landed
+    skipped: int
+    row_count: int
+
+    @property
+    def offset(self) -> int:
+        """The offset of the first of them."""
+        return self.landed.base_offset + self.skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class There:
+    """The rows, or the first of them, are in the log."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def row_count(self) -> int:
+        """How many of the rows are there."""
+        return sum(each.row_count for each in self.pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """The batch is to be sent, with this writer id and number."""
+    """The rows are to be sent as one batch, with this writer id and number."""
 
     writer_id: int
     sequence: int
 
 
 class Hidden(Enum):
-    """Another attempt has sent the batch, and it is not yet certain that it stays."""
+    """Another attempt has sent rows, which ones cannot be seen, nor whether they stay."""
 
     WAIT = auto()
 
@@ -80,8 +118,11 @@ class BucketLedger:
         self._bases = [0]  # which batch has the first number of each generation
         self._writer_id_of = writer_id
         self._landed: list[Landed] = []
-        self._last_known = claimed.first - 1
-        self._written = 0
+        self._edges = [0]  # how many rows lie before each of them, and behind the last
+        self._next = claimed.first
+        self._is_hidden = False
+        self._acknowledged: dict[int, tuple[int, int]] = {}  # rows and checksum, by first row
+        self._certain = 0  # so many rows of the task are there
 
     @property
     def writer_ids(self) -> dict[int, int]:
@@ -93,25 +134,51 @@ class BucketLedger:
         """The id that batches are sent with now."""
         return self._writer_id_of(len(self._firsts) - 1)
 
-    def place(self, index: int) -> Landed | Send | Hidden:
-        """What is to be done with the batch of this number, counted from 0."""
-        if index < len(self._landed):
-            return self._landed[index]
-        sequence = self._firsts[-1] + index - self._bases[-1]
-        if sequence <= self._last_known:
-            return WAIT
-        return Send(writer_id=self.writer_id, sequence=sequence)
+    def place(self, start: int, rows: int) -> There | Send | Hidden:
+        """What is to be done with the next rows. Asked in their order: each `Send` takes a number.
 
-    def surplus(self, count: int) -> Landed | None:
-        """A batch that stands behind the last of a task that has so many, if there is one.
+        Args:
+            start: How many rows of the task come before them.
+            rows: How many they are.
+        """
+        if start < self._edges[-1]:
+            self._certain = max(self._certain, min(start + rows, self._edges[-1]))
+            return There(pieces=tuple(self._pieces(start, start + rows)))
+        if self._is_hidden:
+            return WAIT
+        self._next += 1
+        return Send(writer_id=self.writer_id, sequence=self._next - 1)
+
+    def _pieces(self, start: int, stop: int) -> Iterator[Piece]:
+        place = bisect_right(self._edges, start) - 1
+        while place < len(self._landed) and self._edges[place] < stop:
+            first = max(start, self._edges[place])
+            last = min(stop, self._edges[place + 1])
+            yield Piece(
+                landed=self._landed[place],
+                skipped=first - self._edges[place],
+                row_count=last - first,
+            )
+            place += 1
+
+    def surplus(self, rows: int) -> Piece | None:
+        """What stands behind the last row of a task that has so many, if anything does.
 
         Another attempt had more rows; or this one is late, and they are those of the next step.
         """
-        return self._landed[count] if len(self._landed) > count else None
+        return next(self._pieces(rows, rows + 1), None)
 
-    def written(self, index: int, end: int | None) -> None:
-        """A server has acknowledged the batch, which ends at this offset where that is known."""
-        self._written = max(self._written, index + 1)
+    def written(self, start: int, rows: int, *, crc: int, end: int | None) -> None:
+        """A server has acknowledged a batch.
+
+        Args:
+            start: How many rows of the task come before it.
+            rows: How many it has.
+            crc: Its checksum, as it was sent.
+            end: The offset behind it, where that is known.
+        """
+        self._acknowledged[start] = (rows, crc)
+        self._certain = max(self._certain, start + rows)
         if end is not None:
             self.end = max(self.end, end)
 
@@ -124,7 +191,8 @@ class BucketLedger:
             found: The batches with one of `writer_ids` from the anchor to the end.
 
         Raises:
-            WriterStateError: Rows are gone that had been acknowledged, or cannot be looked at.
+            WriterStateError: Rows are gone that had been acknowledged, or cannot be looked at, or
+                others stand in their place.
         """
         if end < self.anchor:
             raise rows_gone(self.bucket, end=end, needed=self.anchor)
@@ -139,16 +207,13 @@ class BucketLedger:
         for each in found:
             by_generation.setdefault(generations[each.writer_id], {})[each.sequence] = each
         self._firsts, self._bases = self._firsts[:1], self._bases[:1]
-        self._landed = []
+        self._landed, self._edges = [], [0]
         for generation in range(max(by_generation, default=0) + 1):
             if generation:
                 self._firsts.append(0)
                 self._bases.append(len(self._landed))
             self._take(by_generation.get(generation, {}))
-        if len(self._landed) < self._written:
-            raise self._lost(
-                f"{self._written} batches were acknowledged and {len(self._landed)} are there"
-            )
+        self._check_acknowledged()
         if self._landed:
             self.end = max(self.end, self._landed[-1].base_offset + self._landed[-1].row_count)
 
@@ -157,10 +222,24 @@ class BucketLedger:
         sequence = self._firsts[-1]
         while sequence in numbered:
             self._landed.append(numbered[sequence])
+            self._edges.append(self._edges[-1] + numbered[sequence].row_count)
             sequence += 1
         later = [each for each in numbered if each > sequence]
         if later:
             raise self._lost(f"batch {sequence} is missing, and {min(later)} is there")
+
+    def _check_acknowledged(self) -> None:
+        there = {
+            edge: (each.row_count, each.crc)
+            for edge, each in zip(self._edges, self._landed, strict=False)  # one edge is behind all
+        }
+        for start, sent in self._acknowledged.items():
+            if start < self._edges[-1] and there.get(start) != sent:
+                raise self._replaced(start, sent[0])
+        if self._edges[-1] < self._certain:
+            raise self._lost(
+                f"{self._certain} rows were acknowledged and {self._edges[-1]} are there"
+            )
 
     def ask_again(self, last_known: int | None) -> None:
         """Take in which number the server knows last of `writer_id`; asked behind `look_again`.
@@ -172,11 +251,9 @@ class BucketLedger:
             WriterStateError: The server knows less than the log holds, or than was acknowledged.
         """
         expected = self._firsts[-1] + len(self._landed) - self._bases[-1] - 1
-        if last_known is None:
-            self._last_known = expected
-            return
-        if last_known >= expected:
-            self._last_known = last_known
+        self._next = expected + 1
+        self._is_hidden = last_known is not None and last_known > expected
+        if last_known is None or last_known >= expected:
             return
         if last_known >= 0:
             raise self._lost(f"batch {expected} has been there, and the server knows {last_known}")
@@ -185,7 +262,18 @@ class BucketLedger:
             raise self._lost(f"its writer has been forgotten {GENERATIONS_MAX} times")
         self._firsts.append(0)
         self._bases.append(len(self._landed))
-        self._last_known = -1
+        self._next = 0
+
+    def _replaced(self, start: int, rows: int) -> WriterStateError:
+        [piece] = self._pieces(start, start + 1)
+        return WriterStateError(
+            f"Another attempt at this task was under way, and has written {piece.landed.row_count} "
+            f"rows at offset {piece.landed.base_offset} of {self.bucket} in place of {rows} of this "
+            "one: its rows were others, or broke off.",
+            hint="Nothing is counted as written; repeat the task when no other attempt at it runs.",
+            bucket=self.bucket.bucket_id,
+            offset=piece.landed.base_offset,
+        )
 
     def _lost(self, why: str, hint: str | None = None) -> WriterStateError:
         return WriterStateError(

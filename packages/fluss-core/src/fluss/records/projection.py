@@ -3,9 +3,10 @@
 A compressed buffer means the same wherever it lies, so a batch is projected by choosing field nodes
 and buffers and describing the chosen bytes anew; nothing is decoded (20 µs where decoding and
 encoding take milliseconds). Servers answer projected fetches so (Java: `FileLogProjection`);
-clients read single columns of remote segments with it. What differs from Java is on purpose: the
-codec in the metadata stays the batch's own, the checksum is computed again, and a column younger
-than the batch arrives as NULLs instead of failing the fetch.
+clients read single columns of remote segments with it. The checksum stays that of the whole batch,
+as in Java: readers of projected batches do not check it, and who wrote the batch finds it by it.
+What differs from Java is on purpose: the codec in the metadata stays the batch's own, and a column
+younger than the batch arrives as NULLs instead of failing the fetch.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ from fluss.records.corrupt import corrupt_batch
 from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import LogBatch
 from fluss.records.log_header import LENGTH_END, write_log_header
-from fluss.records.log_writer import seal
 
 _ALIGNMENT: Final = 8
 _CODECS: Final = {
@@ -102,18 +102,14 @@ class Projection:
         )
 
 
-def project_log_batch(
-    batch: LogBatch, projection: Projection, *, recompute_crc: bool = True
-) -> list[ByteSource]:
+def project_log_batch(batch: LogBatch, projection: Projection) -> list[ByteSource]:
     """The batch with some of its columns, as buffers to send back to back.
 
-    Offsets, timestamp and change types stay, statistics are dropped.
+    Offsets, timestamp, checksum and change types stay, statistics are dropped.
 
     Args:
         batch: An Arrow batch of the projection's source layout.
         projection: The columns to keep.
-        recompute_crc: Whether the checksum shall fit the projected bytes. Java leaves the old one,
-            and readers of projected batches do not look.
 
     Raises:
         CorruptBatchError: The batch is not one of that layout.
@@ -133,8 +129,6 @@ def project_log_batch(
     shape = header.format
     length = shape.size - LENGTH_END + size_of(body)
     written = write_log_header(replace(header, length=length, statistics_length=0))
-    if recompute_crc:
-        seal(written, shape, body)
     return [written, *body]
 
 
