@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "tests" / "support" / "spark_kill_driver.py"
 ROUNDS = 40 if IS_EXHAUSTIVE else 3
 QUICK = ("zombie driver", "worker", "zombie workers")
-# Another driver takes half a minute to begin; workers are killed more often.
-KINDS = (*["worker"] * 6, "driver", "zombie driver", "zombie workers", "leader")
+# Another driver takes half a minute to begin; workers and leaders are killed more often.
+KINDS = (*["worker"] * 4, *["leader"] * 3, "driver", "zombie driver", "zombie workers")
 FILES_PER_ROUND = 4
 ROWS_PER_FILE = 4_000
 READY_S = 600
