@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,7 @@ def demo(arguments: Sequence[str]) -> int:
 def test(arguments: Sequence[str]) -> int:
     """Run the tests; arguments go to pytest (`./dev test -k oracle`)."""
     workers = () if any(each.startswith(("-n", "-p")) for each in arguments) else ("-n", WORKERS)
-    return _python("-m", "pytest", *workers, *arguments)
+    return _run([PYTHON, "-m", "pytest", *workers, *arguments], environment=_keeping_bytecode())
 
 
 def check(arguments: Sequence[str]) -> int:
@@ -147,12 +147,21 @@ def _tool(name: str, *words: str) -> int:
     return _run([str(BIN / name), *words])
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(words: Sequence[str], *, environment: Mapping[str, str] | None = None) -> int:
     print(f"+ {' '.join(_short(word) for word in words)}", file=sys.stderr, flush=True)
     try:
-        return subprocess.run(words, cwd=ROOT, check=False).returncode
+        return subprocess.run(words, cwd=ROOT, check=False, env=environment).returncode
     except KeyboardInterrupt:
         return 130
+
+
+def _keeping_bytecode() -> dict[str, str]:
+    """The environment for a program that starts hundreds of others, which import much the same.
+
+    Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each would compile it all again,
+    which takes most of them longer than what they are started for.
+    """
+    return {each: x for each, x in os.environ.items() if each != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _short(word: str) -> str:
