@@ -6,12 +6,16 @@ import pyarrow as pa
 import pytest
 
 from fluss.client.write import WriterPool
+from fluss.client.write_result import JoinedResult
 from fluss.engine.cluster import Cluster
+from fluss.engine.connection import ServerConnection
 from fluss.engine.thread import engine
 from fluss.errors import (
     AuthorizationError,
+    FlussError,
     LimitExceededError,
     ProtocolError,
+    RequestTimeoutError,
     WriterStateError,
 )
 from fluss.model.paths import TablePath
@@ -161,6 +165,36 @@ def test_a_batch_in_doubt_is_not_repeated_to_a_bucket_that_forgot_the_writer(sta
     assert caught.value.in_doubt
     wait(core.append(row(2)))
     assert sequences(tablet) == [(1, 0)]
+
+
+def test_what_stayed_here_is_not_in_doubt(start, monkeypatch):
+    bench = start(delivery_timeout_ms=300)
+
+    async def no_room(connection, *_, **__):
+        raise RequestTimeoutError(f"There was no room on the way to {connection.address}.")
+
+    core = bench.appender()
+    wait(core.append(row(0)))
+    monkeypatch.setattr(ServerConnection, "send", no_room)
+    with pytest.raises(RequestTimeoutError, match="they were never sent") as caught:
+        wait(core.append(row(1)))
+    assert not caught.value.in_doubt
+    assert "They can be written again" in caught.value.hint
+
+
+def test_of_several_failures_one_that_leaves_a_doubt_is_told(start, tablet):
+    bench = start(request_timeout_ms=300, delivery_timeout_ms=200)
+    core = bench.appender()
+    wait(core.append(row(0)))
+    tablet.faults.extend([13, SILENCE, 13])
+    handles = bench.send(core, 1, 2)
+    with pytest.raises(FlussError, match="may have been written or not") as joined:
+        wait(JoinedResult(handles))
+    assert joined.value.in_doubt
+    with pytest.raises(FlussError, match="may have been written or not") as flushed:
+        bench.engine.run(core.flush())
+    assert flushed.value.__notes__ == ["1 more batches failed since the last flush."]
+    bench.engine.run(core.flush())
 
 
 def test_an_answer_that_leaves_a_bucket_out_is_no_success(start, tablet):

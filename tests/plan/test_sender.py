@@ -204,13 +204,30 @@ def test_without_retries_the_first_error_is_the_last():
 def test_the_error_says_which_rows_and_whether_they_are_in_doubt():
     desk = Desk()
     certain, doubtful = desk.add(0, rows=2), desk.add(1, rows=5)
-    desk.sent()
+    desk.leave()
     (first,) = desk.fail(certain, error_from_code(57, "deletes are disabled"))
     (second,) = desk.fail(doubtful, error_from_code(-1, "NullPointerException"))
     assert "2 rows for bucket 0 of db.t failed, they have not been written" in first.error.message
     assert not first.error.in_doubt
     assert "may have been written or not" in second.error.message
     assert (second.error.in_doubt, second.error.bucket, second.error.table) == (True, 1, "db.t")
+    assert "before you write these rows again" in second.error.hint
+
+
+def test_rows_that_wait_behind_a_doubt_were_never_sent():
+    desk = Desk(delivery_timeout_ms=1_000, in_flight_max=1)
+    sent, waiting = desk.add_many(2)
+    desk.leave()
+    desk.fail(sent, RequestTimeoutError("no answer", hint="Is the server hung?"))
+    desk.later(1)
+    first, second = desk.depart().settlements
+    assert [first.batch, second.batch] == [sent, waiting]
+    assert "failed, they were sent and may have been written or not: No batch" in str(first.error)
+    assert first.error.hint.startswith("Look what the table holds before")
+    assert first.error.hint.endswith("Is the server hung?")
+    assert "failed, they were never sent: No batch of the bucket" in second.error.message
+    assert second.error.hint.startswith("They can be written again.")
+    assert not second.error.in_doubt
 
 
 # --- holes in the numbers ------------------------------------------------------------------------

@@ -83,6 +83,11 @@ class Desk:
     def sent(self) -> list[WriteBatch]:
         return [batch for batches in self.go() for batch in batches]
 
+    def leave(self) -> None:
+        """Send what goes now, as an engine does that has connections."""
+        for batch in self.sent():
+            batch.is_sent = True
+
     def written(self, *batches: WriteBatch) -> None:
         for batch in batches:
             settled = self.plan.written(batch, offset=batch.sequence, now=self.now)

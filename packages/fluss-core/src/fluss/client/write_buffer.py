@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.client.write_encoding import Encoded, Target
-from fluss.client.write_result import Chunk, WriteResultHandle, copy_of
+from fluss.client.write_result import Chunk, WriteResultHandle, copy_of, in_doubt
 from fluss.engine.sender import Sender
 from fluss.errors import ClosedError, FlussError
 from fluss.plan.accumulator import BatchSizes
@@ -37,7 +37,6 @@ log = logging.getLogger("fluss.writer")
 
 Values: TypeAlias = tuple[object, ...]
 
-FAILURES_KEPT_MAX = 100
 # Sealing so few rows is quick enough for the thread of an event loop.
 ROWS_SEALED_HERE_MAX = 500
 
@@ -66,8 +65,9 @@ class WriteBuffer:
         self._open_chunk()
         # Only the engine thread touches these.
         self._unsettled: set[WriteBatch] = set()
-        self._failures: list[FlussError] = []
+        self._failure: FlussError | None = None  # the first, or the first that leaves a doubt
         self._failure_count = 0
+        self._doubt_count = 0
 
     @property
     def request_bytes_max(self) -> int:
@@ -329,8 +329,9 @@ class WriteBuffer:
 
     def _note(self, error: FlussError) -> None:
         self._failure_count += 1
-        if len(self._failures) < FAILURES_KEPT_MAX:
-            self._failures.append(error)
+        self._doubt_count += in_doubt(error)
+        if self._failure is None or (self._doubt_count == 1 and in_doubt(error)):
+            self._failure = error
 
     async def flush(self) -> None:
         """Wait until everything taken so far is written. Runs on the engine's loop.
@@ -343,13 +344,17 @@ class WriteBuffer:
         pending = [each for each in self._unsettled if not each.is_settled]
         if pending:
             await all_settled(pending)
-        if self._failures:
-            failures, count = self._failures, self._failure_count
-            self._failures, self._failure_count = [], 0
-            error = copy_of(failures[0])
-            if count > 1:
-                error.add_note(f"{count - 1} more batches failed since the last flush.")
-            raise error
+        if self._failure is not None:
+            raise self._said_once(self._failure)
+
+    def _said_once(self, failure: FlussError) -> FlussError:
+        more, doubts = self._failure_count - 1, self._doubt_count - in_doubt(failure)
+        self._failure, self._failure_count, self._doubt_count = None, 0, 0
+        error = copy_of(failure)
+        if more:
+            also = f"; of {doubts} of them it is not known whether they were written" * bool(doubts)
+            error.add_note(f"{more} more batches failed since the last flush{also}.")
+        return error
 
     async def close(self) -> None:
         """Flush, and take no more rows."""

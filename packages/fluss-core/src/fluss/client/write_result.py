@@ -218,8 +218,8 @@ class _Watch:
             self._finish()
 
     def _finish(self) -> None:
-        failed = next((each.error for each in self._batches if each.error is not None), None)
-        self.end(self._batches, failed)
+        failures = [each.error for each in self._batches if each.error is not None]
+        self.end(self._batches, max(failures, key=in_doubt, default=None))
 
     def end(self, batches: Iterable[WriteBatch], error: FlussError | None) -> None:
         if error is not None:
@@ -230,7 +230,7 @@ class _Watch:
 
 
 class _Gather:
-    """A caller who waits for several parts; the first error is the error of all."""
+    """A caller who waits for several parts; one error stands for all, a doubt before the others."""
 
     __slots__ = ("_caller", "_error", "_found", "_left")
 
@@ -245,7 +245,8 @@ class _Gather:
         self._count_down()
 
     def fail(self, error: BaseException) -> None:
-        self._error = self._error or error
+        if self._error is None or (in_doubt(error) and not in_doubt(self._error)):
+            self._error = error
         self._count_down()
 
     def _count_down(self) -> None:
@@ -256,6 +257,11 @@ class _Gather:
             self._caller.fail(self._error)
         else:
             self._caller.succeed(WriteOutcome(batches=tuple(self._found)))
+
+
+def in_doubt(error: BaseException) -> bool:
+    """Whether rows may have been written in spite of the error."""
+    return bool(getattr(error, "in_doubt", False))
 
 
 def copy_of(error: FlussError) -> FlussError:

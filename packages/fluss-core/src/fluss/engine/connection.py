@@ -82,10 +82,25 @@ class ServerConnection(asyncio.BufferedProtocol):
                 it does not know or cannot read at all.
             FlussError: The server's error, by its code.
         """
+        return await (await self.send(api, body, timeout_ms=timeout_ms))
+
+    async def send(
+        self, api: ApiKey, body: Sequence[Buffer], *, timeout_ms: int
+    ) -> asyncio.Future[memoryview]:
+        """Send one request; what it raises says that nothing of the request has left.
+
+        Returns:
+            The answer to come, undecoded, or the error of `ask`.
+
+        Raises:
+            UnsupportedVersionError: The server does not know the API.
+            ConnectError: The connection has ended.
+            RequestTimeoutError: There was no room for the request in time.
+        """
         version = self.apis.version(api)
         if not self._has_room():
             await self._wait_for_room(api, timeout_ms)
-        return await self._send(api, version, body, timeout_ms)
+        return self._send(api, version, body, timeout_ms)
 
     def close(self, error: FlussError | None = None) -> None:
         """End the connection; requests under way fail."""

@@ -125,7 +125,7 @@ class Sender:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for batch in list(self._plan.unsettled()):
-            self._settle(self._plan.failed(batch, error, now=self._now(), dice=0.5))
+            self._failed(batch, error, sent=batch.is_sent)
         return rows
 
     # --- deciding and sending -----------------------------------------------------------------
@@ -187,17 +187,20 @@ class Sender:
             connection = await self._cluster.tablet_server(request.server_id)
             api = ApiKey.PUT_KV if request.route.is_kv else ApiKey.PRODUCE_LOG
             body = write_request_body(request, self.settings)
+            timeout_ms = self.settings.request_timeout_ms
+            answer = await connection.send(api, body, timeout_ms=timeout_ms)
         except FlussError as error:
             self._answer_all(request, error, sent=False)
             return
+        for each in request.batches:
+            each.is_sent = True
         try:
-            timeout_ms = self.settings.request_timeout_ms
-            answers = read_answers(request, await connection.ask(api, body, timeout_ms=timeout_ms))
+            answers = read_answers(request, await answer)
         except FlussError as error:
             self._answer_all(request, error, sent=True)
             return
-        for batch, answer in answers:
-            self._answer(batch, answer)
+        for batch, outcome in answers:
+            self._answer(batch, outcome)
 
     def _answer_all(self, request: Departure, error: FlussError, *, sent: bool) -> None:
         for batch in request.batches:

@@ -403,7 +403,13 @@ def _key_of(batch: WriteBatch) -> QueueKey:
 
 def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
     """An error in the words of the writer: which rows, where, and what has become of them."""
-    fate = "they may have been written or not" if batch.in_doubt else "they have not been written"
+    if batch.in_doubt:
+        fate = "they were sent and may have been written or not"
+        what_next = "Look what the table holds before you write these rows again."
+    elif batch.is_sent:
+        fate, what_next = "they have not been written", None
+    else:
+        fate, what_next = "they were never sent", "They can be written again."
     facts = {
         "table": str(batch.path.table_path),
         "partition": batch.path.partition_name,
@@ -411,13 +417,10 @@ def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
         "rows": batch.row_count,
         "in_doubt": batch.in_doubt,
     }
-    hint = error.hint
-    if batch.in_doubt and hint is None:
-        hint = "Read the end of the bucket before you write these rows again."
     return type(error)(
         f"{batch} failed, {fate}: {error.message}",
         error.error_code,
-        hint=hint,
+        hint=" ".join(filter(None, (what_next, error.hint))) or None,
         server_trace=error.server_trace,
         **{**error.facts, **facts},
     )
@@ -440,6 +443,6 @@ def _expired(queue: BucketQueue, settings: WriterSettings) -> FlussError:
     last = queue.last_error
     why = "no leader was found" if last is None else last.message
     return RequestTimeoutError(
-        f"Nothing could be written to the bucket for {seconds:g} s: {why}",
+        f"No batch of the bucket was acknowledged for {seconds:g} s: {why}",
         hint="Are all tablet servers running?" if last is None else last.hint,
     )

@@ -131,7 +131,8 @@ class WriteBatch:
         owner: The writer that is told about a failure.
         queued_at: When it was queued.
         order: Its place among the batches of its bucket, whatever its sequence.
-        attempts: How often it has been sent.
+        attempts: How often it was to be sent.
+        is_sent: Whether a request with it has left for a server.
         writer_id: The writer's id that it was sent with.
         sequence: Its number in the bucket; given when it is first sent.
         in_doubt: Whether an attempt ended without a word on whether it was written.
@@ -154,6 +155,7 @@ class WriteBatch:
     attempts: int = 0
     writer_id: int = NO_WRITER_ID
     sequence: int = NO_SEQUENCE
+    is_sent: bool = False
     in_doubt: bool = False
     partition_id: int | None = None
     offset: int | None = None
