@@ -178,22 +178,40 @@ def test_partitions_that_an_attempt_did_not_come_to_are_claimed_by_the_next(sess
     assert ids(table) == list(range(ROWS))
 
 
-def test_an_attempt_with_fewer_rows_beside_this_one_is_noticed(table, task, monkeypatch):
-    """What a server takes for the same batch, because it has the same number, is looked at."""
-    whole = OnceWriter(table.core, task())
-    written = []
+@pytest.fixture
+def meanwhile(table, task, monkeypatch):
+    """`meanwhile(rows)`: another attempt writes so many between a writer's claim and its sending.
 
-    def meanwhile(self, item):
-        if not written:  # claimed by both, and sent by neither
-            written.append(item)
-            with OnceWriter(table.core, task()) as other:
-                other.write(rows_of(0, 1_000))
-        go_on_with(self, item)
-
+    A server takes its last batch for the other's, which has the same number and more rows.
+    """
     go_on_with = OnceWriter._go_on_with
-    monkeypatch.setattr(OnceWriter, "_go_on_with", meanwhile)
-    with whole, pytest.raises(WriterStateError, match=f"has written 1000 rows .* of {BLOCK_ROWS}"):
-        whole.write(rows_of(0, BLOCK_ROWS))
+
+    def one(count):
+        waiting = [count]
+
+        def interrupted(self, item):
+            if waiting:
+                write_once(table.core, task(), rows_of(0, waiting.pop()))
+            go_on_with(self, item)
+
+        monkeypatch.setattr(OnceWriter, "_go_on_with", interrupted)
+
+    return one
+
+
+def test_an_attempt_goes_on_behind_one_beside_it_whose_rows_broke_off(table, task, meanwhile):
+    """As Spark leaves them: it does not wait for the sink of the attempt that failed."""
+    write_once(table.core, task(), rows_of(0, 10))
+    meanwhile(1_000)
+    receipt = write_once(table.core, task(), rows_of(0))
+    assert (receipt.rows, receipt.again) == (ROWS, 1_000)
+    assert ids(table) == list(range(ROWS))
+
+
+def test_the_first_attempt_notices_one_beside_it_whose_rows_broke_off(table, task, meanwhile):
+    meanwhile(1_000)
+    with pytest.raises(WriterStateError, match=f"has written 1000 rows .* of {BLOCK_ROWS}"):
+        write_once(table.core, task(), rows_of(0, BLOCK_ROWS))
     assert write_once(table.core, task(), rows_of(0)).again == 1_000
     assert ids(table) == list(range(ROWS))
 

@@ -1,6 +1,9 @@
 """Writes the rows of one task of a log, once, however many attempts at it there are.
 
 The rows are cut and encoded on the thread that brings them, and sent while the next are encoded.
+An attempt that is not alone sends one batch at a time to a bucket, and sees that it is there as it
+was sent before the next one goes: a server that has one of this number says the same of any other.
+
 What has landed already, and what a server's refusal means, is decided in `plan.once_ledger`; who
 claims what in `plan.once`. Here the log is looked at, and the waiting is done.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -34,7 +37,7 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, WriterStateError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.plan.once import Receipt, Task
-from fluss.plan.once_ledger import BucketLedger, Landed, Send, There
+from fluss.plan.once_ledger import NO_OFFSET, BucketLedger, Landed, Send, There
 from fluss.plan.scan import Output
 from fluss.plan.writing import WriteBatch
 
@@ -145,6 +148,8 @@ class OnceWriter:
 
     def _add(self, made: WriteBatch, rows: Callable[[], pa.RecordBatch]) -> None:
         bucket = self._places[made.path, made.bucket_id]
+        if self._is_shared and any(each.bucket == bucket for each in self._pending):
+            self._settle_all()
         start = self._counts[bucket]
         self._counts[bucket] += made.row_count
         item = _Item(made=made, body=made.body, bucket=bucket, start=start, rows=rows)
@@ -220,6 +225,8 @@ class OnceWriter:
     def _go_on_with(self, item: _Item) -> None:
         """Send a batch, or compare it with what is there; it stays where it has to wait."""
         item.error = None
+        if self._is_shared and any(each.bucket == item.bucket for each in self._before(item)):
+            return
         match self._ledgers[item.bucket].place(item.start, item.made.row_count):
             case There() as there:
                 check_same_rows(self._table, item.made, item.body, item.rows, there, item.bucket)
@@ -237,6 +244,9 @@ class OnceWriter:
                 self._sender.queue([item.sent], queued=_nothing)
             case _:
                 item.sent = None
+
+    def _before(self, item: _Item) -> list[_Item]:
+        return self._pending[: self._pending.index(item)]
 
     def _rest(self, item: _Item, count: int) -> list[_Item]:
         """What is left of a batch, the first rows of which are there."""
@@ -261,20 +271,58 @@ class OnceWriter:
 
     def _reap(self) -> None:
         """Take note of the batches that have come to their end."""
-        for item in list(self._pending):
+        taken: dict[TableBucket, list[tuple[_Item, Landed]]] = {}
+        for item in self._pending:
             batch = item.sent
             if batch is None or not batch.is_settled:
                 continue
             item.sent = None
             item.error = batch.error
             if batch.error is None:
-                self._ledgers[item.bucket].written(
-                    item.start,
-                    batch.row_count,
-                    crc=crc_of(item.made, item.body, batch.writer_id, batch.sequence),
-                    end=None if batch.offset is None else batch.offset + batch.row_count,
-                )
+                taken.setdefault(item.bucket, []).append((item, _as_sent(item, batch)))
+        if self._is_shared and taken:
+            taken = self._standing(taken)
+        for bucket, some in taken.items():
+            for item, landed in some:
+                self._ledgers[bucket].written(item.start, landed)
                 self._pending.remove(item)
+
+    def _standing(
+        self, taken: Mapping[TableBucket, list[tuple[_Item, Landed]]]
+    ) -> dict[TableBucket, list[tuple[_Item, Landed]]]:
+        """Those of acknowledged batches that are in the log as they were sent."""
+        offsets = {
+            bucket: [landed.base_offset for _, landed in some if landed.base_offset != NO_OFFSET]
+            for bucket, some in taken.items()
+        }
+        found = self._headers(
+            {bucket: (min(some), max(some) + 1) for bucket, some in offsets.items() if some}
+        )
+        return {
+            bucket: [(item, landed) for item, landed in some if landed in found.get(bucket, ())]
+            for bucket, some in taken.items()
+        }
+
+    def _headers(
+        self, ranges: Mapping[TableBucket, tuple[int, int]]
+    ) -> dict[TableBucket, list[Landed]]:
+        """The batches of this task that begin in some ranges of offsets."""
+        paths = {bucket: path for (path, _), bucket in self._places.items() if bucket in ranges}
+        splits = [
+            ScanSplit(
+                table_path=paths[bucket].table_path,
+                bucket=bucket,
+                partition_name=paths[bucket].partition_name,
+                schema_id=self._table.info.schema_id,
+                start=start,
+                stop=stop,
+                output=Output(names=(), metadata=()),
+            )
+            for bucket, (start, stop) in ranges.items()
+        ]
+        ids = {each for bucket in ranges for each in self._ledgers[bucket].writer_ids}
+        found = batches_by(self._table, splits, ids)
+        return {bucket: [_landed(each) for each in some] for bucket, some in found.items()}
 
     def _settle_all(self) -> None:
         while self._pending:
@@ -312,26 +360,18 @@ class OnceWriter:
         """See what the logs hold of this task, and then which numbers their leaders know."""
         extents = self._run(pin_buckets(self._cluster, places))
         ledgers = {each: self._ledgers[each] for each in places}
-        splits = [
-            ScanSplit(
-                table_path=path.table_path,
-                bucket=bucket,
-                partition_name=path.partition_name,
-                schema_id=self._table.info.schema_id,
-                start=ledgers[bucket].anchor,
-                stop=max(extents[bucket].end, ledgers[bucket].anchor),
-                output=Output(names=(), metadata=()),
-            )
-            for bucket, path in places.items()
-            if extents[bucket].earliest <= ledgers[bucket].anchor
-        ]
-        ids = {each for ledger in ledgers.values() for each in ledger.writer_ids}
-        found = batches_by(self._table, splits, ids)
+        found = self._headers(
+            {
+                bucket: (ledger.anchor, max(extents[bucket].end, ledger.anchor))
+                for bucket, ledger in ledgers.items()
+                if extents[bucket].earliest <= ledger.anchor
+            }
+        )
         for bucket, ledger in ledgers.items():
             ledger.look_again(
                 earliest=extents[bucket].earliest,
                 end=extents[bucket].end,
-                found=[_landed(each) for each in found.get(bucket, [])],
+                found=found.get(bucket, ()),
             )
         known = self._run(
             known_sequences(
@@ -394,6 +434,17 @@ def _part(rows: pa.RecordBatch, encoded: Encoded, place: int) -> pa.RecordBatch:
     if encoded.batch_of_row is None:
         return rows
     return rows.filter(pa.array(encoded.batch_of_row == place))
+
+
+def _as_sent(item: _Item, batch: WriteBatch) -> Landed:
+    """An acknowledged batch, as it must stand in the log."""
+    return Landed(
+        writer_id=batch.writer_id,
+        sequence=batch.sequence,
+        base_offset=NO_OFFSET if batch.offset is None else batch.offset,
+        row_count=batch.row_count,
+        crc=crc_of(item.made, item.body, batch.writer_id, batch.sequence),
+    )
 
 
 def _landed(header: Any) -> Landed:

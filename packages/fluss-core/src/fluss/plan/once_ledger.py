@@ -29,6 +29,7 @@ from fluss.model.paths import TableBucket
 from fluss.plan.once import ClaimedBucket, rows_gone
 
 GENERATIONS_MAX: Final = 16
+NO_OFFSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Landed:
     Args:
         writer_id: Whose it is.
         sequence: Its number.
-        base_offset: The offset of its first row.
+        base_offset: The offset of its first row; `NO_OFFSET` where it is not known.
         row_count: How many rows it has.
         crc: The checksum that its writer gave it.
     """
@@ -168,19 +169,17 @@ class BucketLedger:
         """
         return next(self._pieces(rows, rows + 1), None)
 
-    def written(self, start: int, rows: int, *, crc: int, end: int | None) -> None:
+    def written(self, start: int, batch: Landed) -> None:
         """A server has acknowledged a batch.
 
         Args:
             start: How many rows of the task come before it.
-            rows: How many it has.
-            crc: Its checksum, as it was sent.
-            end: The offset behind it, where that is known.
+            batch: As it was sent.
         """
-        self._acknowledged[start] = (rows, crc)
-        self._certain = max(self._certain, start + rows)
-        if end is not None:
-            self.end = max(self.end, end)
+        self._acknowledged[start] = (batch.row_count, batch.crc)
+        self._certain = max(self._certain, start + batch.row_count)
+        if batch.base_offset != NO_OFFSET:
+            self.end = max(self.end, batch.base_offset + batch.row_count)
 
     def look_again(self, *, earliest: int, end: int, found: Iterable[Landed]) -> None:
         """Take in what the log holds of the task.
