@@ -24,6 +24,7 @@ import pytest
 import fluss
 from fluss.connector.once import Task, commit_once, write_once
 from tests.support import once_attempts
+from tests.support.kills import assert_written_once
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.raw_client import RawClient
 
@@ -58,16 +59,11 @@ def _play(stage, rounds):
         stage.wake_up_everybody()
     finally:
         stage.close()
-    expected = list(range(stage.produced))
-    naive = stage.ids("naive")
-    sys.stderr.write(
-        f"\nkills: {rounds} steps, {stage.killed} attempts killed, {stage.woken} woken up late, "
-        f"{stage.leaders} leaders killed; {len(expected)} rows, naive {len(naive)}\n"
+    what = (
+        f"{rounds} steps, {stage.killed} attempts killed, {stage.woken} woken up late, "
+        f"{stage.leaders} leaders killed"
     )
-    assert stage.ids("exact") == expected
-    assert stage.ids("keyed") == expected
-    assert sorted(set(naive)) == expected
-    assert len(naive) > len(expected), "nobody was killed where it hurts"
+    assert_written_once(stage.ids, stage.produced, what=what)
 
 
 class Stage:
