@@ -2,13 +2,14 @@
 
 import threading
 import time
+from typing import ClassVar
 
 import pytest
 
 from fluss.connector.fan_in import Cancellation, FanIn, merged
 from fluss.errors import ClosedError, FlussError
 
-BATCH_MS = 10
+PATIENCE_S = 60
 
 
 class Numbers:
@@ -53,16 +54,43 @@ def test_sources_are_merged_by_a_growing_key():
     assert list(merged(both, 3, lambda item: (item,))) == list(range(300))
 
 
-@pytest.mark.slow  # it sleeps as long as four slow sources take, and one of them after the other
-def test_four_slow_sources_take_little_longer_than_one():
-    def seconds(parallel_max):
-        sources = [Numbers(range(25), pause_s=BATCH_MS / 1_000) for _ in range(4)]
-        began = time.monotonic()
-        assert len(list(fan_in(sources, parallel_max=parallel_max))) == 100
-        return time.monotonic() - began
+class Meeting(Numbers):
+    """A source that gives nothing before so many others are being read as well."""
 
-    # The best of three: a machine that is busy with other things proves nothing.
-    assert max(seconds(1) / seconds(4) for _ in range(3)) >= 3.5
+    def __init__(self, items, all_of_them):
+        super().__init__(items)
+        self.all_of_them = all_of_them
+
+    def __iter__(self):
+        self.all_of_them.wait(PATIENCE_S)
+        yield from super().__iter__()
+
+
+def test_as_many_sources_are_read_side_by_side_as_may_be():
+    all_of_them = threading.Barrier(4)
+    sources = [Meeting(range(25), all_of_them) for _ in range(8)]
+    assert len(list(fan_in(sources, parallel_max=4))) == 200
+
+
+class Counted(Numbers):
+    """A source that notes how many are being read at once."""
+
+    under_way: ClassVar[set] = set()
+    most = 0
+
+    def __iter__(self):
+        self.under_way.add(self)
+        Counted.most = max(Counted.most, len(self.under_way))
+        yield from super().__iter__()
+        self.under_way.discard(self)
+
+
+@pytest.mark.parametrize("parallel_max", [1, 2])
+def test_no_more_sources_are_read_at_once_than_may_be(parallel_max, monkeypatch):
+    monkeypatch.setattr(Counted, "most", 0)
+    sources = [Counted(range(25), pause_s=0.001) for _ in range(8)]
+    assert len(list(fan_in(sources, parallel_max=parallel_max))) == 200
+    assert Counted.most <= parallel_max
 
 
 def test_a_slow_reader_slows_the_sources_down():
