@@ -128,7 +128,7 @@ async def test_a_poll_waits_no_longer_than_it_is_told(door):
     scanner.subscribe(0, door.fluss.EARLIEST_OFFSET)
     began = time.monotonic()
     assert (await settle(scanner.poll(timeout_ms=300))).is_empty()
-    assert 0.25 < time.monotonic() - began < 5
+    assert 0.25 < time.monotonic() - began < QUICK_S
     assert (await settle(scanner.poll(0))).is_empty()
     for wrong in (-1, 1.5, "1", True):
         with pytest.raises(InvalidValueError, match="timeout"):

@@ -72,7 +72,7 @@ async def test_a_handle_may_be_ignored_or_waited_for(door):
 
 async def test_an_acknowledgement_is_not_held_back_by_the_linger(door):
     config = door.connection.config()
-    config.writer_batch_timeout_ms = 5_000
+    config.writer_batch_timeout_ms = 600_000
     connection = await door.fluss.FlussConnection.create(config)
     table = await door.table(COLUMNS)
     writer = (await connection.get_table(table.get_table_path())).new_append().create_writer()
@@ -81,7 +81,7 @@ async def test_an_acknowledgement_is_not_held_back_by_the_linger(door):
     await writer.append([1, "x", 1.0]).wait()
     writer.append([2, "x", 2.0])
     await writer.flush()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 60
     await settle(connection.close())
 
 

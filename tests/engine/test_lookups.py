@@ -27,7 +27,7 @@ WIDER = Schema(
     ["id"],
 )
 FAST = {"retry.backoff-ms": "5", "retry.backoff-max-ms": "20", "operation-timeout": "2s"}
-WAIT_S = 5
+WAIT_S = 30
 
 
 def key_of(number):

@@ -153,7 +153,7 @@ def test_a_reader_that_does_not_read_stops_the_reading_of_files(store, monkeypat
         limits = scanner._core._source.limits
         engine().run(_bound(scanner, 1))
         assert limits is not None
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while not reads and time.monotonic() < deadline:
             engine().run(_pump(scanner))
             time.sleep(0.01)

@@ -32,14 +32,14 @@ PATIENT = {
     "retry.backoff-max-ms": "20",
     "connect-timeout": "500ms",
     "request-timeout": "1s",
-    "operation-timeout": "10s",
+    "operation-timeout": "1min",
 }
 SHORT = PATIENT | {
-    "connect-timeout": "200ms",
-    "request-timeout": "200ms",
-    "operation-timeout": "600ms",
+    "connect-timeout": "300ms",
+    "request-timeout": "300ms",
+    "operation-timeout": "1s",
 }
-SOON_S = 5.0
+SOON_S = 30.0
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def test_a_tail_goes_on_however_often_its_connection_is_cut():
         worker.start()
         try:
             found = []
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 2 * SOON_S
             while len(found) < 100 and time.monotonic() < deadline:
                 found += ids(scanner.poll_arrow(200))
             assert found == list(range(100))
@@ -207,7 +207,7 @@ def test_a_server_that_is_gone_ends_a_read_in_time():
             begin = time.monotonic()
             scanner.subscribe(0, 3)
             assert scanner.poll_arrow(50).num_rows == 0
-            assert time.monotonic() - begin < 1
+            assert time.monotonic() - begin < SOON_S
 
 
 # --- looking up -----------------------------------------------------------------------------------
