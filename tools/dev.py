@@ -64,7 +64,7 @@ def bench(arguments: Sequence[str]) -> int:
 
 def prove(arguments: Sequence[str]) -> int:
     """Run the long proofs with their full counts and write their results under docs/proofs."""
-    return _python("-m", "tools.prove", *arguments)
+    return _run([PYTHON, "-m", "tools.prove", *arguments], environment=_keeping_bytecode())
 
 
 def real(arguments: Sequence[str]) -> int:
