@@ -84,8 +84,8 @@ class FlussDataSource(DataSource):
         from fluss_spark.tables import schema_of
         from fluss_spark.types import CUT, LONG, spark_schema
 
-        options = self._options("read")
-        with Telling(options.name, READ_AGAIN):
+        options, telling = self._asked("read", READ_AGAIN)
+        with telling:
             kept = options.choice("nanoseconds", (CUT, LONG), CUT)
             return spark_schema(schema_of(options), nanoseconds=kept)
 
@@ -93,24 +93,24 @@ class FlussDataSource(DataSource):
         """What reads the table once."""
         from fluss_spark.batch import FlussBatchReader
 
-        options = self._options("read")
-        with Telling(options.name, READ_AGAIN):
+        options, telling = self._asked("read", READ_AGAIN)
+        with telling:
             return FlussBatchReader(options, schema, self.parallelism)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads the log as it grows."""
         from fluss_spark.streaming import FlussStreamReader
 
-        options = self._options("read")
-        with Telling(options.name, START_AGAIN):
+        options, telling = self._asked("read", START_AGAIN)
+        with telling:
             return FlussStreamReader(options, schema, self.parallelism)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark calls it so
         """What writes a frame."""
         from fluss_spark.writing import FlussBatchWriter
 
-        options = self._options("write")
-        with Telling(options.name, RUN_AGAIN):
+        options, telling = self._asked("write", RUN_AGAIN)
+        with telling:
             if overwrite:
                 raise UnsupportedOperationError(
                     "Fluss tables are not overwritten: there is no way to do it at once.",
@@ -123,8 +123,8 @@ class FlussDataSource(DataSource):
         """What writes micro-batches."""
         from fluss_spark.writing import FlussStreamWriter
 
-        options = self._options("write")
-        with Telling(options.name, RUN_AGAIN):
+        options, telling = self._asked("write", RUN_AGAIN)
+        with telling:
             if overwrite:
                 raise UnsupportedOperationError(
                     "The output mode 'complete' would overwrite the table with every micro-batch.",
@@ -133,6 +133,8 @@ class FlussDataSource(DataSource):
                 )
             return FlussStreamWriter(options, schema)
 
-    def _options(self, what: str) -> FlussOptions:
+    def _asked(self, what: str, again: str) -> tuple[FlussOptions, Telling]:
+        """What Spark was given, and how errors about that table say what to do."""
         with Telling(""):
-            return read_options(self.options, what=what)
+            options = read_options(self.options, what=what)
+        return options, Telling(options.name, again)
