@@ -79,6 +79,7 @@ def run(tmp_path, start, *arguments, python=sys.executable, **environ):
     )
     said = [each for each in done.stderr.splitlines() if not each.lstrip().startswith("at ")]
     assert done.returncode == 0, "\n".join([done.stdout, *said])
+    assert "registered data source" not in done.stderr
     return done.stdout
 
 

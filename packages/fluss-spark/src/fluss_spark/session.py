@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Without it Spark 4.3 shows TIME, and refuses to compare or to group it.
 _TIMES: Final = "spark.sql.timeType.enabled"
+_REGISTRY: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 
 
 def session(
@@ -75,17 +76,45 @@ def enable(spark: SparkSession) -> SparkSession:
     """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME."""
     with suppress(Exception):  # a Spark without this setting, or whose owner keeps it
         spark.conf.set(_TIMES, spark.conf.get(_TIMES, "") or "true")
-    spark.dataSource.register(_known_to(spark))
+    parallelism = _parallelism_of(spark)
+    if parallelism is not None:
+        source = type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
+        with _without_warning(spark):
+            spark.dataSource.register(source)
+    elif "SPARK_LOCAL_REMOTE" not in os.environ:
+        # A server elsewhere may find the format only among what this session has sent it; one that
+        # PySpark has started here, and says so in that variable, has found it by itself.
+        spark.dataSource.register(FlussDataSource)
     return spark
 
 
-def _known_to(spark: SparkSession) -> type[FlussDataSource]:
-    """The data source, knowing how many tasks this Spark runs at once; one afar does not say."""
+def _parallelism_of(spark: SparkSession) -> int | None:
+    """How many tasks this Spark runs at once; one afar does not say."""
     try:
-        parallelism = spark.sparkContext.defaultParallelism
+        return int(spark.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001 - Spark Connect has no context, and several ways to say so
-        return FlussDataSource
-    return type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
+        return None
+
+
+@contextmanager
+def _without_warning(spark: SparkSession) -> Iterator[None]:
+    """Has Spark not warn that a format which it has found by itself is registered once more.
+
+    That is meant: what it has found does not know how many tasks run at once.
+    """
+    try:
+        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no other way to its loggers
+        log4j = jvm.org.apache.logging.log4j
+        level = log4j.LogManager.getLogger(_REGISTRY).getLevel()
+        set_level = log4j.core.config.Configurator.setLevel
+        set_level(_REGISTRY, log4j.Level.ERROR)
+    except Exception:  # noqa: BLE001 - a Spark that logs in another way may warn
+        yield
+        return
+    try:
+        yield
+    finally:
+        set_level(_REGISTRY, level)
 
 
 def table(
