@@ -12,6 +12,9 @@ import pickle
 import re
 import subprocess
 import sys
+import textwrap
+import threading
+import time
 
 import pyarrow as pa
 import pytest
@@ -21,6 +24,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 import fluss_spark
+from fluss.connector.log_reader import FetchSource
+from fluss.errors import UnsupportedOperationError
 from fluss_spark import FlussDataSource
 from fluss_spark.options import read_options
 from fluss_spark.types import arrow_schema, spark_schema, to_spark
@@ -69,6 +74,25 @@ def test_a_session_that_nobody_prepared_reads(spark, cluster, database, log):
     reader = spark.newSession().read.format("fluss").option("bootstrap.servers", cluster.bootstrap)
     found = reader.load(f"{database}.log").where("id = 2")
     assert [tuple(each) for each in found.collect()] == [(2, "b")]
+
+
+def test_a_session_that_is_prepared_twice_warns_of_nothing():
+    # Spark says of every format that it has found by itself that it was replaced.
+    program = """
+        import fluss_spark
+        spark = fluss_spark.session(master="local[1]", spark__ui__enabled=False)
+        fluss_spark.enable(spark)
+        fluss_spark.enable(spark.newSession())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Setting default log level" in done.stderr
+    assert "registered data source" not in done.stderr
 
 
 # --- one plan for all queries of a frame ----------------------------------------------------------
@@ -219,6 +243,68 @@ def test_columns_are_not_pruned_so_they_are_named(spark, read, cluster, database
     assert re.search(r"BatchScan fluss\[id#\d+L\]", plan)
 
 
+@pytest.fixture
+def many(session):
+    """A table whose buckets are read by several threads, with more rows than a pipe holds."""
+    rows = pa.table({"id": range(60_000), "v": ["x" * 100] * 60_000})
+    table = session.create_table("many", rows, primary_key=["id"], buckets=6)
+    table.upsert(rows)
+    return table
+
+
+COUNT_SCANNING = """
+import threading, time
+import pyarrow as pa
+
+def count_scanning(batches):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        left = [each for each in threading.enumerate() if each.name.startswith("fluss-scan")]
+        if not left:
+            break
+        time.sleep(0.01)
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"left": pa.array([len(left)], pa.int32())})
+"""
+
+
+@pytest.mark.one_server
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+def test_a_limit_abandons_what_is_read_and_nothing_reads_on(spark, read, many):
+    # Spark lets go of the iterator in its midst, and the worker ends or has other things to do.
+    assert len(read("many", maxPartitions=1).limit(3).collect()) == 3
+    names: dict[str, object] = {}
+    exec(COUNT_SCANNING, names)  # noqa: S102 - workers cannot import a test
+    found = spark.range(4).mapInArrow(names["count_scanning"], "left int").collect()
+    assert [each.left for each in found] == [0] * len(found)
+    assert read("many", maxPartitions=1).count() == 60_000
+
+
+def test_who_lets_go_of_a_partition_closes_its_reader(cluster, database, many, log, monkeypatch):
+    closed = []
+    close = FetchSource.close
+    monkeypatch.setattr(FetchSource, "close", lambda self: (closed.append(self), close(self)))
+    for table in (many, log):
+        name = f"{database}.{table.name.rpartition('.')[2]}"
+        options = {"path": name, "bootstrap.servers": cluster.bootstrap, "maxPartitions": "1"}
+        reader = FlussDataSource(options).reader(spark_schema(table.schema))
+        (partition,) = reader.partitions()
+        batches = reader.read(partition)
+        assert next(batches).num_rows
+        assert bool(scanning()) == (table is many)
+        batches.close()
+        deadline = time.monotonic() + 10
+        while scanning() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not scanning()
+    assert closed, "a log is read without threads of its own"
+
+
+def scanning():
+    """The threads that read splits."""
+    return [each for each in threading.enumerate() if each.name.startswith("fluss-scan")]
+
+
 def test_metadata_columns_are_ordinary_columns_on_request(read, log):
     with pytest.raises(PySparkException, match="UNRESOLVED_COLUMN"):
         read("log").select("_metadata")
@@ -270,6 +356,124 @@ def test_update_mode_is_for_foreach_batch(spark, session, cluster, database, log
     assert counts.to_arrow().sort_by("v").to_pydict() == {"v": ["a", "b", "c"], "n": [1, 1, 1]}
 
 
+@pytest.mark.one_server
+def test_a_partitioning_of_sparks_own_is_refused_for_frames_and_ignored_for_streams(
+    spark, session, cluster, database, log, tmp_path
+):
+    options = {"bootstrap.servers": cluster.bootstrap}
+    frame = spark.range(1).selectExpr("id", "'x' v")
+    writer = frame.write.format("fluss").options(**options).mode("append")
+    with pytest.raises(PySparkException, match="provided partitioning or clustering columns"):
+        writer.partitionBy("v").save(f"{database}.log")
+    # What it means is an option, of a table that is made: its partitions are its own.
+    writer = frame.write.format("fluss").options(**options).mode("append")
+    writer.options(createIfNotExists="true", partitionBy="v").save(f"{database}.made")
+    assert session.table("made").partition_by == ("v",)
+    stream = spark.readStream.format("fluss").options(**options, start="earliest")
+    query = (
+        stream.load(f"{database}.log")
+        .writeStream.format("fluss")
+        .options(**options, checkpointLocation=str(tmp_path / "parts"))
+        .partitionBy("v")
+        .trigger(availableNow=True)
+        .start(f"{database}.made")
+    )
+    query.awaitTermination()
+    assert session.table("made").count() == 4
+
+
+@pytest.mark.one_server
+def test_a_table_that_spark_saves_as_its_own_is_written_and_cannot_be_used(
+    spark, cluster, database, log
+):
+    # Spark hands the options on this once, as for save(), and forgets them.
+    frame = spark.range(1).selectExpr("id", "'x' v")
+    writer = frame.write.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    try:
+        writer.option("path", f"{database}.log").mode("append").saveAsTable("trap_saved")
+        assert log.count() == 4
+        for use in (
+            lambda: spark.table("trap_saved").collect(),
+            lambda: frame.write.insertInto("trap_saved"),
+        ):
+            with pytest.raises(PySparkException, match=r"(?s)TEMPORARY VIEW.*WITH \(path"):
+                use()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS trap_saved")
+
+
+@pytest.mark.one_server
+def test_a_table_of_the_catalog_api_is_refused_when_made_or_when_used(
+    spark, cluster, database, log
+):
+    named = {"path": f"{database}.log", "bootstrap.servers": cluster.bootstrap}
+    with pytest.raises(PySparkException, match=r"(?s)catalog cannot stand.*TEMPORARY VIEW"):
+        spark.catalog.createTable("trap_made", source="fluss", **named)
+    # With its columns declared, nobody of ours is asked when it is made.
+    schema = spark_schema(log.schema)
+    try:
+        spark.catalog.createTable("trap_made", source="fluss", schema=schema, **named)
+        with pytest.raises(PySparkException, match=r"(?s)TEMPORARY VIEW.*WITH \(path"):
+            spark.table("trap_made").collect()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS trap_made")
+
+
+# --- triggers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    ("trigger", "said"),
+    [
+        ({"continuous": "1 second"}, "fluss does not support continuous processing"),
+        ({"realTime": "5 seconds"}, "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED"),
+    ],
+    ids=["continuous", "real time"],
+)
+def test_a_source_knows_micro_batches_only(spark, cluster, database, log, trigger, said, tmp_path):
+    stream = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    writer = stream.load(f"{database}.log").writeStream.format("console").outputMode("update")
+    writer = writer.option("checkpointLocation", str(tmp_path)).trigger(**trigger)
+    with pytest.raises(PySparkException, match=said):
+        writer.start().awaitTermination(60)
+
+
+def rates(spark, cluster, database, tmp_path):
+    """A stream of another source, on its way into the log."""
+    frame = spark.readStream.format("rate").load().selectExpr("value id", "'x' v")
+    writer = frame.writeStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    return writer.option("path", f"{database}.log").option("checkpointLocation", str(tmp_path))
+
+
+@pytest.mark.one_server
+def test_a_sink_in_real_time_is_refused(spark, cluster, database, log, tmp_path):
+    writer = rates(spark, cluster, database, tmp_path).outputMode("update")
+    with pytest.raises(PySparkException, match="OPERATOR_OR_SINK_NOT_IN_ALLOWLIST"):
+        writer.trigger(realTime="5 seconds").start().awaitTermination(60)
+
+
+@pytest.mark.one_server
+def test_a_continuous_sink_commits_nothing_because_spark_gives_it_no_rows(
+    spark, cluster, database, log, tmp_path
+):
+    # Spark never calls `write` there, and commits all the same: every row would be lost. An error
+    # of `commit` stops no such query; it is in the log, and the checkpoint stays where it is.
+    writer = rates(spark, cluster, database, tmp_path)
+    query = writer.trigger(continuous="100 milliseconds").start()
+    try:
+        assert not query.awaitTermination(4)
+    finally:
+        query.stop()
+    assert not [*(tmp_path / "commits").glob("[0-9]*")]
+    options = {"path": f"{database}.log", "bootstrap.servers": cluster.bootstrap}
+    schema = spark_schema(log.schema)
+    sink = FlussDataSource(options).streamWriter(schema, overwrite=False)
+    with pytest.raises(UnsupportedOperationError, match=r"trigger\(continuous=") as refused:
+        sink.commit([None, None], 0)
+    assert "processingTime" in refused.value.hint
+
+
 # --- SQL ------------------------------------------------------------------------------------------
 
 
@@ -292,8 +496,15 @@ def test_a_table_of_sparks_catalog_is_refused_because_spark_keeps_its_options(
         said = f"WITH (path = '{database}.log', `bootstrap.servers` = '{cluster.bootstrap}')"
         spark.sql(f"INSERT INTO trap {said} VALUES (4, 'd')")  # noqa: S608
         assert spark.sql(f"SELECT sum(id) FROM trap {said}").first()[0] == 10  # noqa: S608
-        with pytest.raises(PySparkException, match="does not support deletes"):
-            spark.sql("DELETE FROM trap WHERE id = 1")
+        for change, said in {
+            "DELETE FROM trap WHERE id = 1": "does not support deletes",
+            "UPDATE trap SET v = 'x'": "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+            "MERGE INTO trap USING trap s ON trap.id = s.id WHEN MATCHED THEN DELETE": (
+                "UNSUPPORTED_FEATURE.TABLE_OPERATION"
+            ),
+        }.items():
+            with pytest.raises(PySparkException, match=said):
+                spark.sql(change)
     finally:
         spark.sql("DROP TABLE trap")
 

@@ -108,8 +108,17 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
 
         Raises:
             FlussError: That cannot be noted; Spark runs the micro-batch again.
+            UnsupportedOperationError: Spark commits what it has not written: with a continuous
+                trigger it never calls `write`, and all rows would be lost.
         """
         written = _written(messages)
+        if len(written) < len(messages):
+            raise UnsupportedOperationError(
+                f"{self._plan.options.table}: Spark commits {len(messages)} tasks of which "
+                f"{len(messages) - len(written)} have written nothing, as it does with "
+                "trigger(continuous=...): a sink in Python is given no rows there.",
+                hint="trigger(processingTime='1 second'), or trigger(availableNow=True)",
+            )
         run = next((each.run for each in written if each.run is not None), None)
         if run is not None:
             receipts = [each.receipt for each in written if each.receipt is not None]
