@@ -19,6 +19,12 @@ LONGEST = (
     "conformance/test_read_failover",
     "server_real/test_keeper",
     "examples/test_notebooks",
+    "server_real/test_lifecycle",
+    "server_real/test_replicated",
+    "server_real/test_fixtures",
+    "server_real/test_kept_data",
+    "server/test_lifecycle",
+    "session/test_state_retention",
 )
 
 
