@@ -30,12 +30,11 @@ KEYED = Schema(pa.schema([pa.field("id", pa.int64(), nullable=False)]), ["id"])
 PATIENT = {
     "retry.backoff-ms": "5",
     "retry.backoff-max-ms": "20",
-    "connect-timeout": "500ms",
-    "request-timeout": "1s",
+    "connect-timeout": "5s",
+    "request-timeout": "2s",
     "operation-timeout": "1min",
 }
 SHORT = PATIENT | {
-    "connect-timeout": "300ms",
     "request-timeout": "300ms",
     "operation-timeout": "1s",
 }
@@ -115,7 +114,7 @@ def test_who_never_answers_is_given_up_in_time(when):
         if when == "before connecting":
             proxy.stall()
             with pytest.raises(FlussError):
-                open_table(proxy, SHORT)
+                open_table(proxy, SHORT | {"connect-timeout": "300ms"})
         else:
             with scanner_over(proxy, SHORT) as scanner:
                 proxy.stall()
