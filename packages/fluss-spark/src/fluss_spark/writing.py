@@ -127,8 +127,8 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         _LOG.debug("%s: micro-batch %d is written", self._plan.options.table, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
-        """A task has failed, or the query was stopped; it comes again when the query goes on."""
-        _LOG.warning("%s: micro-batch %d is given up for now", self._plan.options.table, batchId)
+        """A task has failed, which Spark tells, or the query was stopped; it comes again."""
+        _LOG.info("%s: micro-batch %d is given up for now", self._plan.options.table, batchId)
 
 
 @dataclass(frozen=True)
