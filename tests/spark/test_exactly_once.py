@@ -71,6 +71,32 @@ def test_who_wants_no_exactness_gets_none(session, writer, caplog):
         writer("log", exactlyOnce="always")
 
 
+@pytest.mark.parametrize(("is_versioned", "left"), [(False, "old"), (True, "new")])
+def test_rows_by_key_that_come_late_are_left_out_where_they_have_a_version(
+    session, writer, is_versioned, left
+):
+    schema = pa.schema([("id", pa.int64()), ("version", pa.int64()), ("v", pa.string())])
+    properties = {
+        "table.merge-engine": "versioned",
+        "table.merge-engine.versioned.ver-column": "version",
+    }
+    table = session.create_table(
+        "state", schema, primary_key=["id"], properties=properties if is_versioned else {}
+    )
+
+    def batches(version, v, before=lambda: None):
+        yield pa.RecordBatch.from_pydict({"id": [1], "version": [version], "v": [v]}, schema)
+        before()
+
+    def the_rest_of_the_query():
+        writer("state", schema).write(batches(1, "old"))  # its successor
+        writer("state", schema).write(batches(2, "new"))  # the micro-batch behind it
+
+    # An attempt that stands still with its rows in hand, and is overtaken.
+    writer("state", schema).write(batches(1, "old", the_rest_of_the_query))
+    assert table.lookup([1])["v"].to_pylist() == [left]
+
+
 def test_a_task_is_known_by_query_micro_batch_and_number(monkeypatch):
     told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
