@@ -8,6 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+import fluss_spark
+
 ROWS = 1_000
 
 
@@ -66,6 +68,35 @@ def test_a_filter_gives_what_spark_would(spark, read, events, condition):
     found = sorted(row.id for row in read("events", filter=condition).collect())
     in_memory = spark.createDataFrame(events)
     assert found == sorted(row.id for row in in_memory.where(condition).collect())
+
+
+def test_a_filter_of_floating_numbers_gives_what_spark_would(spark, session, read):
+    singles = [0.1, 0.5, -0.5, 3.4e38, float("nan"), float("inf"), -float("inf"), 0.0, -0.0, None]
+    numbers = pa.table(
+        {
+            "id": range(len(singles)),
+            "f": pa.array(singles, pa.float32()),
+            "x": pa.array(singles, pa.float64()),
+        }
+    )
+    session.create_table("numbers", numbers, buckets=1).append(numbers)
+    in_memory = spark.createDataFrame(numbers).cache()
+    for column in ("f", "x"):
+        for test in ("= {}", "<> {}", "< {}", "<= {}", "> {}", ">= {}", "IN ({}, 0.5)"):
+            for constant in ("0.1", "0.5", "0", "-1e30", "1e30"):
+                for negated in ("", "NOT "):
+                    condition = f"{negated}{column} {test.format(constant)}"
+                    found = sorted(row.id for row in read("numbers", filter=condition).collect())
+                    wanted = sorted(row.id for row in in_memory.where(condition).collect())
+                    assert found == wanted, condition
+
+
+def test_a_name_that_sql_cannot_say_is_a_view_all_the_same(spark, cluster, database, session):
+    for name in ("a-b", "good"):
+        session.create_table(name, pa.table({"id": [1]}), buckets=1).append(pa.table({"id": [1]}))
+    servers = {"bootstrap.servers": cluster.bootstrap}
+    assert fluss_spark.register_views(spark, database, **servers) == ["a-b", "good"]
+    assert spark.sql("SELECT * FROM `a-b` JOIN good USING (id)").count() == 1
 
 
 def test_the_state_of_a_table_and_its_changes(read, people):

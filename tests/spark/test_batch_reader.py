@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -149,6 +150,16 @@ def test_a_limit_and_a_tail_are_of_what_a_filter_leaves(read, log):
 # --- what is read ---------------------------------------------------------------------------------
 
 
+def test_a_limit_takes_the_same_rows_each_time(read, session):
+    table = session.create_table(
+        "many", pa.schema([("id", pa.int64())]), primary_key=["id"], buckets=6
+    )
+    table.upsert(pa.table({"id": range(20_000)}))
+    few = read("many", limit=1_000)
+    assert few.rows.num_rows == 1_000
+    assert all(read("many", limit=1_000).rows == few.rows for _ in range(8))
+
+
 def test_time_windows_have_their_begin_and_not_their_end(read, log):
     moments = []
     for start in (100, 110, 120):
@@ -168,6 +179,9 @@ def test_offsets_bound_a_read_as_json(read, log):
     assert read("log", endingOffsets=ends).rows.num_rows == 3
     begins = json.dumps({"0": -1, "1": -1, "2": -1, "3": 1})
     assert read("log", startingOffsets=begins).rows.num_rows == log_of(read, 3) - 1
+    both = read("log", startingOffsets='{"0": 1}', endingOffsets='{"0": 3, "1": 0, "2": 0, "3": 0}')
+    assert both.rows.num_rows == 2
+    assert read("log", asOf=ends).rows.num_rows == 3
 
 
 def log_of(read, bucket):
@@ -234,8 +248,14 @@ def test_one_task_may_read_several_pieces_of_a_bucket(read, log):
 
 
 def test_a_schema_that_is_given_must_be_the_tables(read, log):
-    few = StructType([StructField("v", StringType()), StructField("id", LongType(), False)])
+    few = StructType([StructField("v", StringType()), StructField("id", LongType())])
     assert read("log", schema=few).rows.schema.names == ["v", "id"]
+    trusted = StructType([StructField("id", LongType(), False)])
+    with pytest.raises(SchemaMismatchError, match=r"'id' of .*log may be NULL"):
+        read("log", schema=trusted)
+    for options in ({"columns": "id"}, {"columns": "id,v,_bucket"}, {"with_metadata": "_bucket"}):
+        with pytest.raises(InvalidValueError, match=r"columns and with_metadata do not agree"):
+            read("log", schema=few, **options)
     wrong = StructType([StructField("id", StringType())])
     with pytest.raises(SchemaMismatchError, match=r"'id' of .*log is int64.*bigint.*says string"):
         read("log", schema=wrong)
@@ -264,6 +284,35 @@ def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
     long = read("fine", nanoseconds="long")
     assert long.rows.to_pylist() == [{"id": 1, "at": exact, "zoned": exact, "list": [exact]}]
     assert not caplog.text
+
+
+def test_nanoseconds_before_1970_are_cut_towards_the_past(read, session):
+    nanos, nested = pa.timestamp("ns"), pa.struct([("at", pa.timestamp("ns")), ("n", pa.int32())])
+    values = [-1, -1_000, -1_001, 1_999, None, -(2**63), 2**63 - 1]
+    wanted = [-1, -1, -2, 1, None, -(2**63) // 1_000, (2**63 - 1) // 1_000]
+    rows = pa.table(
+        {
+            "id": range(len(values)),
+            "at": pa.array(values, nanos),
+            "zoned": pa.array(values, pa.timestamp("ns", tz="UTC")),
+            "list": pa.array([[each] for each in values], pa.list_(nanos)),
+            "map": pa.array([[("a", each)] for each in values], pa.map_(pa.string(), nanos)),
+            "row": pa.array([{"at": each, "n": 1} for each in values], nested),
+        }
+    )
+    session.create_table("old", rows, buckets=1).append(rows)
+    cut = read("old").rows
+    as_longs = {"list": pa.list_(pa.int64()), "map": pa.map_(pa.string(), pa.int64())}
+    for name, each in (("at", wanted), ("zoned", wanted), ("list", [[n] for n in wanted])):
+        assert cut[name].cast(as_longs.get(name, pa.int64())).to_pylist() == each
+    assert cut["map"].cast(as_longs["map"]).to_pylist() == [[("a", each)] for each in wanted]
+    inner = pc.struct_field(cut["row"], "at").cast(pa.int64())
+    assert inner.to_pylist() == wanted
+    part = to_spark(rows.to_batches()[0].slice(2, 3), cut.schema)  # none of it lies at its begin
+    assert part.to_pylist() == cut.slice(2, 3).to_pylist()
+    gaps = pa.array([[1, None], None, [-1]], pa.list_(nanos)).slice(1)
+    floored = to_spark(pa.record_batch({"list": gaps}), pa.schema([("list", as_longs["list"])]))
+    assert floored["list"].to_pylist() == [None, [-1]]  # nothing is cut of what stays a number
 
 
 def test_what_spark_cannot_hold_is_said_with_its_column():
@@ -305,6 +354,10 @@ def test_what_spark_cannot_hold_is_said_with_its_column():
         ),
         ({"start": "5", "startingOffsets": "6"}, InvalidValueError, "both say where start is"),
         ({"mode": "changelog", "start": "full"}, InvalidValueError, "for streams"),
+        ({"end": "full"}, InvalidValueError, "end is 'full', which is where a stream may begin"),
+        ({"scan.startup.mode": "timestamp"}, ConfigError, r"\n.*scan\.startup\.timestamp"),
+        ({"max_parallel": "x"}, InvalidValueError, "max_parallel='x' is not a number from 1 to"),
+        ({"asOf": '{"9": 1}'}, InvalidValueError, "bucket 9, which is not part"),
         (
             {"startingOffsets": '{"0": 1000}'},
             OffsetOutOfRangeError,

@@ -21,7 +21,7 @@ from fluss.errors import (
 from fluss.model.paths import TableBucket
 from fluss_spark import stream_plans
 from fluss_spark.stream_offsets import StreamOffset, shared_out
-from tests.support.micro_batches import MicroBatches, rows
+from tests.support.micro_batches import MicroBatches, given, rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 
@@ -77,23 +77,27 @@ def test_a_stream_begins_where_it_is_told(query, log):
     assert ids(query("log", startingTimestamp=later).drained()) == list(range(100, 150))
     assert ids(query("log", start="-1h").drained()) == list(range(150))
     newest = query("log")
-    assert newest.drained() == []
+    assert given(newest.drained()) == []
     log.append(numbered(150, 160))
     assert ids(newest.drained()) == list(range(150, 160))
 
 
-def test_json_offsets_are_those_of_buckets(query, log):
+def test_json_offsets_are_those_of_buckets(query, log, people):
     ends = {str(each.bucket.bucket_id): each.stop for each in log.scan().splits()}
     behind = query("log", startingOffsets=json.dumps({**ends, "0": ends["0"] - 1, "1": -2}))
-    given = rows(behind.drained())
-    assert len(given) == 1 + ends["1"]
+    assert len(rows(behind.drained())) == 1 + ends["1"]
     latest = query("log", startingOffsets=json.dumps(dict.fromkeys(ends, -1)))
-    assert latest.drained() == []
+    assert given(latest.drained()) == []
     # What Spark shows of another query's progress is understood as well.
     first = query("log", start="earliest", maxOffsetsPerTrigger=30)
     before = ids([first.next_batch()])
     second = query("log", startingOffsets=first.checkpoint[-1])
     assert sorted(before + ids(second.drained())) == list(range(100))
+    # Of one whose state is under way nobody else can go on.
+    states = query("people$changelog", start="full", maxOffsetsPerTrigger=1)
+    states.next_batch()
+    with pytest.raises(InvalidValueError, match="yet to give their state"):
+        query("people$changelog", startingOffsets=states.checkpoint[-1]).drained()
 
 
 @pytest.mark.parametrize(
@@ -129,8 +133,8 @@ def applied(changes):
 
 @pytest.mark.parametrize("limit", [None, 7, 25])
 def test_full_is_the_state_and_then_its_changes_and_no_row_twice_or_missing(query, people, limit):
-    given = {} if limit is None else {"maxOffsetsPerTrigger": limit}
-    stream = query("people$changelog", start="full", **given)
+    limits = {} if limit is None else {"maxOffsetsPerTrigger": limit}
+    stream = query("people$changelog", start="full", **limits)
     batches = []
     for turn in range(30):  # it is written to between any two micro-batches
         batch = stream.next_batch()
@@ -158,7 +162,7 @@ def test_a_part_of_the_columns_is_enough_for_full(query, people):
 def test_an_empty_table_is_full_at_once(query, session):
     table = session.create_table("empty", SCHEMA, primary_key=["id"], buckets=2)
     stream = query("empty$changelog", start="full")
-    assert stream.drained() == []
+    assert given(stream.drained()) == []
     table.upsert(numbered(0, 3))
     assert ids(stream.drained()) == [0, 1, 2]
 
@@ -170,7 +174,7 @@ def test_a_micro_batch_has_as_many_tasks_as_wanted(query, log):
     for options, tasks in (({}, 1), ({"minPartitions": 3}, 3), ({"maxPartitions": 1}, 1)):
         stream = query("log", start="earliest", **options)
         assert stream.next_batch().num_rows == 100
-        assert len(stream.tasks(*stream.checkpoint)) == tasks
+        assert len(stream.tasks(*stream.places()[0])) == tasks
 
 
 @pytest.mark.parametrize("limit", [1, 30, 10**17])
@@ -195,11 +199,37 @@ def test_a_micro_batch_that_is_run_again_has_the_same_tasks_with_the_same_rows(
 ):
     stream = query("people$changelog", start=start, maxOffsetsPerTrigger=40)
     stream.drained()
-    places = list(zip(stream.checkpoint, stream.checkpoint[1:], strict=False))
-    once = [stream.tasks(*each) for each in places]
+    once = [stream.tasks(*each) for each in stream.places()]
     people.upsert(numbered(0, 60))
-    again = MicroBatches(options=stream.options)
-    assert [again.tasks(*each) for each in places] == once
+    again = MicroBatches(options=stream.options, checkpoint=stream.checkpoint)
+    assert [again.tasks(*each) for each in again.places()] == once
+
+
+@pytest.mark.parametrize("limit", [None, 25])
+@pytest.mark.parametrize("start", ["earliest", "full", "latest", "-2s"])
+def test_the_first_micro_batch_is_the_same_too_when_it_is_run_again(query, people, start, limit):
+    # Spark has no place where the query began until its first micro-batch is done.
+    limits = {} if limit is None else {"maxOffsetsPerTrigger": limit}
+    stream = query("people$changelog", start=start, **limits)
+    first = stream.next_batch()
+    people.upsert(numbered(5, 70))
+    people.delete([(11,)])
+    time.sleep(2.1)
+    again = MicroBatches(options=stream.options, checkpoint=stream.checkpoint)
+    assert again.read(*again.places()[0]) == first
+    if start in {"earliest", "full"}:
+        left = [first, *again.drained()]
+        there = dict(zip(*people.to_arrow().to_pydict().values(), strict=True))
+        assert applied(rows(left)) == there
+
+
+def test_the_first_micro_batch_whose_rows_are_gone_is_an_error(query, log, monkeypatch):
+    stream = query("log", start="earliest")
+    assert stream.next_batch().num_rows == 100
+    trim(monkeypatch, 20)
+    again = MicroBatches(options=stream.options, checkpoint=stream.checkpoint)
+    with pytest.raises(OffsetOutOfRangeError, match="failOnDataLoss=false"):
+        again.read(*again.places()[0])
 
 
 def test_new_partitions_join_and_old_ones_may_go(query, session, caplog):
@@ -209,11 +239,13 @@ def test_new_partitions_join_and_old_ones_may_go(query, session, caplog):
     table.create_partition({"day": "a"})
     table.append(numbered(0, 50, day="a"))
     stream = query("days")  # from now on: what comes in new partitions is from their begin
-    assert stream.drained() == []
+    assert given(stream.drained()) == []
     table.create_partition({"day": "b"})
     table.append(numbered(50, 90, day="b"))
     assert ids(stream.drained()) == list(range(50, 90))
     table.drop_partition({"day": "a"})  # read to its end, as far as anybody knows
+    assert given(stream.drained()) == []
+    stream.start()  # and noted: whoever goes on is not asked again
     table.append(numbered(90, 95, day="b"))
     assert ids(stream.drained()) == list(range(90, 95))
     table.append(numbered(95, 100, day="b"))
@@ -228,7 +260,31 @@ def test_new_partitions_join_and_old_ones_may_go(query, session, caplog):
     stream.options["failOnDataLoss"] = "false"
     stream.start()
     with caplog.at_level(logging.WARNING, "fluss.spark"):
-        assert stream.drained() == []
+        assert given(stream.drained()) == []
+    assert "is gone" in caplog.text
+
+
+@pytest.mark.parametrize("loses", [False, True])
+def test_a_partition_that_is_dropped_before_its_state_was_given(query, session, caplog, loses):
+    table = session.create_table(
+        "parts",
+        pa.schema([*SCHEMA, ("day", pa.string())]),
+        primary_key=["id", "day"],
+        partition_by=["day"],
+        buckets=1,
+    )
+    for number, day in enumerate("abc"):
+        table.upsert(numbered(10 * number, 10 * number + 5, day=day))
+    options = {"failOnDataLoss": "false"} if loses else {}
+    stream = query("parts$changelog", start="full", maxOffsetsPerTrigger=5, **options)
+    batches = [stream.next_batch()]
+    table.drop_partition({"day": "c"})
+    if not loses:
+        with pytest.raises(PartitionNotFoundError, match="failOnDataLoss=false"):
+            stream.drained()
+        return
+    batches += stream.drained()
+    assert ids(batches) == [*range(5), *range(10, 15)]
     assert "is gone" in caplog.text
 
 
@@ -270,16 +326,21 @@ def test_what_takes_long_to_ask_is_asked_less_often(query, log, monkeypatch):
 # --- what is refused ------------------------------------------------------------------------------
 
 
+def trim(monkeypatch, earliest):
+    """Have every log begin at an offset."""
+    pins = planning.pin_buckets
+
+    async def trimmed(*asked):
+        found = await pins(*asked)
+        return {bucket: replace(each, earliest=earliest) for bucket, each in found.items()}
+
+    monkeypatch.setattr(planning, "pin_buckets", trimmed)
+
+
 def test_what_was_trimmed_before_it_was_read_is_an_error(query, log, monkeypatch, caplog):
     stream = query("log", start="earliest", maxOffsetsPerTrigger=9)
     stream.next_batch()
-    pins = planning.pin_buckets
-
-    async def trimmed(*given):
-        found = await pins(*given)
-        return {bucket: replace(each, earliest=20) for bucket, each in found.items()}
-
-    monkeypatch.setattr(planning, "pin_buckets", trimmed)
+    trim(monkeypatch, 20)
     said = r"log: .*bucket \d.*code 19\]\n.*failOnDataLoss=false"
     with pytest.raises(OffsetOutOfRangeError, match=said):
         stream.next_batch()
@@ -294,10 +355,11 @@ def test_what_was_trimmed_before_it_was_read_is_an_error(query, log, monkeypatch
 def test_offsets_that_went_backwards_are_an_error(query, log):
     stream = query("log", start="earliest")
     stream.next_batch()
-    begin, end = map(json.loads, stream.checkpoint)
+    ((begin, end),) = stream.places()
+    end = json.loads(end)
     end["offsets"]["1"] += 1_000
     with pytest.raises(OffsetOutOfRangeError, match=r"log: .*has seen it end at .*code 19\]\n"):
-        stream.read(json.dumps(begin), json.dumps(end))
+        stream.read(begin, json.dumps(end))
     stream.checkpoint = [json.dumps(end)]
     with pytest.raises(OffsetOutOfRangeError, match="checkpoint"):
         stream.next_batch()
@@ -328,7 +390,9 @@ def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
             stream.next_batch()
     session.create_table("other", SCHEMA, buckets=3)
     other = query("other", start="earliest")
-    other.checkpoint = [json.dumps(query("log", start="earliest").start().initialOffset())]
+    stream.checkpoint = []
+    stream.next_batch()
+    other.checkpoint = stream.checkpoint
     with pytest.raises(TableNotFoundError, match="of another query"):
         other.next_batch()
 
@@ -350,6 +414,7 @@ def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
         ("log", {"minPartitions": 3, "maxPartitions": 2}, InvalidValueError, "which is fewer"),
         ("log", {"startingOffsets": "-1"}, InvalidValueError, "no place in a log"),
         ("log", {"failOnDataLoss": "no"}, InvalidValueError, "none of true, false"),
+        ("log", {"startingOffsets": '{"0": 10000}'}, OffsetOutOfRangeError, "beyond the end"),
         ("log", {"start": "earlyest"}, InvalidValueError, "did you mean 'earliest'"),
     ],
 )
@@ -359,8 +424,10 @@ def test_what_is_no_stream_is_refused(query, log, people, table, options, error,
 
 
 def test_an_offset_is_what_its_json_says():
+    begun = {"tableId": 7, "offsets": {"0": 0}, "state": {"3/0": 9, "3/1": 2}}
     said = {"tableId": 7, "offsets": {"0": 5, "3/1": 0}, "state": {"3/0": 9}, "tasks": 2}
     assert StreamOffset.of(said).to_json() == said
+    assert StreamOffset.of(said | {"from": begun}).to_json() == said | {"from": begun}
 
 
 @pytest.mark.parametrize("rows_max", [1, 2, 7, 99, 100, 1_000, None])

@@ -6,6 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from fluss.errors import UnsupportedOperationError
 from fluss_spark import FlussDataSource
@@ -76,6 +77,41 @@ def test_the_changes_of_a_table_are_streamed_into_another(session, stream):
     source.upsert(pa.table({"id": [20], "v": ["changed"]}))
     stream("people$changelog", "copy", **options)
     assert target.to_arrow().sort_by("id") == source.to_arrow().sort_by("id")
+
+
+def test_a_query_that_fails_in_its_first_micro_batch_begins_where_it_began(
+    spark, session, cluster, database, tmp_path
+):
+    # Until then Spark asks where the query begins whenever it is started.
+    people = session.create_table("people", _rows(0, 0).schema, primary_key=["id"], buckets=2)
+    people.upsert(_rows(0, 5))
+    given = {}
+
+    def fail_once(frame, number):
+        given.setdefault(number, []).append(sorted(map(tuple, frame.collect())))
+        if len(given[0]) == 1:
+            raise RuntimeError("planned")
+
+    def run():
+        reader = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+        reader = reader.option("start", "full").option("columns", "_change_type,id,v")
+        writer = reader.load(f"{database}.people$changelog").writeStream.foreachBatch(fail_once)
+        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        assert query.start().awaitTermination(300)
+
+    with pytest.raises(StreamingQueryException, match="planned"):
+        run()
+    people.upsert(pa.table({"id": [0, 7], "v": ["b", "b"]}))
+    people.delete([(1,)])
+    run()
+    state = [("insert", each, f"v{each}") for each in range(5)]
+    assert given[0] == [state, state]
+    assert sorted(change for each in given[1] for change in each) == [
+        ("delete", 1, "v1"),
+        ("insert", 7, "b"),
+        ("update_after", 0, "b"),
+        ("update_before", 0, "v0"),
+    ]
 
 
 def test_a_log_is_streamed_into_another(session, stream):

@@ -1,7 +1,9 @@
 """What Spark does with a stream reader, without Spark: seconds of Java for each test are spared.
 
 Offsets travel as JSON, partitions as pickles, a query that is started again has only its
-checkpoint. What is read is what Spark would get, batch by batch.
+checkpoint. That has the ends of micro-batches: where the first one begins, the reader is asked
+whenever it is run, and it is run even where it has no rows. What is read is what Spark would get,
+batch by batch.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class MicroBatches:
 
     Args:
         options: What is written beside `format("fluss")`.
-        checkpoint: The offsets of its micro-batches, as JSON; the first is where it began.
+        checkpoint: Where each of its micro-batches ended, as JSON.
     """
 
     options: dict[str, str]
@@ -61,14 +63,21 @@ class MicroBatches:
     def next_batch(self) -> pa.Table | None:
         """One micro-batch; None where there is nothing new."""
         reader = self.reader or self.start()
-        if not self.checkpoint:
-            self.checkpoint.append(json.dumps(reader.initialOffset()))
-        begin = self.checkpoint[-1]
+        begin = self.begins()[-1]
         end = json.dumps(reader.latestOffset(json.loads(begin), reader.getDefaultReadLimit()))
-        if end == begin:
+        if end == begin and self.checkpoint:
             return None
         self.checkpoint.append(end)
         return self.read(begin, end)
+
+    def begins(self) -> list[str]:
+        """Where each of the micro-batches began, and where the next one begins."""
+        reader = self.reader or self.start()
+        return [json.dumps(reader.initialOffset()), *self.checkpoint]
+
+    def places(self) -> list[tuple[str, str]]:
+        """The begin and the end of each micro-batch."""
+        return list(zip(self.begins(), self.checkpoint, strict=False))
 
     def read(self, begin: str, end: str) -> pa.Table:
         """The rows between two offsets, task by task."""
@@ -86,6 +95,11 @@ class MicroBatches:
             assert all(batch.schema.equals(self.schema) for batch in batches)
             tasks.append(pa.Table.from_batches(batches, self.schema))
         return tasks or [self.schema.empty_table()]
+
+
+def given(batches: list[pa.Table]) -> list[pa.Table]:
+    """Those that have rows."""
+    return [each for each in batches if each.num_rows]
 
 
 def rows(batches: list[pa.Table]) -> list[dict[str, Any]]:

@@ -144,7 +144,7 @@ class FlussScan(LazyFrameResolver):
                     number=number,
                     count=count,
                     config=self._source.config,
-                    order=_order_of(options),
+                    order=options.repeatable_order,
                     max_parallel=options.max_parallel,
                     columns=given,
                 ),
@@ -232,18 +232,12 @@ def _asked(
     return options
 
 
-def _order_of(options: ScanOptions) -> Order:
-    if options.limit is not None and options.order is Order.NONE:
-        return Order.BUCKET
-    return options.order
-
-
 def _sources(options: ScanOptions, splits: Sequence[ScanSplit] | None) -> int:
     """How many sources share the splits: one where there is an order, and never too many.
 
     Where it is not known how many splits there are, the sources beyond them end at once.
     """
-    if _order_of(options) is not Order.NONE:
+    if options.repeatable_order is not Order.NONE:
         return 1
     return SOURCES_MAX if splits is None else min(len(splits), SOURCES_MAX)
 

@@ -19,7 +19,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.scan_options import Order
 from fluss_spark.options import FlussOptions
 from fluss_spark.packing import SplitsPartition, cut_to, packed, read_partition, rows_of, tasks_for
-from fluss_spark.tables import plan_scan
+from fluss_spark.tables import plan_scan, source_for
 from fluss_spark.telling import READ_AGAIN, Telling, told
 from fluss_spark.types import arrow_schema, check_declared, loses_digits
 
@@ -38,7 +38,7 @@ class FlussBatchReader(DataSourceReader):
     def __init__(
         self, options: FlussOptions, schema: StructType, parallelism: int | None = None
     ) -> None:
-        if options.is_full and options.scan.get("mode") is not None:
+        if options.is_full and source_for(options).options.mode is not None:
             raise InvalidValueError(
                 "A batch read is of the state, or of its changes: 'full' is both, for streams.",
                 hint="leave start out; or spark.readStream",
@@ -72,7 +72,7 @@ class FlussBatchReader(DataSourceReader):
         else:
             pieces = cut_to(splits, options.number("minPartitions", 1))
             packs = packed(pieces, tasks_for(rows_of(splits), options, self._parallelism))
-        order, parallel = asked.order.value, asked.max_parallel
+        order, parallel = asked.repeatable_order.value, asked.max_parallel
         return [
             SplitsPartition(tuple(each), settings, order, parallel) for each in packs if each
         ] or [SplitsPartition((), settings)]

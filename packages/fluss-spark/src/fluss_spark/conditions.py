@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
@@ -18,23 +18,39 @@ import pyarrow as pa
 from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import ColumnRef, Predicate, col
+from fluss_spark.float_conditions import float_condition, float_in
 
 CHARS_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 50
+_DIGITS_MAX: Final = 40
+_ELSE: Final = "numbers, texts, days and times are compared; the rest is for .where(...)"
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"
 )
 _SIGNS: Final[dict[str, Callable[[ColumnRef, Any], Predicate]]] = {
     "=": ColumnRef.equal,
-    "==": ColumnRef.equal,
     "<>": ColumnRef.not_equal,
-    "!=": ColumnRef.not_equal,
     "<": ColumnRef.less_than,
     "<=": ColumnRef.less_or_equal,
     ">": ColumnRef.greater_than,
     ">=": ColumnRef.greater_or_equal,
 }
+
+
+_SAME_SIGN: Final = {"==": "=", "!=": "<>"}
+# How constants are written, by what the type of their column is called.
+_WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (
+        pa.types.is_timestamp,
+        "a time is '2026-01-31T12:00:00', with 'Z' where the column has a zone",
+    ),
+    (pa.types.is_date, "a day is '2026-01-31'"),
+    (pa.types.is_time, "a time of day is '12:00:00'"),
+    (pa.types.is_string, "a text stands in quotes, 'a'"),
+    (pa.types.is_integer, "a whole number is written without quotes and without a fraction"),
+    (pa.types.is_boolean, "true or false"),
+)
 
 
 def condition_of(text: str, schema: pa.Schema) -> Predicate:
@@ -112,9 +128,10 @@ class _Reading:
     def _compared(self) -> Predicate:
         name, kind = self._column()
         column = col(name)
-        if (sign := self._next.word) in _SIGNS:
+        word = self._next.word
+        if (sign := _SAME_SIGN.get(word, word)) in _SIGNS:
             self._at += 1
-            return _SIGNS[sign](column, self._value(kind))
+            return _test(column, sign, self._value(kind), kind)
         if self._take("IS"):
             is_not = self._take("NOT")
             self._expect("NULL")
@@ -130,19 +147,24 @@ class _Reading:
             while self._take(","):
                 values.append(self._value(kind))
             self._expect(")")
+            if pa.types.is_floating(kind):
+                return float_in(column, values, kind)
             return column.is_in(values)
         if self._take("BETWEEN"):
             low = self._value(kind)
             self._expect("AND")
-            return column.greater_or_equal(low) & column.less_or_equal(self._value(kind))
+            high = self._value(kind)
+            return _test(column, ">=", low, kind) & _test(column, "<=", high, kind)
         if self._take("LIKE"):
             return self._like(column, self._value(kind))
         raise self._missing("a comparison, IN, BETWEEN, LIKE or IS NULL")
 
     def _like(self, column: ColumnRef, pattern: Any) -> Predicate:
-        if not isinstance(pattern, str) or "_" in pattern or "%" in pattern[1:-1]:
+        is_text = isinstance(pattern, str)
+        if not is_text or "_" in pattern or "\\" in pattern or "%" in pattern[1:-1]:
             raise InvalidValueError(
-                f"filter has LIKE {pattern!r}; % may stand at its begin and at its end, and _ not.",
+                f"filter has LIKE {pattern!r}; % may stand at its begin and at its end, and _ and "
+                "\\ not.",
                 hint=".where(...) on the frame",
                 option="filter",
             )
@@ -163,6 +185,12 @@ class _Reading:
         name = token.text[1:-1].replace("``", "`") if is_quoted else token.text
         if name not in self._schema.names:
             names = self._schema.names
+            if self._next.word == "(":
+                raise InvalidValueError(
+                    f"filter calls {name!r}, and knows columns and constants alone.",
+                    hint=".where(...) on the frame",
+                    option="filter",
+                )
             raise InvalidSchemaError(
                 f"filter names the column {name!r}, which there is not.",
                 hint=did_you_mean(name, names) or f"there are {', '.join(names[:20])}",
@@ -172,7 +200,7 @@ class _Reading:
 
     def _value(self, kind: pa.DataType) -> Any:
         token = self._next
-        if token.word in {"DATE", "TIMESTAMP"}:
+        if token.word in {"DATE", "TIMESTAMP", "TIME"}:
             self._at += 1
             token = self._next
         if token.kind not in {"text", "number"} and token.word not in {"TRUE", "FALSE"}:
@@ -185,8 +213,7 @@ class _Reading:
             raise InvalidValueError(
                 f"filter compares a column of type {kind} with {token.text[:80]}, at character "
                 f"{token.at}.",
-                hint="times have the form '2026-01-31T12:00:00', with a zone ('Z') where the "
-                "column has one",
+                hint=next((how for is_one, how in _WRITTEN if is_one(kind)), _ELSE),
                 option="filter",
             ) from None
 
@@ -209,7 +236,8 @@ class _Reading:
     def _missing(self, wanted: str) -> InvalidValueError:
         token = self._next
         return InvalidValueError(
-            f"filter: {wanted} is missing at character {token.at}, where {token.text[:40]!r} stands.",
+            f"filter: {wanted} is missing at character {token.at}, "
+            + (f"where {token.text[:40]!r} stands." if token.text else "where it ends."),
             hint="write id >= 90 AND kind IN ('a', 'b'); what is more than that is for .where(...)",
             option="filter",
         )
@@ -230,13 +258,19 @@ class _Reading:
         return [*tokens, _Token(kind="end", text="", at=end)]
 
 
+def _test(column: ColumnRef, sign: str, value: Any, kind: pa.DataType) -> Predicate:
+    if pa.types.is_floating(kind):
+        return float_condition(column, sign, value, kind)
+    return _SIGNS[sign](column, value)
+
+
 def _constant(said: str, written: str, kind: pa.DataType) -> Any:
     """A constant as its column has it; ValueError where it cannot be one."""
     types = pa.types
     if types.is_boolean(kind):
         return _truth(said)
     if types.is_integer(kind) and written == "number":
-        return int(said)
+        return _whole(said)
     if types.is_decimal(kind) and written == "number":
         return Decimal(said)
     if types.is_floating(kind) and written == "number":
@@ -246,11 +280,20 @@ def _constant(said: str, written: str, kind: pa.DataType) -> Any:
             return said
         if types.is_date(kind):
             return date.fromisoformat(said)
+        if types.is_time(kind):
+            return time.fromisoformat(said)
         if types.is_timestamp(kind):
             moment = datetime.fromisoformat(said)
             if (moment.tzinfo is None) is (kind.tz is None):
                 return moment
     raise ValueError(said)
+
+
+def _whole(said: str) -> int:
+    number = Decimal(said)
+    if number != number.to_integral_value() or number.adjusted() > _DIGITS_MAX:
+        raise ValueError(said)
+    return int(number)
 
 
 def _truth(said: str) -> bool:

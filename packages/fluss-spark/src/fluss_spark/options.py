@@ -37,6 +37,8 @@ ALIASES: Final = {
     "missingPartitions": "missing_partitions",
     "maxParallel": "max_parallel",
 }
+_STARTUP_MODE: Final = "scan.startup.mode"
+_BY_TIMESTAMP: Final = "timestamp"
 READING: Final = (
     "maxOffsetsPerTrigger",
     "failOnDataLoss",
@@ -196,12 +198,15 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     settings: dict[str, Any] = {}
     scan: dict[str, tuple[str, Any]] = {}
     spark: dict[str, str] = {}
+    is_by_timestamp = False
     for key, value in given.items():
         name = key.lower()
         if name.startswith(_OF_A_CATALOG):
             raise _of_a_catalog()
         if name in _TABLE:
             tables[name] = value
+        elif name == _STARTUP_MODE and value.lower() == _BY_TIMESTAMP:
+            is_by_timestamp = True
         elif name in _SCAN:
             _put(scan, *_SCAN[name], value)
         elif name in _OWN:
@@ -219,6 +224,12 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     if not named or "" in named:
         raise _no_table(what)
     values = {of: value for of, (_, value) in scan.items()}
+    if is_by_timestamp and "start" not in values:
+        raise ConfigError(
+            f"{_STARTUP_MODE} is {_BY_TIMESTAMP!r}, and no timestamp is there.",
+            hint="say scan.startup.timestamp, or startingTimestamp",
+            key=_STARTUP_MODE,
+        )
     is_full = values.get("start") is FULL
     if is_full:
         del values["start"]
@@ -245,10 +256,14 @@ def _check_values(options: FlussOptions) -> None:
 
 
 def _put(scan: dict[str, tuple[str, Any]], name: str, of: str, value: str) -> None:
-    is_place = of in {"start", "end"}
-    if name == "scan.startup.mode" and value.lower() == "timestamp":
-        return  # scan.startup.timestamp says which
+    is_place = of in {"start", "end", "as_of"}
     said = place_of(value, name, is_time="timestamp" in name.lower()) if is_place else value
+    if said is FULL and of != "start":
+        raise InvalidValueError(
+            f"{name} is 'full', which is where a stream may begin.",
+            hint="'latest', a time, or an offset",
+            option=name,
+        )
     if of in scan and scan[of][1] != said:
         raise InvalidValueError(
             f"{scan[of][0]} and {name} both say where {of} is, and not the same.",

@@ -19,6 +19,7 @@ from fluss.model.paths import TableBucket
 
 TABLE_ID: Final = "tableId"
 OFFSETS: Final = "offsets"
+STATE: Final = "state"
 JSON_CHARS_MAX: Final = 16 * 1024 * 1024
 _MS_DIGITS_MAX: Final = 15
 
@@ -86,8 +87,7 @@ def _of_json(text: str, name: str) -> Any:
         if "version" in found:
             return Cursor.from_json(text)
         if TABLE_ID in found:
-            table_id = int(found[TABLE_ID])
-            return Cursor.of(table_id, offsets_of(found[OFFSETS], table_id))
+            return _of_progress(found)
         return {_place(key): _offset(value) for key, value in found.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, FlussError) as error:
         raise InvalidValueError(
@@ -95,6 +95,13 @@ def _of_json(text: str, name: str) -> Any:
             hint='write {"0": 17} by bucket, or {"partition/0": 17}; -2 is earliest, -1 latest',
             option=name,
         ) from None
+
+
+def _of_progress(found: Mapping[str, Any]) -> Cursor:
+    if found.get(STATE):
+        raise ValueError("some buckets of that query have yet to give their state")
+    table_id = int(found[TABLE_ID])
+    return Cursor.of(table_id, offsets_of(found[OFFSETS], table_id))
 
 
 def _place(key: str) -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import fluss
+from fluss.errors import InvalidValueError
 from fluss_spark.java import java_home
 from fluss_spark.options import read_options
 from fluss_spark.source import FlussDataSource
@@ -139,10 +140,24 @@ def table(
     if where is not None:
         reader = reader.option("filter", where)
     if columns is not None:
-        reader = reader.option("columns", ",".join(columns))
+        reader = reader.option("columns", _listed(columns))
     for key, value in options.items():
         reader = reader.option(key, _text(value))
     return reader.load(name)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """Columns as the option takes them."""
+    for each in columns:
+        if "," in each:
+            raise InvalidValueError(
+                f"The column {each!r} has a comma in its name, which parts columns here.",
+                hint="name columns and types in spark.read.schema(...)",
+                column=each,
+            )
+    if not columns:
+        raise InvalidValueError("columns names none.", hint="leave it out for all of them")
+    return ",".join(columns)
 
 
 def register_views(spark: SparkSession, database: str, **options: Any) -> list[str]:
@@ -162,7 +177,8 @@ def register_views(spark: SparkSession, database: str, **options: Any) -> list[s
     with fluss.connect(config=told.settings) as opened:
         names = opened.tables(database)
     for name in names:
-        table(spark, f"{database}.{name}", **options).createOrReplaceTempView(name)
+        view = f"`{name.replace('`', '``')}`"
+        table(spark, f"{database}.{name}", **options).createOrReplaceTempView(view)
     return names
 
 

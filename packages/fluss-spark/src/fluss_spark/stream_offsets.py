@@ -4,21 +4,27 @@ An offset says for every bucket where the next micro-batch begins, and of which 
 was dropped and created again is another one. `state` lists the buckets whose state has not been
 given yet, with the offset it is of; `tasks` says in how many tasks the micro-batch was read, so
 that one that is run again has the same rows in the same tasks, on whatever machine.
+
+Where a query begins is not kept by Spark before its first micro-batch is done: it asks again when
+that one is repeated. So the answer is no place but a word, `BEGIN`, and the end of the first
+micro-batch says where it began, `from`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from fluss.errors import FlussError, InvalidValueError
 from fluss.model.bounds import Cursor
 from fluss.model.paths import TableBucket
-from fluss_spark.places import OFFSETS, TABLE_ID, offsets_of
+from fluss_spark.places import OFFSETS, STATE, TABLE_ID, offsets_of
 
-STATE = "state"
 TASKS = "tasks"
+FROM = "from"
+# What the first micro-batch begins at, whenever Spark asks.
+BEGIN: Final[Mapping[str, Any]] = {"begin": True}
 
 Ends = dict[TableBucket, int]
 
@@ -32,12 +38,14 @@ class StreamOffset:
         offsets: For each bucket the first offset that has not been given.
         pending: For each bucket whose state is still to come, the offset that the state is of.
         tasks: In how many tasks the micro-batch that ends here was read.
+        begun: Where the micro-batch that ends here began, where it was the query's first.
     """
 
     table_id: int
     offsets: Ends = field(default_factory=dict)
     pending: Ends = field(default_factory=dict)
     tasks: int | None = None
+    begun: StreamOffset | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Self:
@@ -48,12 +56,13 @@ class StreamOffset:
         """
         try:
             table_id = int(said[TABLE_ID])
-            tasks = said.get(TASKS)
+            tasks, begun = said.get(TASKS), said.get(FROM)
             return cls(
                 table_id=table_id,
                 offsets=offsets_of(said[OFFSETS], table_id),
                 pending=offsets_of(said.get(STATE, {}), table_id),
                 tasks=None if tasks is None else int(tasks),
+                begun=None if begun is None else cls.of({TABLE_ID: table_id, **begun}),
             )
         except (KeyError, TypeError, ValueError, AttributeError, FlussError) as error:
             raise InvalidValueError(
@@ -68,6 +77,8 @@ class StreamOffset:
             said[STATE] = _places(self.pending)
         if self.tasks is not None:
             said[TASKS] = self.tasks
+        if self.begun is not None:
+            said[FROM] = self.begun.to_json()
         return said
 
     def cursor(self) -> Cursor:
@@ -84,7 +95,7 @@ class StreamOffset:
             given[bucket] = pin
             rows += pin
         left = {each: pin for each, pin in self.pending.items() if each not in given}
-        return replace(self, offsets={**self.offsets, **given}, pending=left)
+        return replace(self, offsets={**self.offsets, **given}, pending=left, begun=None)
 
 
 def shared_out(begins: Mapping[TableBucket, int], ends: Ends, rows_max: int | None) -> Ends:

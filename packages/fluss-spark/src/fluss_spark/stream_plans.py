@@ -13,6 +13,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
 from fluss.connector import ScanSplit
 from fluss.errors import (
     FlussError,
@@ -21,7 +24,7 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from fluss.model.bounds import Bound, BoundKind, bound_of
+from fluss.model.bounds import LATEST, Bound, BoundKind, bound_of
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import BUCKET, CHANGE_TYPE, PARTITION, Mode, ScanOptions
 from fluss.session.scan import Scan
@@ -29,6 +32,7 @@ from fluss.session.source import TableSource
 from fluss_spark.options import FlussOptions
 from fluss_spark.stream_offsets import Ends, StreamOffset
 from fluss_spark.tables import source_for, with_columns
+from fluss_spark.types import check_declared
 
 # How long an answer is good for, where the same is asked again: a moment, or some times as long as
 # it took to get, so that a query of a thousand buckets that waits does not keep a core busy.
@@ -77,12 +81,14 @@ class StreamPlans:
 
     Args:
         options: What was written beside the format.
-        columns: The columns that Spark wants.
+        declared: The columns that Spark wants.
     """
 
-    def __init__(self, options: FlussOptions, columns: list[str]) -> None:
+    def __init__(self, options: FlussOptions, declared: StructType) -> None:
         self._source: TableSource = source_for(options)
-        self._columns = columns
+        self._declared = declared
+        self._columns: list[str] = declared.names
+        self._is_full = options.is_full
         self._loses = not options.flag("failOnDataLoss", default=True)
         self._known: dict[Hashable, LogPlan] = {}
         self._seen: Ends = {}
@@ -148,10 +154,23 @@ class StreamPlans:
         return cut
 
     def states(self, pins: Mapping[TableBucket, int]) -> list[ScanSplit]:
-        """The states of buckets as they were at these offsets."""
+        """The states of buckets as they were at these offsets.
+
+        Raises:
+            OffsetOutOfRangeError: Nobody can tell any more what they were.
+            PartitionNotFoundError: A partition was dropped before its state was given.
+        """
+        there = self.log(LATEST).splits
+        for bucket in pins:
+            if bucket not in there:
+                self._say_dropped(bucket, 0)
         places = tuple(
-            ((each.partition_id, each.bucket_id), pin) for each, pin in sorted(pins.items())
+            ((each.partition_id, each.bucket_id), pin)
+            for each, pin in sorted(pins.items())
+            if each in there
         )
+        if not places:
+            return []
         table = self._source.open()
         # What only a change has is added where the rows are read.
         metadata = self._source.options.metadata_names
@@ -164,7 +183,12 @@ class StreamPlans:
             columns=tuple(names) or table.primary_key,
             with_metadata=(),
         )
-        splits = Scan(table.core, asked).splits()
+        try:
+            splits = Scan(table.core, asked).splits()
+        except OffsetOutOfRangeError as error:
+            raise type(error)(
+                f"{self.name}: {error.message}", hint=_NEW_CHECKPOINT, **error.facts
+            ) from error
         return [each for each in splits if each.bucket in pins]
 
     def check_kept(self, at: StreamOffset, plan: LogPlan) -> None:
@@ -192,9 +216,13 @@ class StreamPlans:
         asked = with_columns(self._log_options(table.primary_key), self._columns)
         asked = replace(asked, start=bound_of(start, "start"))
         began_s = time.monotonic()
+        scan = Scan(table.core, asked)
+        self._check_declared(scan.schema)
         try:
-            splits = Scan(table.core, asked).splits()
+            splits = scan.splits()
         except OffsetOutOfRangeError as error:
+            if asked.start is None or asked.start.cursor is None:
+                raise  # it is of what was written beside the format, and says so
             raise self._explained(error) from error
         except TableNotFoundError as error:
             if asked.start is None or asked.start.cursor is None:
@@ -211,6 +239,11 @@ class StreamPlans:
             splits={each.bucket: each for each in splits},
             took_s=time.monotonic() - began_s,
         )
+
+    def _check_declared(self, schema: pa.Schema) -> None:
+        if self._is_full:  # a state has no offsets and times
+            schema = pa.schema([each.with_nullable(True) for each in schema])
+        check_declared(self._declared, schema, self.name)
 
     def _log_options(self, primary_key: tuple[str, ...]) -> ScanOptions:
         asked = self._source.options
@@ -256,12 +289,15 @@ class StreamPlans:
         )
 
     def _say_dropped(self, bucket: TableBucket, offset: int) -> None:
+        place = f"bucket {bucket.bucket_id} of the partition with the id {bucket.partition_id}"
         if self._loses or self._source.options.missing_partitions == "skip":
-            _LOG.warning("%s: %s is gone; it was read to offset %d", self.name, bucket, offset)
+            _LOG.warning("%s: %s is gone; it was read to offset %d", self.name, place, offset)
             return
+        chosen = self._source.options.partitions is not None
+        left_out = ", or is none of 'partitions' any more" if chosen else ""
         raise PartitionNotFoundError(
-            f"{self.name}: the partition of {bucket} was dropped, and this query had not read it "
-            f"to its end, as far as it knows: it stood at offset {offset}.",
+            f"{self.name}: {place} was dropped{left_out}, and this query had not read it to its "
+            f"end, as far as it knows: it stood at offset {offset}.",
             hint="failOnDataLoss=false goes on without it",
             table=self.name,
             partition=bucket.partition_id,

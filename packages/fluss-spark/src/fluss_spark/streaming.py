@@ -27,7 +27,7 @@ from fluss.model.bounds import LATEST
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss_spark.options import FILTER, FlussOptions
 from fluss_spark.packing import SplitsPartition, packed, read_partition, rows_of, tasks_for
-from fluss_spark.stream_offsets import Ends, StreamOffset, shared_out
+from fluss_spark.stream_offsets import BEGIN, Ends, StreamOffset, shared_out
 from fluss_spark.stream_plans import StreamPlans
 from fluss_spark.telling import START_AGAIN, Telling, told
 from fluss_spark.types import arrow_schema, to_spark
@@ -77,25 +77,18 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._parallelism = parallelism
         self._schema = arrow_schema(schema)
-        self._plans = StreamPlans(options, self._schema.names)
+        self._plans = StreamPlans(options, schema)
         self._target: Ends | None = None
         self.telling = Telling(options.name, START_AGAIN)
 
     # --- where micro-batches begin and end ------------------------------------------------------
 
-    @told
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where the query begins, when it has no checkpoint."""
-        if self._options.is_full and self._plans.has_state():
-            plan = self._plans.log(LATEST)
-            pins = plan.ends if self._target is None else self._target
-            done = {bucket: 0 for bucket, pin in pins.items() if not pin}
-            pending = {bucket: pin for bucket, pin in pins.items() if pin}
-            at = StreamOffset(table_id=plan.table_id, offsets=done, pending=pending)
-            return at.to_json()
-        start = "earliest" if self._options.is_full else "latest"
-        plan = self._plans.log(self._plans.options.start or start)
-        return StreamOffset(table_id=plan.table_id, offsets=plan.begins).to_json()
+        """Where the query begins, when it has no checkpoint: Spark asks again in each repetition.
+
+        So where that is, is found out once, for the end of the first micro-batch.
+        """
+        return dict(BEGIN)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """How much a micro-batch takes, where its trigger does not say."""
@@ -106,12 +99,30 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @told
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends; buckets that came since are in it from their begin."""
-        at = StreamOffset.of(start)
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if start == BEGIN:
+            at = self._begin()
+            return replace(self._next(at, rows_max) or at, begun=at).to_json()
+        end = self._next(StreamOffset.of(start), rows_max)
+        return start if end is None else end.to_json()  # to the letter, or it is new to Spark
+
+    def _begin(self) -> StreamOffset:
+        if self._options.is_full and self._plans.has_state():
+            plan = self._plans.log(LATEST)
+            pins = plan.ends if self._target is None else self._target
+            done = {bucket: 0 for bucket, pin in pins.items() if not pin}
+            pending = {bucket: pin for bucket, pin in pins.items() if pin}
+            return StreamOffset(table_id=plan.table_id, offsets=done, pending=pending)
+        start = "earliest" if self._options.is_full else "latest"
+        plan = self._plans.log(self._plans.options.start or start)
+        return StreamOffset(table_id=plan.table_id, offsets=plan.begins)
+
+    def _next(self, at: StreamOffset, rows_max: int | None) -> StreamOffset | None:
+        """Where a micro-batch ends that begins there; None where there is nothing for one."""
         if at.pending:
             end = at.with_states(rows_max)
             pins = {each: pin for each, pin in at.pending.items() if each not in end.pending}
-            return replace(end, tasks=self._tasks(sum(pins.values()))).to_json()
+            return replace(end, tasks=self._tasks(sum(pins.values())))
         plan = self._plans.log(at)
         self._plans.check_kept(at, plan)
         begins, ends = plan.begins, plan.ends
@@ -121,10 +132,12 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for bucket, end in ends.items()
             }
         taken = shared_out(begins, ends, rows_max)
-        if all(taken[bucket] == at.offsets.get(bucket, 0) for bucket in taken):
-            return start  # to the letter, or Spark sees something new
+        # What was dropped since is noted, too: whoever starts again does not miss it.
+        is_whole = at.offsets.keys() <= taken.keys()
+        if is_whole and all(taken[bucket] == at.offsets.get(bucket, 0) for bucket in taken):
+            return None
         tasks = self._tasks(sum(taken[bucket] - begins[bucket] for bucket in taken))
-        return StreamOffset(table_id=plan.table_id, offsets=taken, tasks=tasks).to_json()
+        return StreamOffset(table_id=plan.table_id, offsets=taken, tasks=tasks)
 
     @told
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -146,7 +159,8 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             FlussError: Rows between them are gone.
         """
-        first, last = StreamOffset.of(start), StreamOffset.of(end)
+        last = StreamOffset.of(end)
+        first = last.begun if start == BEGIN and last.begun is not None else StreamOffset.of(start)
         settings, parallel = self._plans.settings, self._plans.options.max_parallel
         pins = {each: pin for each, pin in first.pending.items() if each not in last.pending}
         if pins:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 import fluss
+from fluss.errors import InvalidValueError
 from fluss.model.arrow_types import to_arrow_type
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.scan_options import Mode, ScanOptions
@@ -87,9 +88,27 @@ def filtered(asked: ScanOptions, table: Table, options: FlussOptions) -> ScanOpt
 
 
 def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
-    """The same scan with these columns, which may be metadata columns."""
+    """The same scan with these columns, which may be metadata columns.
+
+    Raises:
+        InvalidValueError: Others were asked for by options; a schema that was given has these.
+    """
     if asked.mode is Mode.BINLOG:  # its columns are whole rows; the others are left out when read
         return asked
+    added = [
+        name
+        for name, each in asked.metadata_names.items()
+        if name in asked.with_metadata or each in asked.with_metadata
+    ]
+    named = [*(asked.columns or ()), *added]
+    extra = [] if asked.columns is None else [each for each in columns if each not in named]
+    for each in (*extra, *(each for each in named if each not in columns)):
+        raise InvalidValueError(
+            f"The schema that was given and the options columns and with_metadata do not agree "
+            f"about {each!r}.",
+            hint="name the columns in one of them",
+            option="columns",
+        )
     return replace(asked, columns=tuple(columns), with_metadata=())
 
 

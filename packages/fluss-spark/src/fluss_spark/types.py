@@ -7,6 +7,7 @@ or they come as whole numbers of nanoseconds since 1970 where that is asked for.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -72,10 +73,17 @@ def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
     """Refuse a schema that a user gave and that the table has not.
 
     Raises:
-        SchemaMismatchError: Naming the column and both types.
+        SchemaMismatchError: Naming the column and both types, or that it may be NULL.
     """
     for wanted in declared:
         kind = schema.field(wanted.name).type
+        if not wanted.nullable and schema.field(wanted.name).nullable:
+            raise SchemaMismatchError(
+                f"The column {wanted.name!r} of {table} may be NULL, and the schema that was given "
+                "says NOT NULL, which Spark would take on trust.",
+                hint="give it as nullable",
+                column=wanted.name,
+            )
         offered = [_plain(spark_type(each)) for each in (kind, _with_longs(kind))]
         if _plain(wanted.dataType) not in offered:
             raise SchemaMismatchError(
@@ -118,10 +126,8 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     arrays = []
     for array, field in zip(batch.columns, schema, strict=True):
         same = array.type.equals(field.type, check_metadata=True)
-        # Unsafe only where digits beyond microseconds are cut, as was said.
-        cut = _has_nanoseconds(array.type)
         try:
-            arrays.append(array if same else pc.cast(array, field.type, safe=not cut))
+            arrays.append(array if same else _cast(array, field.type))
         except pa.ArrowInvalid as error:
             raise InvalidValueError(
                 f"The column {field.name!r} has a value that {field.type} cannot hold, which it is "
@@ -130,6 +136,35 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
                 column=field.name,
             ) from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column in Spark's type; digits beyond microseconds are cut, as was said."""
+    if _has_nanoseconds(array.type) and _with_longs(array.type) != kind:
+        array = _floored(array)
+    return pc.cast(array, kind)
+
+
+def _floored(array: pa.Array) -> pa.Array:
+    """The same with microseconds for nanoseconds; Arrow's cast would cut times before 1970 up."""
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        mask = np.asarray(array.is_null())
+        nanos = np.asarray(pc.fill_null(array.view(pa.int64()), 0))
+        micros = pa.array(nanos // 1_000, pa.int64(), mask=mask)
+        return micros.view(pa.timestamp("us", kind.tz))
+    if not _has_nanoseconds(kind):
+        return array
+    if array.offset:
+        array = array.take(pa.array(range(len(array))))  # none of the following takes a slice
+    mask = array.is_null()
+    if pa.types.is_map(kind):
+        keys, items = _floored(array.keys), _floored(array.items)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, mask=mask)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(array.offsets, _floored(array.values), mask=mask)
+    fields = [_floored(each) for each in array.flatten()]
+    return pa.StructArray.from_arrays(fields, [each.name for each in kind], mask=mask)
 
 
 def spark_type(arrow_type: pa.DataType) -> DataType:

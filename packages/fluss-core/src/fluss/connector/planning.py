@@ -75,11 +75,8 @@ class ScanShape:
 
     @property
     def order(self) -> Order:
-        """The order of the rows; where a limit cuts, it must be one that can be repeated."""
-        options = self.options
-        if options.limit is not None and options.order is Order.NONE:
-            return Order.BUCKET
-        return options.order
+        """The order of the rows."""
+        return self.options.repeatable_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,9 +270,9 @@ async def _pin(
             buckets_pruned=_buckets_pruned(table, chosen, kept, filtered),
             filtered=filtered,
         )
-        places = _places(table, chosen)
-        check_places(start, places, "start")
-        check_places(end, places, "as_of" if options.as_of is not None else "end")
+        check_places(start, _places(table, chosen), "start")
+        name = "as_of" if options.as_of is not None else "end"
+        check_places(end, _places(table, chosen), name)
         if filtered.is_empty:
             return pruning
         try:

@@ -86,6 +86,13 @@ class ScanOptions:
     metadata_prefix: str = METADATA_PREFIX
 
     @property
+    def repeatable_order(self) -> Order:
+        """The order of the rows; where a limit cuts, it must be one that can be repeated."""
+        if self.limit is not None and self.order is Order.NONE:
+            return Order.BUCKET
+        return self.order
+
+    @property
     def metadata_names(self) -> dict[str, str]:
         """The metadata columns by the names they have in this scan."""
         return {self.metadata_prefix + each[1:]: each for each in METADATA_COLUMNS}
@@ -152,10 +159,8 @@ def _predicate(value: Any, name: str) -> Any:
 
 
 def _rows(value: Any, name: str) -> int:
-    number = value
-    if isinstance(value, str) and value.isascii() and value.isdecimal():
-        number = int(value[: len(str(ROWS_MAX))])
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= ROWS_MAX:
+    number = _number(value)
+    if number is None or not 0 <= number <= ROWS_MAX:
         raise InvalidValueError(
             f"{name}={value!r} is not a number of rows from 0 on.", option=name, value=value
         )
@@ -163,10 +168,19 @@ def _rows(value: Any, name: str) -> int:
 
 
 def _parallel(value: Any, name: str) -> int:
-    number = _rows(value, name)
-    if not 1 <= number <= PARALLEL_MAX:
-        raise InvalidValueError(f"{name}={value!r} is not a number from 1 to {PARALLEL_MAX}.")
+    number = _number(value)
+    if number is None or not 1 <= number <= PARALLEL_MAX:
+        raise InvalidValueError(
+            f"{name}={value!r} is not a number from 1 to {PARALLEL_MAX}.", option=name
+        )
     return number
+
+
+def _number(value: Any) -> int | None:
+    """A whole number, also one that is written out; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        return int(value[: len(str(ROWS_MAX))])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _partitions(value: Any, name: str) -> tuple[PartitionChoice, ...]:
@@ -255,7 +269,8 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
         parse=bound_of, doc="Where to end, exclusive; what the leaders say is the end, by default."
     ),
     "tail": ScanOption(
-        parse=_rows, doc="At most so many rows in all, the last by time, bucket and offset."
+        parse=_rows,
+        doc="At most so many rows in all, the last by time, bucket and offset; before a filter.",
     ),
     "limit": ScanOption(parse=_rows, doc="At most so many rows in all, after the filter."),
     "partitions": ScanOption(
