@@ -15,6 +15,8 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -25,7 +27,7 @@ from pyspark.sql.types import StructType
 
 import fluss_spark
 from fluss.connector.log_reader import FetchSource
-from fluss.errors import UnsupportedOperationError
+from fluss.errors import ConfigError, InvalidValueError, UnsupportedOperationError
 from fluss_spark import FlussDataSource
 from fluss_spark.options import read_options
 from fluss_spark.types import arrow_schema, spark_schema, to_spark
@@ -76,13 +78,23 @@ def test_a_session_that_nobody_prepared_reads(spark, cluster, database, log):
     assert [tuple(each) for each in found.collect()] == [(2, "b")]
 
 
-def test_a_session_that_is_prepared_twice_warns_of_nothing():
-    # Spark says of every format that it has found by itself that it was replaced.
-    program = """
+def test_a_session_that_is_prepared_warns_of_nothing(cluster, database, log, tmp_path):
+    # Spark says of every format that it has found by itself that it was replaced, and finds and
+    # replaces it for each streaming query once more.
+    program = f"""
         import fluss_spark
         spark = fluss_spark.session(master="local[1]", spark__ui__enabled=False)
         fluss_spark.enable(spark)
         fluss_spark.enable(spark.newSession())
+        frame = (
+            spark.readStream.format("fluss")
+            .option("bootstrap.servers", {cluster.bootstrap!r})
+            .option("start", "earliest")
+            .load("{database}.log")
+        )
+        query = frame.writeStream.trigger(availableNow=True).format("memory").queryName("seen")
+        query.option("checkpointLocation", {str(tmp_path)!r}).start().awaitTermination()
+        print(spark.table("seen").count())
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
@@ -91,8 +103,19 @@ def test_a_session_that_is_prepared_twice_warns_of_nothing():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "3"
     assert "Setting default log level" in done.stderr
-    assert "registered data source" not in done.stderr
+    assert "DataSourceManager" not in done.stderr
+
+
+def test_settings_and_columns_are_checked_before_spark_is_asked():
+    with pytest.raises(ConfigError, match=r"\n.*spark__ui__enabled"):
+        fluss_spark.session(spark_ui_enabled=False)
+    asked = SimpleNamespace(read=SimpleNamespace(format=lambda _: None))
+    with pytest.raises(InvalidValueError, match="comma"):
+        fluss_spark.table(asked, "d.t", columns=["a,b"])
+    with pytest.raises(InvalidValueError, match="columns names none"):
+        fluss_spark.table(asked, "d.t", columns=[])
 
 
 # --- one plan for all queries of a frame ----------------------------------------------------------
@@ -356,6 +379,57 @@ def test_update_mode_is_for_foreach_batch(spark, session, cluster, database, log
     )
     query.awaitTermination()
     assert counts.to_arrow().sort_by("v").to_pydict() == {"v": ["a", "b", "c"], "n": [1, 1, 1]}
+    into_log = fluss_spark.upsert_batches(
+        f"{database}.log", **{"bootstrap.servers": cluster.bootstrap}
+    )
+    with pytest.raises(PySparkException, match=r"(?s)log has no primary key; it takes no upsert"):
+        into_log(spark.range(1).selectExpr("id", "'x' v"), 0)
+
+
+@pytest.mark.one_server
+def test_a_query_that_is_stopped_while_it_upserts_has_not_failed(
+    spark, session, cluster, database, log, tmp_path
+):
+    session.create_table("kept", log.schema, primary_key=["id"], buckets=1)
+    stream = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    begun = tmp_path / "begun"
+
+    def slowly(batches):
+        for each in batches:
+            begun.touch()
+            time.sleep(3)
+            yield each
+
+    frame = stream.option("start", "earliest").load(f"{database}.log")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's own, of the newest pandas
+        slow = frame.mapInArrow(slowly, frame.schema)
+    upsert = fluss_spark.upsert_batches(
+        f"{database}.kept", **{"bootstrap.servers": cluster.bootstrap}
+    )
+    query = (
+        slow.writeStream.foreachBatch(upsert)
+        .option("checkpointLocation", str(tmp_path / "kept"))
+        .start()
+    )
+    while not begun.exists():
+        assert query.isActive, query.exception()
+        time.sleep(0.05)
+    query.stop()
+    assert query.exception() is None
+
+
+@pytest.mark.one_server
+def test_an_option_that_no_stream_has_is_the_last_thing_an_error_says(
+    spark, cluster, database, log, tmp_path
+):
+    stream = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    frame = stream.option("endingOffsets", "latest").load(f"{database}.log")
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    with pytest.raises(PySparkException, match="A stream has no end") as refused:
+        query.trigger(availableNow=True).start().awaitTermination(120)
+    assert "UnboundLocalError" not in str(refused.value)
+    assert str(refused.value).count("Traceback") <= 1
 
 
 @pytest.mark.one_server

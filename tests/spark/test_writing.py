@@ -170,6 +170,17 @@ def cells(value, kind):
         ("keyed", {}, {"operation": "append"}, UnsupportedOperationError, "has a primary key"),
         ("log", {}, {"operation": "delete"}, UnsupportedOperationError, "no primary key"),
         ("lag", {}, {}, TableNotFoundError, r"TABLE_NOT_EXIST, code 7\]\n.*did you mean 'log'"),
+        ("keyed", {}, {"operation": "upsrt"}, InvalidValueError, "did you mean 'upsert'"),
+        ("log", {}, {"operation": "upsert"}, UnsupportedOperationError, r"\n.*it takes append"),
+        ("keyed$changelog", {}, {}, UnsupportedOperationError, r"is read.*\n.*keyed'\).*_change"),
+        ("keyed$binlog", {}, {}, UnsupportedOperationError, "is read, and not written"),
+        (
+            "made",
+            {},
+            {"createIfNotExists": "true", "operation": "upsert"},
+            InvalidValueError,
+            r"without a primary key.*\n.*'primaryKey'",
+        ),
         ("made", {}, {"createIfNotExists": "yes"}, InvalidValueError, "none of true, false"),
         ("made", {}, {"createIfNotExists": "true", "bucketNum": "0"}, InvalidValueError, "whole"),
     ],
@@ -293,6 +304,17 @@ def test_keys_are_upserted_updated_and_deleted(session, cluster, database, is_st
     assert put({"id": [3], "why": ["old"]}, operation="delete") == [(1, "A", "b"), (2, "a", "B")]
     changes = {"_change_type": ["-D", "-U", "+U", "+I"], "id": [1, 2, 2, 4]}
     assert put({**changes, "a": list("wxyz"), "b": list("wxyz")}) == [(2, "y", "y"), (4, "z", "z")]
+
+
+def test_a_table_is_made_where_a_url_says(tables, cluster, options_of, database):
+    rows = frame()
+    url = f"fluss://{cluster.bootstrap}/{tables.name}.by_url"
+    write({"path": url, "createIfNotExists": "true", "primaryKey": "id"}, rows)
+    write({"path": url, "createIfNotExists": "true", "operation": "upsert"}, rows)
+    made = tables.session.table("by_url")
+    assert made.primary_key == ("id",)
+    assert made.count() == rows.num_rows
+    tables.session.drop_table("by_url")
 
 
 def test_a_partitioned_table_is_made_and_so_are_its_partitions(session, cluster, database):

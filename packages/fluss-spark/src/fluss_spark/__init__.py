@@ -5,6 +5,13 @@
 imported.
 """
 
+from importlib.util import find_spec
+
+from fluss.errors import MissingExtraError
+
+if find_spec("pyspark") is None:
+    raise MissingExtraError("fluss_spark needs PySpark.", hint="pip install 'fluss-spark[spark]'")
+
 from fluss_spark.session import enable, register_views, session, table, upsert_batches
 from fluss_spark.source import FlussDataSource
 

@@ -77,7 +77,10 @@ _DIGITS_MAX: Final = 18
 # What people who come from elsewhere write, and what it is here.
 _ELSEWHERE: Final = {
     "subscribe": "name the table: .load('db.table')",
-    "kafka.bootstrap.servers": "its name here is 'bootstrap.servers'",
+    **dict.fromkeys(
+        ("kafka.bootstrap.servers", "servers", "server", "host", "url"),
+        "its name here is 'bootstrap.servers', host:port; or .load('fluss://host:9123/db.table')",
+    ),
     "includeheaders": "'with_metadata' adds offset, time, bucket, partition and kind of change",
     "follow": "spark.readStream.format('fluss') reads on and on",
     "streaming": "spark.readStream.format('fluss') reads on and on",

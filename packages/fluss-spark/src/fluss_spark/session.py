@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import fluss
-from fluss.errors import InvalidValueError
+from fluss.errors import ConfigError, InvalidValueError
 from fluss_spark.java import java_home
 from fluss_spark.options import read_options
 from fluss_spark.source import FlussDataSource
@@ -22,6 +22,10 @@ from fluss_spark.source import FlussDataSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_INTERRUPTED: Final = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling save: "
+    "java.lang.InterruptedException"
+)
 # Without it Spark 4.3 shows TIME, and refuses to compare or to group it.
 _TIMES: Final = "spark.sql.timeType.enabled"
 _REGISTRY: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager"
@@ -47,6 +51,7 @@ def session(
 
     Raises:
         MissingExtraError: There is no Java that Spark can use.
+        ConfigError: A setting has a name that none can have.
     """
     import pyspark
     from pyspark.sql import SparkSession
@@ -67,10 +72,22 @@ def session(
     else:
         builder = builder.master(master or "local[*]")
         settings["spark.ui.showConsoleProgress"] = "false"
-    settings |= {name.replace("__", "."): _text(value) for name, value in conf.items()}
+    settings |= {_setting(name): _text(value) for name, value in conf.items()}
     for name, value in settings.items():
         builder = builder.config(name, value)
     return enable(builder.getOrCreate())
+
+
+def _setting(name: str) -> str:
+    """A setting of Spark as it is written here, as Spark knows it."""
+    setting = name.replace("__", ".")
+    if "." not in setting:
+        raise ConfigError(
+            f"Spark has no setting {name!r}.",
+            hint=f"with '__' for '.': {name.replace('_', '__')}, or **{{'spark.ui.enabled': False}}",
+            key=name,
+        )
+    return setting
 
 
 def enable(spark: SparkSession) -> SparkSession:
@@ -80,8 +97,8 @@ def enable(spark: SparkSession) -> SparkSession:
     parallelism = _parallelism_of(spark)
     if parallelism is not None:
         source = type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
-        with _without_warning(spark):
-            spark.dataSource.register(source)
+        _quiet_registry(spark)
+        spark.dataSource.register(source)
     elif "SPARK_LOCAL_REMOTE" not in os.environ:
         # A server elsewhere may find the format only among what this session has sent it; one that
         # PySpark has started here, and says so in that variable, has found it by itself.
@@ -97,32 +114,23 @@ def _parallelism_of(spark: SparkSession) -> int | None:
         return None
 
 
-@contextmanager
-def _without_warning(spark: SparkSession) -> Iterator[None]:
+def _quiet_registry(spark: SparkSession) -> None:
     """Has Spark not warn that a format which it has found by itself is registered once more.
 
-    That is meant: what it has found does not know how many tasks run at once.
+    That is meant: what it has found does not know how many tasks run at once. Every streaming query
+    registers it again in a session of its own, so this is for good.
     """
-    try:
+    with suppress(Exception):  # a Spark that logs in another way may warn
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no other way to its loggers
         log4j = jvm.org.apache.logging.log4j
-        level = log4j.LogManager.getLogger(_REGISTRY).getLevel()
-        set_level = log4j.core.config.Configurator.setLevel
-        set_level(_REGISTRY, log4j.Level.ERROR)
-    except Exception:  # noqa: BLE001 - a Spark that logs in another way may warn
-        yield
-        return
-    try:
-        yield
-    finally:
-        set_level(_REGISTRY, level)
+        log4j.core.config.Configurator.setLevel(_REGISTRY, log4j.Level.ERROR)
 
 
 def table(
     spark: SparkSession,
     name: str,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     where: str | None = None,
     **options: Any,
 ) -> DataFrame:
@@ -131,23 +139,26 @@ def table(
     Args:
         spark: The session.
         name: `database.table`, or its URL.
-        columns: The columns wanted; only these are read.
+        columns: The columns wanted, in a list, or with commas; only these are read.
         where: Which rows, `"id >= 90 AND kind IN ('a', 'b')"`; partitions, buckets and offsets that
             have none are not read, whole keys are looked up.
         **options: Further options, as of `format("fluss")`.
     """
+    listed = None if columns is None else _listed(columns)
     reader = spark.read.format("fluss")
     if where is not None:
         reader = reader.option("filter", where)
-    if columns is not None:
-        reader = reader.option("columns", _listed(columns))
+    if listed is not None:
+        reader = reader.option("columns", listed)
     for key, value in options.items():
         reader = reader.option(key, _text(value))
     return reader.load(name)
 
 
-def _listed(columns: Sequence[str]) -> str:
+def _listed(columns: Sequence[str] | str) -> str:
     """Columns as the option takes them."""
+    if isinstance(columns, str):
+        return columns
     for each in columns:
         if "," in each:
             raise InvalidValueError(
@@ -186,18 +197,34 @@ def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None
     """What `foreachBatch` calls to upsert every micro-batch, for queries in update mode.
 
     Args:
-        name: The primary-key table.
+        name: The primary-key table; a log is refused, in which repeated rows would be there twice.
         **options: Further options, as of `format("fluss")`.
     """
 
     def upsert(batch: DataFrame, batch_id: int) -> None:
         del batch_id  # the same rows again change nothing
-        writer = batch.write.format("fluss").mode("append")
+        writer = batch.write.format("fluss").mode("append").option("operation", "upsert")
         for key, value in options.items():
             writer = writer.option(key, _text(value))
-        writer.save(name)
+        try:
+            writer.save(name)
+        except Exception as error:
+            if _is_interrupt(error):
+                # What Spark recognises; in the long text of the error it would search for it with a
+                # recursive expression, and overflow Java's stack.
+                raise InterruptedError(_INTERRUPTED) from None
+            raise
 
     return upsert
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Whether the query was stopped in the middle of this."""
+    try:
+        raised: Any = error.java_exception  # type: ignore[attr-defined] # of Py4JJavaError alone
+        return bool(raised.getClass().getName() == "java.lang.InterruptedException")
+    except Exception:  # noqa: BLE001 - it is another error, and stays what it is
+        return False
 
 
 def _text(value: Any) -> str:

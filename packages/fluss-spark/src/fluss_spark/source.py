@@ -123,7 +123,7 @@ class FlussDataSource(DataSource):
         """What writes micro-batches."""
         from fluss_spark.writing import FlussStreamWriter
 
-        options, telling = self._asked("write", RUN_AGAIN)
+        options, telling = self._asked("write", START_AGAIN)
         with telling:
             if overwrite:
                 raise UnsupportedOperationError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -73,21 +74,28 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(
         self, options: FlussOptions, schema: StructType, parallelism: int | None = None
     ) -> None:
-        _check(options)
         self._options = options
         self._parallelism = parallelism
+        self._declared = schema
         self._schema = arrow_schema(schema)
-        self._plans = StreamPlans(options, schema)
         self._target: Ends | None = None
         self.telling = Telling(options.name, START_AGAIN)
 
+    @cached_property
+    def _plans(self) -> StreamPlans:
+        # Not sooner: an error while a reader is made ends in one of Spark's own, which hides it.
+        _check(self._options)
+        return StreamPlans(self._options, self._declared)
+
     # --- where micro-batches begin and end ------------------------------------------------------
 
+    @told
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the query begins, when it has no checkpoint: Spark asks again in each repetition.
 
         So where that is, is found out once, for the end of the first micro-batch.
         """
+        _ = self._plans  # says what is wrong with the options
         return dict(BEGIN)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name

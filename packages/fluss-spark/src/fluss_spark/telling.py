@@ -1,8 +1,9 @@
 """Errors as Spark shows them: what went wrong, where, by which code, and what to do, in one text.
 
 Spark keeps an error's text and loses its type, and it is read far from the line that caused it. So
-the table, the bucket and the code are put into the text where they are missing, and hints speak of
-frames and queries. What happened is said by whoever noticed it; nothing is caught here.
+the table, the bucket and the code are put into the text where they are missing, hints speak of
+frames and queries, and what leads from one line of ours to the next is left out. What happened is
+said by whoever noticed it; nothing is caught here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from fluss.error_codes import ErrorCode
-from fluss.errors import FlussError, InvalidValueError
+from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +32,14 @@ APPEND_AGAIN: Final = (
     "Spark repeats a task (spark.task.maxFailures; never in local[n]) and has each row once; but "
     "what a write that ended with an error has written stays, and a second one adds all rows again."
 )
+# What hints of the client say, in the words of Spark's options.
+_IN_SPARK: Final = {
+    "write {bucket: offset}, or {(partition, bucket): offset} where the table is partitioned": (
+        'write {"0": 17} by bucket, or {"partition/0": 17} where the table is partitioned'
+    ),
+    "say as_of= for": "option('as_of', ...) for",
+    "or mode='changelog' for the changes": "or load('db.table$changelog') for the changes",
+}
 _VALUES: Final = (
     "leave such rows out, .where(...), or change them, coalesce(...), try_cast(...), before they "
     "are written"
@@ -60,6 +69,9 @@ class Telling:
     ) -> None:
         if isinstance(error, FlussError):
             self.tell(error)
+            # Spark prints all of it, twice, before the sentence that counts.
+            error.__traceback__ = error.__cause__ = None
+            error.__suppress_context__ = True
 
     def tell(self, error: FlussError) -> None:
         """Complete it, in place; once is enough, and twice is the same."""
@@ -73,9 +85,11 @@ class Telling:
             where.append(f"bucket {number}")
         if where:
             error.message = f"{', '.join(where)}: {error.message}"
-        code = f"[{_name(error.error_code)}, code {error.error_code}]"
+        code = f"[{_name(error)}, code {error.error_code}]"
         if code not in error.message:
             error.message = f"{error.message} {code}"
+        for said, here in _IN_SPARK.items():
+            error.hint = error.hint and error.hint.replace(said, here)
         hint = self._hint(error)
         if hint is not None and hint not in (error.hint or ""):
             known = error.hint
@@ -111,8 +125,10 @@ def told(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], 
     return call
 
 
-def _name(code: int) -> str:
+def _name(error: FlussError) -> str:
+    if isinstance(error, UnsupportedOperationError):
+        return "UNSUPPORTED_OPERATION"  # Fluss's name of this code is about tables without a key
     try:
-        return ErrorCode(code).name
+        return ErrorCode(error.error_code).name
     except ValueError:
         return ErrorCode.UNKNOWN_SERVER_ERROR.name

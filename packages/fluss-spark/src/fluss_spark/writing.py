@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -22,7 +22,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fluss.connector.once import Receipt, commit_once, end_once, write_once
-from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
+from fluss.errors import (
+    FlussError,
+    InvalidValueError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from fluss.model.nearest import did_you_mean
+from fluss.model.scan_options import CHANGE_TYPE
 from fluss.session.session import Session
 from fluss.session.source import source_of
 from fluss.session.table import Table
@@ -34,6 +41,7 @@ from fluss_spark.telling import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
 from fluss_spark.types import arrow_schema
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
+_BY_KEY: Final = frozenset({"upsert", "update", "delete"})
 _LOG = logging.getLogger("fluss.spark")
 
 
@@ -84,7 +92,9 @@ class FlussBatchWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Say what is there all the same: Fluss takes back nothing."""
         rows = sum(each.rows for each in _written(messages))
-        _LOG.warning(
+        is_append = self._plan.operation == "append"  # all else is written again without harm
+        _LOG.log(
+            logging.WARNING if is_append else logging.INFO,
             "%s: given up; tasks that ended well have written %d rows, others may have written some",
             self._plan.options.table,
             rows,
@@ -176,8 +186,15 @@ def plan_write(options: FlussOptions, schema: pa.Schema) -> WritePlan:
     Raises:
         FlussError: The table is not there, or does not take such rows; nothing has been written.
     """
+    source = source_of(options.table, config=options.settings)
+    if source.options.mode is not None:
+        raise UnsupportedOperationError(
+            f"{source.path}${source.options.mode.value} is read, and not written.",
+            hint=f"save('{source.path}'); a column _change_type makes a frame a changelog",
+            option="path",
+        )
     with session_of(options) as session:
-        table = _created_or_there(session, options, schema)
+        table = _there_or_created(session, options, str(source.path), schema)
         operation = _operation(options, table)
         columns = options.names("targetColumns")
         named = None if columns is None else tuple(columns)
@@ -210,21 +227,37 @@ def apply(
             table.update(rows, columns=columns)
 
 
-def _created_or_there(session: Session, options: FlussOptions, schema: pa.Schema) -> Table:
-    if options.flag("createIfNotExists", default=False):
-        kept = [each for each in schema if each.name != "_change_type"]
-        how: dict[str, Any] = {
-            "primary_key": options.names("primaryKey"),
-            "partition_by": options.names("partitionBy"),
-            "buckets": options.number("bucketNum", 1) if "bucketNum" in options.spark else None,
-        }
-        return session.create_table(options.table, pa.schema(kept), ignore_if_exists=True, **how)
-    for name in ("primaryKey", "partitionBy", "bucketNum"):
-        if name in options.spark:
+def _there_or_created(
+    session: Session, options: FlussOptions, name: str, schema: pa.Schema
+) -> Table:
+    is_made = options.flag("createIfNotExists", default=False)
+    for each in ("primaryKey", "partitionBy", "bucketNum"):
+        if each in options.spark and not is_made:
             raise InvalidValueError(
-                f"{name} says how a table is made, and createIfNotExists is not true.", option=name
+                f"{each} says how a table is made, and createIfNotExists is not true.",
+                hint="option('createIfNotExists', True), or leave it out",
+                option=each,
             )
-    return session.table(None if "://" in options.table else options.table)
+    try:
+        return session.table(name)
+    except TableNotFoundError:
+        if not is_made:
+            raise
+    key, said = options.names("primaryKey"), options.spark.get("operation")
+    if key is None and said is not None and said.lower() in _BY_KEY:
+        raise InvalidValueError(
+            f"{name} would be made without a primary key, and takes no {said} then.",
+            hint="option('primaryKey', 'id') names its columns",
+            option="primaryKey",
+        )
+    return session.create_table(
+        name,
+        pa.schema([each for each in schema if each.name != CHANGE_TYPE]),
+        primary_key=key,
+        partition_by=options.names("partitionBy"),
+        buckets=options.number("bucketNum", 1) if "bucketNum" in options.spark else None,
+        ignore_if_exists=True,
+    )
 
 
 def _operation(options: FlussOptions, table: Table) -> Operation:
@@ -233,11 +266,17 @@ def _operation(options: FlussOptions, table: Table) -> Operation:
     operation = OPERATIONS.get(said)
     if operation is None:
         raise InvalidValueError(
-            f"operation is {said!r}; it is one of {', '.join(OPERATIONS)}.", option="operation"
+            f"operation is {said!r}; it is one of {', '.join(OPERATIONS)}.",
+            hint=did_you_mean(said, OPERATIONS),
+            option="operation",
         )
     if (said == "append") == bool(table.primary_key):
         kind = "a primary key" if table.primary_key else "no primary key"
-        raise UnsupportedOperationError(f"{table.name} has {kind}; it takes no {said}.")
+        ways = "upsert, update and delete" if table.primary_key else "append"
+        raise UnsupportedOperationError(
+            f"{table.name} has {kind}; it takes no {said}.",
+            hint=f"it takes {ways}; leave operation out for {usual}",
+        )
     return operation
 
 

@@ -214,8 +214,11 @@ def _one_of(members: type[StrEnum]) -> Callable[[Any, str], Any]:
         known = [each.value for each in members]
         folded = value.lower() if isinstance(value, str) else ""
         if folded not in known:
-            hint = did_you_mean(folded, known) or f"write one of {', '.join(known)}"
-            raise InvalidValueError(f"{name}={value!r} is not one of them.", hint=hint, option=name)
+            raise InvalidValueError(
+                f"{name}={value!r} is none of {', '.join(known)}.",
+                hint=did_you_mean(folded, known) or "write one of them",
+                option=name,
+            )
         return members(folded)
 
     return parse

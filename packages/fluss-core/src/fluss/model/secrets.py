@@ -63,7 +63,7 @@ def _from_environment(marker: str, name: str, environ: Mapping[str, str]) -> str
     if name not in environ:
         raise ConfigError(
             f"The environment variable {name!r}, which {marker} stands for, is not set.",
-            hint=f"export {name}=…",
+            hint=f"export {name}=… before this process begins, and before any other that connects",
             key=name,
         )
     return environ[name]
