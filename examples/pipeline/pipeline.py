@@ -15,6 +15,9 @@ the reason, and stops nothing.
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +51,8 @@ MINUTES = pa.schema(
 # How a line is read before anybody believes it: times as texts, numbers with room.
 WRITTEN = "id string, user string, page string, at string, spent_ms bigint"
 SPENT_MS_MAX = 24 * 60 * 60 * 1000
+LOOK_S = 0.2
+INTERRUPTED = threading.Event()
 LATE_MAX = "1 day"  # a click that comes later than this is in `clicks`, and no more in `minutes`
 
 
@@ -102,7 +107,12 @@ class Pipeline:
     def run(self) -> None:
         """Take what is there through all steps, and end."""
         for name in self.steps:
-            self.start(name).awaitTermination()
+            query = self.start(name)
+            wait_for(query)
+            if INTERRUPTED.is_set():
+                return
+            rows = sum(each.numInputRows for each in query.recentProgress)
+            print(f"{name:<11}{rows:>9,} rows read")
 
     def follow(self, seconds: float = 1.0) -> list[StreamingQuery]:
         """Start all steps, to go on until they are stopped."""
@@ -210,6 +220,23 @@ def _reason(at: Column) -> Column:
     )  # fmt: skip
 
 
+def wait_for(*queries: StreamingQuery) -> None:
+    """Wait until all have ended, one has failed, or Ctrl-C was pressed; and stop what goes on."""
+    while any(each.isActive for each in queries) and not any(map(_failed, queries)):
+        if INTERRUPTED.wait(LOOK_S):
+            # Spark logs a traceback for each task that it breaks off.
+            SparkSession.active().sparkContext.setLogLevel("OFF")
+            break
+    for each in queries:
+        each.stop()
+    for error in filter(None, map(_failed, queries)):
+        raise error
+
+
+def _failed(query: StreamingQuery) -> Exception | None:
+    return query.exception()
+
+
 def main() -> None:
     """Run it on the files of a folder."""
     parser = argparse.ArgumentParser(description="Clicks from files to tables.")
@@ -220,7 +247,11 @@ def main() -> None:
     parser.add_argument("--files-per-batch", type=int, default=10)
     parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
     given = parser.parse_args()
-    spark = fluss_spark.session("clicks", spark__ui__enabled=False)
+    spark = fluss_spark.session(
+        "clicks",
+        spark__ui__enabled=False,
+        spark__sql__shuffle__partitions=4,  # of a laptop; 200 otherwise, each a task
+    )
     pipeline = Pipeline(
         spark=spark,
         servers=given.url.removeprefix("fluss://").rstrip("/"),
@@ -229,16 +260,17 @@ def main() -> None:
         work=given.work,
         files_per_batch=given.files_per_batch,
     )
+    # PySpark's own answer cancels what runs, with a traceback for each of it.
+    signal.signal(signal.SIGINT, lambda *_: INTERRUPTED.set())
     pipeline.create_tables()
-    if not given.follow:
+    if given.follow:
+        print("Goes on until Ctrl-C.")
+        wait_for(*pipeline.follow())
+    else:
         pipeline.run()
-        return
-    queries = pipeline.follow()
-    try:
-        spark.streams.awaitAnyTermination()
-    except KeyboardInterrupt:
-        for each in queries:
-            each.stop()
+    spark.stop()
+    if INTERRUPTED.is_set():
+        sys.exit("Stopped; the same command goes on.")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from fluss.errors import (
     InvalidValueError,
     OffsetOutOfRangeError,
     SchemaMismatchError,
+    UnsupportedOperationError,
 )
 from fluss_spark import FlussDataSource
 from fluss_spark.batch import FlussBatchReader
@@ -330,6 +331,7 @@ def test_what_spark_cannot_hold_is_said_with_its_column():
         ({"colums": "id"}, ConfigError, "did you mean 'columns'"),
         ({"startingOffset": "earliest"}, ConfigError, "did you mean 'startingOffsets'"),
         ({"bootstrap.server": "x"}, ConfigError, "did you mean 'bootstrap.servers'"),
+        ({"url": "x"}, ConfigError, "its name here is 'bootstrap.servers'"),
         ({"subscribe": "t"}, ConfigError, r"load\('db.table'\)"),
         ({"filter": "id > "}, InvalidValueError, "a constant is missing at character 4"),
         ({"filter": "idd > 5"}, InvalidSchemaError, "did you mean 'id'"),
@@ -377,3 +379,8 @@ def test_a_read_of_no_table_names_the_forms_that_name_one():
             FlussDataSource(options).schema()
     with pytest.raises(InvalidValueError, match="two tables"):
         FlussDataSource({"path": "a.b", "table": "a.c"}).schema()
+
+
+def test_a_server_inside_of_the_driver_is_named_by_its_address():
+    with pytest.raises(UnsupportedOperationError, match=r"others.*\n.*fluss server.*bootstrap"):
+        FlussDataSource({"path": "embedded:./data/d.t"}).schema()

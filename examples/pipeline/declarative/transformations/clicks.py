@@ -19,7 +19,7 @@ def said() -> DataFrame:
     return raw.select(f.from_json("line", WRITTEN).alias("said")).select("said.*")
 
 
-dp.create_sink("declared", "fluss", {"path": "clicks.declared"})
+dp.create_sink("declared", "fluss", {"path": "clicks.declared", "createIfNotExists": "true"})
 
 
 @dp.append_flow(target="declared")

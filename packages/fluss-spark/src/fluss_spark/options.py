@@ -73,6 +73,7 @@ _OF_SPARK: Final = frozenset(
 # What the options of a table in Spark's catalog have before them, besides standing without it.
 _OF_A_CATALOG: Final = "option."
 _TABLE: Final = ("path", "table")
+_EMBEDDED: Final = "embedded:"
 _DIGITS_MAX: Final = 18
 # What people who come from elsewhere write, and what it is here.
 _ELSEWHERE: Final = {
@@ -226,6 +227,8 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
         raise InvalidValueError(f"path and table name two tables: {shown}.", option="table")
     if not named or "" in named:
         raise _no_table(what)
+    if any(each.startswith(_EMBEDDED) for each in named):
+        raise _of_one_process()
     values = {of: value for of, (_, value) in scan.items()}
     if is_by_timestamp and "start" not in values:
         raise ConfigError(
@@ -306,6 +309,16 @@ def _of_a_catalog() -> UnsupportedOperationError:
         "A table of Spark's own catalog cannot stand for one of Fluss: Spark keeps its options, and "
         "gives them neither to who reads it nor to who writes it.",
         hint=f"{_VIEW}; fluss_spark.register_views(spark, 'db') makes one for every table",
+    )
+
+
+def _of_one_process() -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{_EMBEDDED}... is a server inside of one process, and Spark's workers are others.",
+        hint="fluss server --data-dir data, and load('fluss://127.0.0.1:9123/db.table'); or, as long "
+        "as a session of this process keeps it, option('bootstrap.servers', "
+        "session.config.bootstrap_servers)",
+        option="path",
     )
 
 

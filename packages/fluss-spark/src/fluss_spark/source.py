@@ -38,6 +38,8 @@ class FlussDataSource(DataSource):
     In SQL::
 
         CREATE TEMPORARY VIEW events USING fluss OPTIONS (path 'db.events', columns 'id,amount')
+        INSERT INTO events SELECT ...          -- a table of Spark's catalog cannot stand for one
+        fluss_spark.register_views(spark, "db")    # in Python: a view for every table
 
     Options of reading, all optional, in any case; Kafka's names are understood as well:
 

@@ -173,8 +173,9 @@ async def _exchange(
 def _rejected(connection: ServerConnection, login: Login, error: FlussError) -> FlussError:
     if isinstance(error, ConnectError | RequestTimeoutError):
         return error
+    said = error.message.partition("\n")[0]  # the embedded server's has a hint, for other clients
     return AuthenticationError(
-        f"{connection.address} did not accept user {login.username!r}: {error.message}",
+        f"{connection.address} did not accept user {login.username!r}: {said}",
         hint="Check 'security.sasl.username' and 'security.sasl.password', and that the port is "
         "the listener that asks for SASL.",
         address=str(connection.address),
