@@ -51,6 +51,14 @@ def test_no_tracked_file_names_a_machine_or_a_package_host():
         assert found is None, f"{path.relative_to(ROOT)}: {found.group()}"
 
 
+def test_nothing_lies_about_that_a_run_has_left():
+    folders = {"benchmarks", "docs", "examples", "packages", "tests", "tools", ".ci"}
+    files = {"dev", "LICENSE", "pyproject.toml", "ruff.toml", "constraints.txt", ".gitignore"}
+    pages = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    found = {path.relative_to(ROOT).parts[0] for path in tracked_files()}
+    assert found == folders | files | pages
+
+
 def test_every_package_is_whole():
     for package in sorted((ROOT / "packages").iterdir()):
         if not (package / "pyproject.toml").exists():
