@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import random
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import anyio
+import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import fluss
+from fluss.connector import once_claims, once_writer
 from fluss.connector.once import Task, commit_once, doubts_of, end_once, write_once
 from fluss.connector.once_chunks import BLOCK_ROWS
 from fluss.connector.once_claims import is_shared
 from fluss.connector.once_writer import OnceWriter
+from fluss.engine.producers import registered
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
+from fluss.plan import once
 from fluss_server.local import LocalCluster
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -273,6 +279,165 @@ def test_an_attempt_that_wakes_up_when_its_step_has_been_done_writes_nothing(tab
     commit_once(table.core, run, 2, receipts[2])
     write_once(table.core, task(3), rows_of(3 * ROWS))
     assert ids(table) == list(range(4 * ROWS))
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_attempt_that_stands_still_while_it_claims_writes_nothing(
+    table, task, run, monkeypatch, is_late
+):
+    """It has seen that its step is due, and goes on when the next steps have been done.
+
+    Late, it does so when the next but one has been claimed and nothing of that been sent.
+    """
+    commit_once(table.core, run, 0, [write_once(table.core, task(0), rows_of(0, 10))])
+    pin, register = once_claims.pin_buckets, once_claims.register
+    stands, goes_on, is_over = (threading.Event() for _ in range(3))
+    to_stop, to_wake = [1], [1]
+
+    async def pin_late(*given):
+        if to_stop and to_stop.pop():
+            stands.set()
+            assert await anyio.to_thread.run_sync(goes_on.wait, 60)
+        return await pin(*given)
+
+    async def register_and_wake(cluster, name, **given):
+        made = await register(cluster, name, **given)
+        if is_late and to_wake and name == task(3).claim_id(0):
+            to_wake.pop()
+            goes_on.set()
+            assert await anyio.to_thread.run_sync(is_over.wait, 60)
+        return made
+
+    monkeypatch.setattr(once_claims, "pin_buckets", pin_late)
+    monkeypatch.setattr(once_claims, "register", register_and_wake)
+
+    def late():
+        try:
+            write_once(table.core, task(1), rows_of(10, 10))
+        finally:
+            is_over.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        attempt = pool.submit(late)
+        assert stands.wait(60)
+        for step in (1, 2):
+            receipt = write_once(table.core, task(step), rows_of(10 * step, 10))
+            commit_once(table.core, run, step, [receipt])
+        if not is_late:
+            goes_on.set()
+            assert is_over.wait(60)
+        commit_once(table.core, run, 3, [write_once(table.core, task(3), rows_of(30, 10))])
+        with pytest.raises(WriterStateError, match="this attempt is an old one"):
+            attempt.result(60)
+    assert ids(table) == list(range(40))
+
+
+def test_an_attempt_that_stands_still_before_it_registers_writes_nothing(
+    table, task, run, monkeypatch
+):
+    """Its numbers are right, and its writer may be another one than that of its step."""
+    commit_once(table.core, run, 0, [write_once(table.core, task(0), rows_of(0, 10))])
+    register = once_claims.register
+    waiting = [1]
+
+    async def register_late(cluster, name, **given):
+        if waiting and name == task(1).claim_id(0):
+            waiting.pop()
+            await anyio.to_thread.run_sync(the_rest_of_the_query)
+        return await register(cluster, name, **given)
+
+    def the_rest_of_the_query():
+        monkeypatch.setattr(once, "EPOCH_MS_MAX", 0)  # ten minutes are over
+        for step in (1, 2):
+            receipt = write_once(table.core, task(step), rows_of(10 * step, 10))
+            commit_once(table.core, run, step, [receipt])
+
+    monkeypatch.setattr(once_claims, "register", register_late)
+    with pytest.raises(WriterStateError, match="this attempt is an old one"):
+        write_once(table.core, task(1), rows_of(10, 10))
+    assert ids(table) == list(range(30))
+    connection = table.core.connection
+    left = registered(connection.cluster, task(1).claim_id(0))
+    assert connection.engine.run(left) is None
+
+
+def test_a_step_that_comes_again_in_fewer_tasks_is_refused(table, task, run):
+    for part in (0, 2, 3):
+        write_once(table.core, task(0, part), rows_of(10 * part, 10))
+    receipts = [write_once(table.core, task(0, part), rows_of(20 * part, 20)) for part in range(2)]
+    with pytest.raises(WriterStateError, match=r"more tasks than the 2 of.*\n.*maxPartitions"):
+        commit_once(table.core, run, 0, receipts)
+
+
+def test_a_task_that_comes_again_without_rows_is_refused(table, task):
+    write_once(table.core, task(), rows_of(0, 10))
+    with pytest.raises(WriterStateError, match="one has no rows for"):
+        write_once(table.core, task(), [])
+
+
+def test_a_task_that_comes_again_for_fewer_partitions_is_refused(session, task):
+    table = session.create_table(
+        "days", SCHEMA.append(pa.field("day", pa.string())), buckets=1, partition_by=["day"]
+    )
+
+    def rows(*days):
+        for place, day in enumerate(days):  # each comes in a chunk of its own
+            for each in rows_of(place * BLOCK_ROWS, BLOCK_ROWS):
+                yield each.append_column("day", pa.array([day] * each.num_rows))
+
+    write_once(table.core, task(), rows("a", "b"))
+    with pytest.raises(WriterStateError, match=r"one has no rows for"):
+        write_once(table.core, task(), rows("a"))
+
+
+def test_rows_under_way_are_bounded_by_what_they_take(table, task, monkeypatch):
+    monkeypatch.setattr(once_writer, "UNSETTLED_BYTES_MAX", 5_000_000)
+    held = []
+    add = OnceWriter._add
+
+    def noticed(self, *given):
+        held.append(sum(each.weight for each in self._pending))
+        add(self, *given)
+
+    monkeypatch.setattr(OnceWriter, "_add", noticed)
+    write_once(table.core, task(), rows_of(0, 12 * BLOCK_ROWS))
+    assert 0 < max(held) <= 5_000_000
+    assert table.count() == 12 * BLOCK_ROWS
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.timestamp("us", tz="UTC"),
+        pa.timestamp("us", tz="America/New_York"),
+        pa.timestamp("s", tz="UTC"),
+        pa.timestamp("ns"),
+        pa.date32(),
+        pa.list_(pa.timestamp("us", tz="UTC")),
+        pa.struct([("at", pa.timestamp("ms", tz="UTC"))]),
+        pa.map_(pa.string(), pa.timestamp("us", tz="UTC")),
+    ],
+    ids=str,
+)
+def test_times_are_compared_by_rows(session, task, kind):
+    schema = pa.schema([("id", pa.int64()), ("v", kind)])
+    values = pa.array([1, 2**31 - 1, None] * 5, pa.int64() if kind != pa.date32() else pa.int32())
+    if pa.types.is_struct(kind):
+        moments = pa.StructArray.from_arrays([values.cast(kind[0].type)], ["at"])
+    elif pa.types.is_map(kind):
+        moments = pa.array([[("k", each)] for each in values.cast(kind.item_type)], kind)
+    elif pa.types.is_list(kind):
+        moments = pa.array([[each] for each in values.cast(kind.value_type)], kind)
+    else:
+        moments = values.cast(kind)
+    rows = pa.record_batch([pa.array(range(15)), moments], schema=schema)
+    table = session.create_table("times", schema, buckets=1)
+    write_once(table.core, task(), [rows.slice(0, 7)])  # they broke off
+    assert write_once(table.core, task(), [rows]).again == 7
+    assert ids(table) == list(range(15))
+    other = pa.record_batch([pa.array(range(15)), moments.take(pa.array([1] * 15))], schema=schema)
+    with pytest.raises(WriterStateError, match="has written other rows"):
+        write_once(table.core, task(), [other])
 
 
 def test_steps_without_rows_keep_the_chain(table, task, run):

@@ -37,10 +37,23 @@ def test_chunks_do_not_depend_on_how_rows_were_handed_over(cuts, bytes_max):
 
 
 def test_chunks_end_where_they_are_large_enough():
-    sizes = [each.num_rows for each in chunks(TABLE.to_batches(), bytes_max=1)]
+    enough = [sum(map(weight_of, each.columns)) for each in TABLE.to_batches(BLOCK_ROWS)]
+    sizes = [each.num_rows for each in chunks(TABLE.to_batches(), bytes_max=max(enough) // 2 + 1)]
     assert sizes == [BLOCK_ROWS] * 3 + [ROWS - 3 * BLOCK_ROWS]
     assert [each.num_rows for each in chunks(TABLE.to_batches(), bytes_max=2**40)] == [ROWS]
     assert list(chunks([], bytes_max=1)) == []
+
+
+@pytest.mark.parametrize("size", [100, 2_048, 5_000])
+def test_wide_rows_come_in_smaller_chunks(size):
+    texts = ["x" * (10_000 if each < 3_000 else 10) for each in range(ROWS)]
+    wide = pa.table({"text": texts}).to_batches(max_chunksize=size)
+    found = list(chunks(wide, bytes_max=1_000_000))
+    assert max(each.nbytes for each in found) < 2_100_000
+    assert [each.num_rows for each in found][:17] == [128] * 17
+    assert pa.concat_tables(found) == pa.Table.from_batches(wide)
+    one = list(chunks(pa.table({"text": ["x" * 5_000] * 3}).to_batches(), bytes_max=1))
+    assert [each.num_rows for each in one] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("column", TABLE.column_names)

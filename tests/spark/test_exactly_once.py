@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
 
 import fluss
 from fluss.errors import InvalidValueError, UnsupportedOperationError
@@ -95,6 +96,55 @@ def test_rows_by_key_that_come_late_are_left_out_where_they_have_a_version(
     # An attempt that stands still with its rows in hand, and is overtaken.
     writer("state", schema).write(batches(1, "old", the_rest_of_the_query))
     assert table.lookup([1])["v"].to_pylist() == [left]
+
+
+def test_deletes_that_the_servers_ignore_are_refused_or_said(session, writer, caplog):
+    schema = pa.schema([("id", pa.int64()), ("version", pa.int64())])
+    properties = {
+        "table.merge-engine": "versioned",
+        "table.merge-engine.versioned.ver-column": "version",
+    }
+    session.create_table("state", schema, primary_key=["id"], properties=properties)
+    with pytest.raises(UnsupportedOperationError, match="ignores deletes"):
+        writer("state", schema, operation="delete")
+    assert not caplog.text
+    writer("state", schema.append(pa.field("_change_type", pa.string())))
+    assert "those of the frame change nothing" in caplog.text
+
+
+def test_what_foreach_batch_appends_is_refused_where_exactness_is_required(monkeypatch):
+    told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
+    context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
+    monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
+    assert this_task(Promise(claims=True, doubts=()), "a-write").run == "a-write"
+    with pytest.raises(UnsupportedOperationError, match="foreachBatch writes into a log"):
+        this_task(Promise(claims=True, doubts=(), is_required=True), "a-write")
+    told.clear()
+    assert this_task(Promise(claims=True, doubts=(), is_required=True), "a-write").part == 3
+
+
+@pytest.mark.one_server
+def test_spark_tells_the_tasks_of_foreach_batch_whose_they_are(spark, tmp_path):
+    (tmp_path / "source").mkdir()
+    pq.write_table(rows(0, 10, "a"), tmp_path / "source" / "a.parquet")
+    seen = []
+
+    def whose(batches):
+        for each in batches:
+            told = TaskContext.get().getLocalProperty("sql.streaming.queryId")
+            yield pa.record_batch({"query": pa.array([told] * each.num_rows)})
+
+    def look(frame, _):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Spark's own, of the newest pandas
+            seen.extend(frame.mapInArrow(whose, "query string").distinct().collect())
+
+    frame = spark.readStream.schema("id bigint, v string, day string")
+    writer = frame.parquet(str(tmp_path / "source")).writeStream.foreachBatch(look)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(300)
+    assert [each.query for each in seen] == [query.id]
 
 
 def test_a_task_is_known_by_query_micro_batch_and_number(monkeypatch):

@@ -98,11 +98,11 @@ def this_task(promise: Promise, run: str | None) -> Task | None:
 
     Raises:
         UnsupportedOperationError: Exactly once is required, and Spark does not say which task
-            this is.
+            this is, or will write its rows again under another name.
     """
     if not promise.claims:
         return None
-    task = _task_of(run)
+    task = _task_of(run, promise)
     if task is None:
         said = "Spark does not tell its tasks which query and micro-batch they belong to"
         if promise.is_required:
@@ -114,13 +114,19 @@ def this_task(promise: Promise, run: str | None) -> Task | None:
     return task
 
 
-def _task_of(run: str | None) -> Task | None:
+def _task_of(run: str | None, promise: Promise) -> Task | None:
     context = TaskContext.get()
     if context is None:
         return None
-    if run is not None:
-        return Task(run=run, step=0, part=context.partitionId(), is_chained=False)
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    if run is not None:
+        if promise.is_required and query:
+            raise UnsupportedOperationError(
+                "exactlyOnce is required, and a frame that foreachBatch writes into a log is written "
+                "again whenever its micro-batch comes again.",
+                hint="writeStream.format('fluss'); or upsert into a table with a primary key",
+            )
+        return Task(run=run, step=0, part=context.partitionId(), is_chained=False)
     if not query or batch is None or not batch.isdecimal():
         return None
     return Task(run=query, step=int(batch), part=context.partitionId())

@@ -6,19 +6,27 @@ words of Spark; what Spark would do by the time zone of its session is left to S
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
 
-from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
+from fluss.errors import (
+    InvalidValueError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+    UnsupportedTypeError,
+)
 from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import CHANGE_TYPE
+from fluss.model.table_options import DeleteBehavior
 from fluss.session.table import Table
 from fluss_spark.options import Operation
 from fluss_spark.types import spark_type
 
 _NAMES_MAX: Final = 20
+_LOG = logging.getLogger("fluss.spark")
 
 
 def check_fit(
@@ -36,11 +44,15 @@ def check_fit(
         SchemaMismatchError: A column is missing, unknown or of another type; both are named.
         FlussError: The table does not take such rows.
     """
+    wanted = table.schema  # made anew whenever it is asked for
+    kept = {each.name: each.type for each in wanted}
     if operation == "delete":
         _check_keys(table, schema)
+    if operation == "delete" or CHANGE_TYPE in schema.names:
+        _check_deletes(table, operation)
     for each in schema:
-        if each.name in table.schema.names:
-            _check_zone(table, each)
+        if each.name in kept:
+            _check_zone(table, each, kept[each.name])
     arrays = [pa.nulls(0, each.type) for each in schema]
     nullable = pa.schema([each.with_nullable(True) for each in schema])
     try:
@@ -69,10 +81,24 @@ def _check_keys(table: Table, schema: pa.Schema) -> None:
             )
 
 
-def _check_zone(table: Table, given: pa.Field) -> None:
+def _check_deletes(table: Table, operation: Operation) -> None:
+    """Say where the servers ignore deletes, as they do by default beside a merge engine."""
+    if table.info.options.effective_delete_behavior is not DeleteBehavior.IGNORE:
+        return
+    said = f"{table.name} ignores deletes (table.delete.behavior)"
+    if operation == "delete":
+        raise UnsupportedOperationError(
+            f"{said}: nothing would be deleted, and nobody would be told.",
+            hint="only a table that was made with 'allow' takes them, which versioned and "
+            "first_row do not offer",
+        )
+    _LOG.warning("%s: those of the frame change nothing", said)
+
+
+def _check_zone(table: Table, given: pa.Field, wanted: pa.DataType) -> None:
     # Spark would ask the time zone of its session, which no task is told.
-    if _lacks_zone(given.type, table.schema.field(given.name).type):
-        kind = spark_type(table.schema.field(given.name).type).simpleString()
+    if _lacks_zone(given.type, wanted):
+        kind = spark_type(wanted).simpleString()
         raise SchemaMismatchError(
             f"The column {given.name!r} of {table.name} has moments ({kind}), and the frame has "
             f"wall clock times ({spark_type(given.type).simpleString()}), which say no zone.",

@@ -250,9 +250,11 @@ def _there_or_created(
             hint="option('primaryKey', 'id') names its columns",
             option="primaryKey",
         )
+    # A literal is NOT NULL in Spark, which says nothing of the rows to come.
+    columns = [each.with_nullable(True) for each in schema if each.name != CHANGE_TYPE]
     return session.create_table(
         name,
-        pa.schema([each for each in schema if each.name != CHANGE_TYPE]),
+        pa.schema(columns),
         primary_key=key,
         partition_by=options.names("partitionBy"),
         buckets=options.number("bucketNum", 1) if "bucketNum" in options.spark else None,

@@ -25,6 +25,7 @@ from fluss.plan.once import (
     Step,
     Task,
     decide_epoch,
+    more_tasks,
     other_table,
     overtaken,
     read_start,
@@ -95,6 +96,13 @@ async def claim_buckets(
         if found is None:
             raise _unclaimed(task)
         return Claimed(claim=found, is_first=False)
+    if previous is not None:
+        # The numbers are those before this step only if nobody had claimed it, and it was still
+        # due, when they had been asked for: an attempt may hang anywhere here, for any time.
+        found = await _claim(cluster, name, table_id, places)
+        await _check_due(cluster, task)
+        if found is not None:
+            return Claimed(claim=found, is_first=False)
     claim = Claim(
         table_id=table_id,
         epoch=began[0],
@@ -106,14 +114,32 @@ async def claim_buckets(
             for bucket in places
         },
     )
-    if await register(
-        cluster, name, table_id=table_id, numbers=claim.to_numbers(), ttl_ms=REGISTERED_MS
-    ):
-        return Claimed(claim=claim, is_first=True)
-    winner = await _claim(cluster, name, table_id, places)
+    kept_ms = REGISTERED_MS if task.is_chained else SHARED_MS
+    is_first = await register(
+        cluster, name, table_id=table_id, numbers=claim.to_numbers(), ttl_ms=kept_ms
+    )
+    winner = claim if is_first else await _claim(cluster, name, table_id, places)
+    if previous is not None:
+        try:
+            await _check_due(cluster, task)
+        except WriterStateError:
+            if is_first:
+                await forget(cluster, name)  # where that of this step had been, and was deleted
+            raise
     if winner is None:
         raise _unclaimed(task)
-    return Claimed(claim=winner, is_first=False)
+    return Claimed(claim=winner, is_first=is_first)
+
+
+async def _check_due(cluster: Cluster, task: Task) -> None:
+    """That the step of a task has not been committed; what it claimed counts until then."""
+    if await _step(cluster, task.run, task.step - 1) is None:
+        raise overtaken(task)
+
+
+async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
+    """Whether an attempt at a task has made a claim of this number."""
+    return await registered(cluster, task.claim_id(number)) is not None
 
 
 async def share(table: TableCore, task: Task) -> None:
@@ -142,13 +168,17 @@ async def commit_step(table: TableCore, run: str, step: int, receipts: Sequence[
         receipts: What they wrote.
 
     Raises:
-        WriterStateError: The step has been done, and others behind it, by somebody else.
+        WriterStateError: The step has been done, and others behind it, by somebody else; or an
+            earlier attempt at it had more tasks.
     """
     cluster = table.connection.cluster
     table_id = table.info.table_id
     previous = await _step(cluster, run, step - 1)
     if previous is None and not await _may_commit(cluster, run, step, table_id, receipts):
         raise overtaken(Task(run=run, step=step, part=0))
+    behind = Task(run=run, step=step, part=1 + max((each.part for each in receipts), default=-1))
+    if await is_claimed(cluster, behind, 0):
+        raise more_tasks(behind)
     done = Step.of_receipts(table_id, step, receipts, previous)
     await register(
         cluster,

@@ -22,6 +22,7 @@ from fluss.plan.once_ledger import Piece, There
 from fluss.plan.scan import Output
 from fluss.plan.writing import WriteBatch
 from fluss.records.cast import to_wire_batch
+from fluss.records.cast_rules import relabelled
 from fluss.records.layout import BatchLayout
 from fluss.records.log_header import read_log_header
 from fluss.records.log_writer import write_log_batch
@@ -85,6 +86,16 @@ def more_rows(table: TableCore, surplus: Piece, bucket: TableBucket) -> WriterSt
     )
 
 
+def more_claims(table: TableCore) -> WriterStateError:
+    """The error for a task that needs fewer buckets than an earlier attempt at it."""
+    return WriterStateError(
+        "An earlier attempt at this task has claimed partitions, or all of its buckets, that this "
+        "one has no rows for: its rows were others, or this one's broke off.",
+        hint=_SAME_ROWS,
+        table=str(table.info.table_path),
+    )
+
+
 def crc_of(made: WriteBatch, body: Any, writer_id: int, sequence: int) -> int:
     """The checksum of a batch that is sent with a writer id and a number."""
     header = write_log_batch(
@@ -98,12 +109,22 @@ def _same(
 ) -> bool:
     stored = [_stored(table, each, bucket, made) for each in there.pieces]
     found = pa.concat_tables(stored)
-    wanted = rows.slice(0, there.row_count)
+    layout = BatchLayout.of_schema(table.info.schema)
+    wanted = _plain(rows, layout).slice(0, there.row_count)
     # As texts: a NaN equals itself there.
     return all(
-        repr(found.column(place).to_pylist()) == repr(wanted.column(place).to_pylist())
+        repr(_values(found.column(place))) == repr(_values(wanted.column(place)))
         for place in range(found.num_columns)
     )
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; times as numbers, because Python's end with the year 9999."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        column = column.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32())
+    listed: list[Any] = column.to_pylist()
+    return listed
 
 
 def _stored(table: TableCore, piece: Piece, bucket: TableBucket, made: WriteBatch) -> pa.Table:
@@ -122,5 +143,13 @@ def _stored(table: TableCore, piece: Piece, bucket: TableBucket, made: WriteBatc
     schema = split_schema(table, split)
     stored = OpenSplits(table, [split], schema=schema, order=Order.BUCKET).reader().read_all()
     return pa.Table.from_batches(
-        [to_wire_batch(each, layout) for each in stored.to_batches()], schema=layout.wire_schema
+        [_plain(to_wire_batch(each, layout), layout) for each in stored.to_batches()],
+        schema=layout.wire_schema,
     )
+
+
+def _plain(rows: pa.RecordBatch, layout: BatchLayout) -> pa.RecordBatch:
+    """The same in the wire's own types: one frame says a zone where another one says none."""
+    fields = layout.wire_schema
+    arrays = [relabelled(*each) for each in zip(rows.columns, fields.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=fields)

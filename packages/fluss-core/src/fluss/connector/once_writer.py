@@ -27,8 +27,8 @@ from fluss.client.write_buffer import all_settled
 from fluss.client.write_encoding import Encoded
 from fluss.connector.headers import batches_by
 from fluss.connector.once_chunks import chunks
-from fluss.connector.once_claims import Claimed, claim_buckets, is_shared, share
-from fluss.connector.once_content import check_same_rows, crc_of, more_rows
+from fluss.connector.once_claims import Claimed, claim_buckets, is_claimed, is_shared, share
+from fluss.connector.once_content import check_same_rows, crc_of, more_claims, more_rows
 from fluss.connector.split import ScanSplit
 from fluss.engine.buckets import buckets_of
 from fluss.engine.pins import Places, pin_buckets
@@ -48,6 +48,9 @@ CHUNK_BYTES: Final = 2 * 1024 * 1024
 CHUNK_BUCKETS_MAX: Final = 4
 LOOK_PAUSE_S: Final = 0.1
 CLOSE_WAIT_S: Final = 0.0
+# Rows that are under way are kept until they are in the log, in case that they must be compared;
+# servers that stand still make them wait, and whoever brings more.
+UNSETTLED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -60,6 +63,7 @@ class _Item:
         bucket: Where it belongs.
         start: How many of the task's rows there come before it.
         rows: Its rows, asked for when they have to be compared.
+        weight: About how many bytes they take.
         sent: The attempt that is under way.
         error: How the last attempt ended.
     """
@@ -69,6 +73,7 @@ class _Item:
     bucket: TableBucket
     start: int
     rows: Callable[[], pa.RecordBatch]
+    weight: int
     sent: WriteBatch | None = None
     error: FlussError | None = None
 
@@ -141,18 +146,29 @@ class OnceWriter:
             encoded = self._target.encode(rows, None, is_frame=True)
             self._turn += 1
             self._claim({each.path for each in encoded.batches} - self._paths)
+            weight = rows.nbytes
             for place, made in enumerate(encoded.batches):
                 self._settle_failed()
-                self._add(made, partial(_part, rows, encoded, place))
+                self._make_room()
+                part = weight * made.row_count // rows.num_rows
+                self._add(made, partial(_part, rows, encoded, place), part)
             self._rows += rows.num_rows
 
-    def _add(self, made: WriteBatch, rows: Callable[[], pa.RecordBatch]) -> None:
+    def _make_room(self) -> None:
+        """Wait for what came first while too much is under way."""
+        while sum(each.weight for each in self._pending) > UNSETTLED_BYTES_MAX:
+            self._run(_settled(self._pending[:1]))
+            self._settle_failed()
+
+    def _add(self, made: WriteBatch, rows: Callable[[], pa.RecordBatch], weight: int) -> None:
         bucket = self._places[made.path, made.bucket_id]
         if self._is_shared and any(each.bucket == bucket for each in self._pending):
             self._settle_all()
         start = self._counts[bucket]
         self._counts[bucket] += made.row_count
-        item = _Item(made=made, body=made.body, bucket=bucket, start=start, rows=rows)
+        item = _Item(
+            made=made, body=made.body, bucket=bucket, start=start, rows=rows, weight=weight
+        )
         self._pending.append(item)
         self._go_on_with(item)
 
@@ -209,11 +225,14 @@ class OnceWriter:
 
         One that came when everything had been acknowledged cannot have come between.
         """
+        if self._claims and not self._is_shared:
+            self._is_shared = self._run(is_shared(self._cluster, self._task))
+        if self._claims and not self._is_shared:
+            return
+        if self._run(is_claimed(self._cluster, self._task, self._claims)):
+            raise more_claims(self._table)
         if not self._claims:
             return
-        if not self._is_shared and not self._run(is_shared(self._cluster, self._task)):
-            return
-        self._is_shared = True
         self._look({bucket: path for (path, _), bucket in self._places.items()})
         for bucket, ledger in self._ledgers.items():
             more = ledger.surplus(self._counts[bucket])
@@ -264,6 +283,7 @@ class OnceWriter:
                     bucket=item.bucket,
                     start=item.start + count + first,
                     rows=partial(rows.slice, first, made.row_count),
+                    weight=item.weight * made.row_count // item.made.row_count,
                 )
             )
             left -= made.row_count

@@ -275,6 +275,18 @@ def overtaken(task: Task) -> WriterStateError:
     )
 
 
+def more_tasks(task: Task) -> WriterStateError:
+    """The error for a step that comes again, cut into fewer tasks: one more has been begun."""
+    return WriterStateError(
+        f"Step {task.step} of {task.run} has been begun with more tasks than the {task.part} of this "
+        "attempt at it: what the others wrote is there, and may be there twice.",
+        hint="A step that comes again must be cut as before: give back 'maxPartitions', or the "
+        "number of shuffle partitions, that it had. Where rows are there twice already, compare the "
+        "table with its source, and begin with a new checkpoint.",
+        step=task.step,
+    )
+
+
 def other_table(claimed: int, table_id: int) -> WriterStateError:
     """The error for a checkpoint that belongs to another table."""
     return WriterStateError(
