@@ -10,7 +10,6 @@ leave the same state.
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -20,18 +19,15 @@ from fluss.connector.once import Task, doubts_of, keeps_order
 from fluss.errors import UnsupportedOperationError
 from fluss.session.table import Table
 from fluss_spark.options import FlussOptions
+from fluss_spark.telling import is_news
 
 Wish = Literal["auto", "required", "never"]
 WISHES: Final = ("auto", "required", "never")
-# How long a process does not repeat what it has said of a table, and of how many it remembers.
-SILENT_S: Final = 3600.0
-_SILENT_MAX: Final = 1_024
 _LOG = logging.getLogger("fluss.spark")
 
 # What Spark tells the tasks of a micro-batch; the same when it runs again, also after a restart.
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
-_silent_until: dict[tuple[str, tuple[str, ...]], float] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +73,8 @@ def promise_of(options: FlussOptions, table: Table) -> Promise:
 
 def say(table: str, promise: Promise) -> None:
     """Say what is promised, once and not with each micro-batch: Spark makes a sink for each."""
-    now, said = time.monotonic(), (table, promise.doubts)
-    if now < _silent_until.get(said, now):
+    if not is_news(table, *promise.doubts):
         return
-    if len(_silent_until) >= _SILENT_MAX:
-        _silent_until.clear()
-    _silent_until[said] = now + SILENT_S
     if promise.doubts:
         _LOG.warning("%s: written at least once: %s", table, "; ".join(promise.doubts))
     else:

@@ -23,6 +23,7 @@ from fluss.model.scan_options import CHANGE_TYPE
 from fluss.model.table_options import DeleteBehavior
 from fluss.session.table import Table
 from fluss_spark.options import Operation
+from fluss_spark.telling import is_news
 from fluss_spark.types import spark_type
 
 _NAMES_MAX: Final = 20
@@ -92,7 +93,8 @@ def _check_deletes(table: Table, operation: Operation) -> None:
             hint="only a table that was made with 'allow' takes them, which versioned and "
             "first_row do not offer",
         )
-    _LOG.warning("%s: those of the frame change nothing", said)
+    if is_news(said):
+        _LOG.warning("%s: those of the frame change nothing", said)
 
 
 def _check_zone(table: Table, given: pa.Field, wanted: pa.DataType) -> None:

@@ -3,11 +3,13 @@
 Spark keeps an error's text and loses its type, and it is read far from the line that caused it. So
 the table, the bucket and the code are put into the text where they are missing, hints speak of
 frames and queries, and what leads from one line of ours to the next is left out. What happened is
-said by whoever noticed it; nothing is caught here.
+said by whoever noticed it; nothing is caught here. What is logged, each micro-batch would log again:
+`is_news` tells what has been said lately.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -40,6 +42,10 @@ _IN_SPARK: Final = {
     "say as_of= for": "option('as_of', ...) for",
     "or mode='changelog' for the changes": "or load('db.table$changelog') for the changes",
 }
+# How long a process does not repeat what it has logged, and of how much it remembers that.
+SILENT_S: Final = 3600.0
+_SILENT_MAX: Final = 1_024
+_silent_until: dict[tuple[str, ...], float] = {}
 _VALUES: Final = (
     "leave such rows out, .where(...), or change them, coalesce(...), try_cast(...), before they "
     "are written"
@@ -101,6 +107,17 @@ class Telling:
             return self.again
         is_of_a_row = isinstance(error, InvalidValueError) and "row" in error.facts
         return _VALUES if is_of_a_row and error.hint is None else None
+
+
+def is_news(*said: str) -> bool:
+    """Whether this process has not logged it lately: Spark makes a sink for each micro-batch."""
+    now = time.monotonic()
+    if now < _silent_until.get(said, now):
+        return False
+    if len(_silent_until) >= _SILENT_MAX:
+        _silent_until.clear()
+    _silent_until[said] = now + SILENT_S
+    return True
 
 
 class Tells(Protocol):
