@@ -18,7 +18,7 @@ import pyarrow as pa
 from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import ColumnRef, Predicate, col
-from fluss_spark.float_conditions import float_condition, float_in
+from fluss_spark.float_conditions import SIGNS, float_condition, float_in
 
 CHARS_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 50
@@ -28,16 +28,6 @@ _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"
 )
-_SIGNS: Final[dict[str, Callable[[ColumnRef, Any], Predicate]]] = {
-    "=": ColumnRef.equal,
-    "<>": ColumnRef.not_equal,
-    "<": ColumnRef.less_than,
-    "<=": ColumnRef.less_or_equal,
-    ">": ColumnRef.greater_than,
-    ">=": ColumnRef.greater_or_equal,
-}
-
-
 _SAME_SIGN: Final = {"==": "=", "!=": "<>"}
 # How constants are written, by what the type of their column is called.
 _WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
@@ -129,7 +119,7 @@ class _Reading:
         name, kind = self._column()
         column = col(name)
         word = self._next.word
-        if (sign := _SAME_SIGN.get(word, word)) in _SIGNS:
+        if (sign := _SAME_SIGN.get(word, word)) in SIGNS:
             self._at += 1
             return _test(column, sign, self._value(kind), kind)
         if self._take("IS"):
@@ -261,7 +251,7 @@ class _Reading:
 def _test(column: ColumnRef, sign: str, value: Any, kind: pa.DataType) -> Predicate:
     if pa.types.is_floating(kind):
         return float_condition(column, sign, value, kind)
-    return _SIGNS[sign](column, value)
+    return SIGNS[sign](column, value)
 
 
 def _constant(said: str, written: str, kind: pa.DataType) -> Any:

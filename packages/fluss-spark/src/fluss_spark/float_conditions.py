@@ -17,7 +17,7 @@ import pyarrow as pa
 from fluss.model.predicate import ColumnRef, Predicate
 
 _ABOVE: Final = (">", ">=")
-_SIGNS: Final[Mapping[str, Callable[[ColumnRef, Any], Predicate]]] = {
+SIGNS: Final[Mapping[str, Callable[[ColumnRef, Any], Predicate]]] = {
     "=": ColumnRef.equal,
     "<>": ColumnRef.not_equal,
     "<": ColumnRef.less_than,
@@ -46,7 +46,7 @@ def float_condition(column: ColumnRef, sign: str, value: float, kind: pa.DataTyp
         if sign in {"=", "<>"}:
             return _nothing(column) if sign == "=" else ~_nothing(column)
         sign = _BESIDE[held < value][sign]
-    found = _SIGNS[sign](column, held)
+    found = SIGNS[sign](column, held)
     return found | ~column.less_or_equal(math.inf) if sign in _ABOVE else found
 
 

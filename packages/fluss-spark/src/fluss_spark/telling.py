@@ -3,8 +3,8 @@
 Spark keeps an error's text and loses its type, and it is read far from the line that caused it. So
 the table, the bucket and the code are put into the text where they are missing, hints speak of
 frames and queries, and what leads from one line of ours to the next is left out. What happened is
-said by whoever noticed it; nothing is caught here. What is logged, each micro-batch would log again:
-`is_news` tells what has been said lately.
+said by whoever noticed it; nothing is caught here. What is logged would be logged again by each
+micro-batch: `is_news` tells what has been said lately.
 """
 
 from __future__ import annotations
