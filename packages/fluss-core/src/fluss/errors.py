@@ -121,7 +121,7 @@ class ClosedError(FlussError):
     """The connection, scanner or writer has been closed."""
 
 
-class MissingExtraError(FlussError):
+class MissingExtraError(FlussError, ImportError):
     """An optional package is not installed; the hint is the pip command."""
 
 
