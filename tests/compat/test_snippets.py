@@ -58,7 +58,8 @@ def test_a_program_of_the_documents_prints_its_rows(program, cluster, database):
         bootstrap=cluster.bootstrap, database=database, other_database=f"{database}_mine"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    # Longer than the client waits for a leader, so that it says what it waited for.
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stderr
     assert [line.split() for line in done.stdout.splitlines()[1:]] == [
         ["0", "1", "Alice", "95.5"],

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 import fluss
+from fluss.connector import config
 from fluss.connector.config import active_config, entered, explain, opened, resolve
 from fluss.connector.profiles import find_profile
 from fluss.errors import ConfigError
@@ -12,6 +13,12 @@ from fluss.errors import ConfigError
 SERVERS = "bootstrap.servers"
 USER, PASSWORD = "security.sasl.username", "security.sasl.password"
 SECRET = "hunter2"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_else_is_open(monkeypatch):
+    # A test that failed before may have left its session open.
+    monkeypatch.setattr(config, "_opened", [])
 
 
 @pytest.fixture
