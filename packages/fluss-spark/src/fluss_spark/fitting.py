@@ -45,8 +45,7 @@ def check_fit(
         SchemaMismatchError: A column is missing, unknown or of another type; both are named.
         FlussError: The table does not take such rows.
     """
-    wanted = table.schema  # made anew whenever it is asked for
-    kept = {each.name: each.type for each in wanted}
+    kept = {each.name: each.type for each in table.schema}  # which is made anew when asked for
     if operation == "delete":
         _check_keys(table, schema)
     if operation == "delete" or CHANGE_TYPE in schema.names:
