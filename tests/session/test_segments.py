@@ -11,7 +11,7 @@ import pytest
 
 import fluss
 from fluss import Config, col
-from fluss.engine.remote_files import RemoteFile
+from fluss.engine.remote_files import RemoteFiles
 from fluss_server.java.profiles import SMALL_SEGMENTS
 from tests.support.read_desk import eventually
 from tests.support.wire_recorder import WireRecorder
@@ -56,17 +56,21 @@ def moved(wire, table):
 
 @pytest.fixture
 def files(monkeypatch):
-    """The first offsets of the remote segments that are read."""
-    read = []
-    original = RemoteFile.read
+    """The first offsets of the remote segments that scans have set about to read.
 
-    def spy(file, start, size):
-        if file.path.endswith(".log"):
-            read.append(int(Path(file.path).stem))
-        return original(file, start, size)
+    Not those that are read in this moment: a scan that has ended sets about nothing any more, but
+    what it has read ahead may still be under way on its threads.
+    """
+    begun = []
+    original = RemoteFiles.prepare
 
-    monkeypatch.setattr(RemoteFile, "read", spy)
-    return read
+    async def spy(files, path):
+        if path.endswith(".log"):
+            begun.append(int(Path(path).stem))
+        return await original(files, path)
+
+    monkeypatch.setattr(RemoteFiles, "prepare", spy)
+    return begun
 
 
 def times(table):
