@@ -199,6 +199,20 @@ def test_a_changelog_is_applied_in_its_order(frames):
     assert sum(ends(frames, table).values()) == 10
 
 
+def test_of_a_change_that_deletes_only_the_key_counts(frames):
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string(), nullable=False)])
+    table = frames.table(Schema(schema, ["id"]))
+    write_frame(table, changes(("+I", 1, "one"), ("+I", 2, "two"), ("-D", 1, None)), mode="upsert")
+    assert lookup_frame(table, [1, 2])["name"].to_pylist() == [None, "two"]
+    bad = changes(("+I", 3, "three"), ("-D", 2, None), ("-U", 1, None), ("+U", 1, None))
+    with pytest.raises(InvalidValueError, match="'name' cannot take None in row 2") as error:
+        write_frame(table, bad, mode="upsert")
+    assert (error.value.facts["row"], error.value.facts["column"]) == (2, "name")
+    with pytest.raises(InvalidValueError, match="'id' cannot take None in row 0"):
+        write_frame(table, changes(("-D", None, "two")), mode="upsert")
+    assert lookup_frame(table, [1, 2, 3])["_found"].to_pylist() == [False, True, False]
+
+
 def test_a_long_changelog_gives_its_source(frames):
     rng = np.random.default_rng(11)
     count = 60_000

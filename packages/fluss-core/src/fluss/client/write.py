@@ -32,7 +32,7 @@ from fluss.client.write_result import (
     WrittenBatch,
 )
 from fluss.client.write_rows import RowReader, in_row
-from fluss.client.write_targets import check_target_columns, nullable_layout
+from fluss.client.write_targets import check_changes, check_target_columns, nullable_layout
 from fluss.engine.cluster import Cluster
 from fluss.engine.sender import Sender
 from fluss.engine.thread import Engine
@@ -331,6 +331,7 @@ class UpsertCore(_Core):
         self._whole = nullable_layout(table)
         self._row_layout = whole if len(written) == width else whole.project(written)
         self._key_layout = whole.project(keys)
+        self._change_layout = nullable_layout(table, self._row_layout.names)
 
     # A row replaces the one with its key, or its columns in a partial update.
     upsert = _Core.take
@@ -366,12 +367,14 @@ class UpsertCore(_Core):
         They are queued at once; whoever has few at a time gathers them first.
 
         Args:
-            batch: Whole rows, of deletes too; see `upsert_arrow`.
+            batch: Whole rows, but of those that delete only the key is looked at; see
+                `upsert_arrow`.
             deletes: Which of them delete.
         """
         if deletes.any():
             self._check_deletes()
-        cast = to_wire_batch(batch, self._row_layout)
+        cast = to_wire_batch(batch, self._change_layout)
+        check_changes(self.table, cast, deletes)
         if not cast.num_rows:
             return NoRows(self._buffer)
         results = self._buffer.add_changes(self._widened(cast, self._row_layout), deletes)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fluss.errors import SchemaMismatchError
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.table_info import TableInfo
 from fluss.records.layout import BatchLayout
+from fluss.records.numpy_arrays import to_numpy
+from fluss.rows.columns import BoolArray
 
 
 def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tuple[int, ...]:
@@ -50,14 +54,44 @@ def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tup
     return targets if len(targets) < len(names) else ()
 
 
-def nullable_layout(table: TableInfo) -> BatchLayout:
-    """The layout of rows with holes: what is not written is NULL, whatever the schema says."""
-    keys = set(table.schema.primary_key_indexes)
+def nullable_layout(table: TableInfo, names: Sequence[str] | None = None) -> BatchLayout:
+    """The layout of rows with holes: what is not written is NULL, whatever the schema says.
+
+    Args:
+        table: The table.
+        names: Its columns; None for all.
+    """
+    keys = table.schema.primary_keys
+    columns = [table.schema.column(each) for each in names or table.schema.column_names]
     types = [
-        each if place in keys else each.as_nullable()
-        for place, each in enumerate(table.schema.column_types)
+        each.data_type if each.name in keys else each.data_type.as_nullable() for each in columns
     ]
-    return BatchLayout.of(table.schema.column_names, types)
+    return BatchLayout.of([each.name for each in columns], types, keeps_millis=table.keeps_millis)
+
+
+def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) -> None:
+    """Refuse changes that leave a NULL where none may be. Of a row that goes, only the key counts.
+
+    Args:
+        table: The table.
+        rows: The rows, in a `nullable_layout`.
+        deletes: Which of them delete.
+
+    Raises:
+        InvalidValueError: A column that is NOT NULL has no value; `row` says where.
+    """
+    for name in rows.schema.names:
+        if table.schema.column(name).data_type.nullable or not rows.column(name).null_count:
+            continue
+        missing = to_numpy(rows.column(name).is_null()) & ~deletes
+        if missing.any():
+            row = int(missing.argmax())
+            raise InvalidValueError(
+                f"The column {name!r} cannot take None in row {row}: it may not be NULL.",
+                hint="Fill it; only a row that deletes its key may leave it out.",
+                column=name,
+                row=row,
+            )
 
 
 def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int]) -> None:

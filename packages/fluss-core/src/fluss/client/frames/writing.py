@@ -33,6 +33,7 @@ from fluss.client.write import (
     WriteResultHandle,
     check_upserts,
 )
+from fluss.client.write_targets import check_changes, nullable_layout
 from fluss.errors import FlussError, InvalidValueError, SchemaMismatchError
 from fluss.model.change_type import ChangeType
 from fluss.model.partitions import SEPARATOR
@@ -143,6 +144,7 @@ class _Way:
             return _Piece(rows=rows, counts={self.mode: rows.num_rows})
         changes = change_batch(rows)
         rows = self._cast(changes.rows)
+        check_changes(self.table, rows, changes.deletes)
         return _Piece(rows=rows, deletes=changes.deletes, counts=changes.counts)
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -183,7 +185,9 @@ def _way_of(
         left_out=left_out,
         is_changelog=is_changelog,
         take=_taker(core, mode, is_changelog=is_changelog),
-        layout=BatchLayout.of(tuple(types), tuple(types.values()), keeps_millis=info.keeps_millis),
+        layout=nullable_layout(info, names)
+        if is_changelog
+        else BatchLayout.of(tuple(types), tuple(types.values()), keeps_millis=info.keeps_millis),
     )
 
 
