@@ -16,9 +16,8 @@ import pytest
 import fluss
 from fluss.connector import once_claims, once_writer
 from fluss.connector.once import Task, commit_once, doubts_of, end_once, write_once
-from fluss.connector.once_chunks import BLOCK_ROWS
 from fluss.connector.once_claims import is_shared
-from fluss.connector.once_writer import OnceWriter
+from fluss.connector.once_writer import CHUNK_BYTES, OnceWriter
 from fluss.engine.producers import registered
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
 from fluss.plan import once
@@ -26,7 +25,9 @@ from fluss_server.local import LocalCluster
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 CRASHES = 12
-ROWS = 5 * BLOCK_ROWS + 17
+WIDTH = 1_024
+CHUNK_ROWS = -(-CHUNK_BYTES // (1 + 8 + 4 + WIDTH))  # of rows_of(), by the weight of their values
+ROWS = 5 * CHUNK_ROWS + 17
 
 
 class CrashError(Exception):
@@ -45,8 +46,8 @@ def table(session):
     return session.create_table("log", SCHEMA, buckets=3)
 
 
-def rows_of(start, count=ROWS, *, width=1_024, size=1_000):
-    """Rows that make a chunk of every block: a kilobyte each."""
+def rows_of(start, count=ROWS, *, width=WIDTH, size=1_000):
+    """Rows of a kilobyte each, of which `CHUNK_ROWS` make a chunk."""
     ids = range(start, start + count)
     columns = [pa.array(ids, pa.int64()), pa.array(["x" * width] * count)]
     return pa.table(columns, schema=SCHEMA).to_batches(max_chunksize=size)
@@ -117,7 +118,7 @@ def test_rows_find_their_buckets_by_key_and_partitions_are_made_on_the_way(sessi
 
     def rows(days):
         for place, day in enumerate(days):
-            for each in rows_of(place * BLOCK_ROWS, BLOCK_ROWS):
+            for each in rows_of(place * CHUNK_ROWS, CHUNK_ROWS):
                 yield each.append_column("day", pa.array([day] * each.num_rows))
 
     days = ["a", "b", "c", "a", "d"]
@@ -126,7 +127,7 @@ def test_rows_find_their_buckets_by_key_and_partitions_are_made_on_the_way(sessi
     receipt = write_once(table.core, task(), rows(days))
     assert receipt.again
     assert receipt.claims > 1  # partitions that come later are claimed when they come
-    assert ids(table) == list(range(5 * BLOCK_ROWS))
+    assert ids(table) == list(range(5 * CHUNK_ROWS))
     assert len(table.partitions()) == 4
 
 
@@ -134,7 +135,7 @@ def test_a_repetition_with_other_rows_is_refused(table, task):
     write_once(table.core, task(), rows_of(0))
     with pytest.raises(WriterStateError, match="other rows than this one"):
         write_once(table.core, task(), rows_of(1))
-    for fewer in (BLOCK_ROWS - 1, 2 * BLOCK_ROWS):
+    for fewer in (CHUNK_ROWS - 1, 2 * CHUNK_ROWS):
         with pytest.raises(WriterStateError, match="more rows than this one has"):
             write_once(table.core, task(), rows_of(0, fewer))
     assert ids(table) == list(range(ROWS))
@@ -142,7 +143,7 @@ def test_a_repetition_with_other_rows_is_refused(table, task):
 
 @pytest.mark.parametrize("bucket_key", [None, ["id"]])
 @pytest.mark.parametrize(
-    "cuts", [(1_000,), (0, 500, 3_000, 2_100), (BLOCK_ROWS, ROWS - 1)], ids=str
+    "cuts", [(1_000,), (0, 500, 3_000, 2_100), (CHUNK_ROWS, ROWS - 1)], ids=str
 )
 def test_an_attempt_goes_on_behind_one_whose_rows_broke_off(session, task, run, bucket_key, cuts):
     """As Spark's do where the Python process before the sink dies between two batches."""
@@ -216,8 +217,8 @@ def test_an_attempt_goes_on_behind_one_beside_it_whose_rows_broke_off(table, tas
 
 def test_the_first_attempt_notices_one_beside_it_whose_rows_broke_off(table, task, meanwhile):
     meanwhile(1_000)
-    with pytest.raises(WriterStateError, match=f"has written 1000 rows .* of {BLOCK_ROWS}"):
-        write_once(table.core, task(), rows_of(0, BLOCK_ROWS))
+    with pytest.raises(WriterStateError, match=f"has written 1000 rows .* of {CHUNK_ROWS}"):
+        write_once(table.core, task(), rows_of(0, CHUNK_ROWS))
     assert write_once(table.core, task(), rows_of(0)).again == 1_000
     assert ids(table) == list(range(ROWS))
 
@@ -382,7 +383,7 @@ def test_a_task_that_comes_again_for_fewer_partitions_is_refused(session, task):
 
     def rows(*days):
         for place, day in enumerate(days):  # each comes in a chunk of its own
-            for each in rows_of(place * BLOCK_ROWS, BLOCK_ROWS):
+            for each in rows_of(place * CHUNK_ROWS, CHUNK_ROWS):
                 yield each.append_column("day", pa.array([day] * each.num_rows))
 
     write_once(table.core, task(), rows("a", "b"))
@@ -400,9 +401,9 @@ def test_rows_under_way_are_bounded_by_what_they_take(table, task, monkeypatch):
         add(self, *given)
 
     monkeypatch.setattr(OnceWriter, "_add", noticed)
-    write_once(table.core, task(), rows_of(0, 12 * BLOCK_ROWS))
+    write_once(table.core, task(), rows_of(0, 12 * CHUNK_ROWS))
     assert 0 < max(held) <= 5_000_000
-    assert table.count() == 12 * BLOCK_ROWS
+    assert table.count() == 12 * CHUNK_ROWS
 
 
 @pytest.mark.parametrize(
@@ -485,9 +486,9 @@ def test_a_row_that_does_not_fit_is_said_and_what_came_before_stays_once(session
     table = session.create_table("log", SCHEMA, buckets=2, bucket_key=["id"])
     bad = pa.RecordBatch.from_arrays([pa.array([None], pa.int64()), pa.array([""])], schema=SCHEMA)
     with pytest.raises(InvalidValueError, match="NULL"):
-        write_once(table.core, task(), [*rows_of(0, 4 * BLOCK_ROWS), bad])
-    write_once(table.core, task(), rows_of(0, 4 * BLOCK_ROWS))
-    assert ids(table) == list(range(4 * BLOCK_ROWS))
+        write_once(table.core, task(), [*rows_of(0, 4 * CHUNK_ROWS), bad])
+    write_once(table.core, task(), rows_of(0, 4 * CHUNK_ROWS))
+    assert ids(table) == list(range(4 * CHUNK_ROWS))
 
 
 def test_a_table_with_a_primary_key_is_refused(session, task):

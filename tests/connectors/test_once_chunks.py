@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from fluss.connector.once_chunks import BLOCK_ROWS, chunks, weight_of
+from fluss.connector import once_chunks
+from fluss.connector.once_chunks import chunks, weight_of
 
 ROWS = 7_000
 TABLE = pa.table(
@@ -21,7 +22,8 @@ TABLE = pa.table(
 
 
 @given(
-    cuts=st.lists(st.integers(0, ROWS), max_size=8), bytes_max=st.sampled_from([1, 200_000, 2**30])
+    cuts=st.lists(st.integers(0, ROWS), max_size=8),
+    bytes_max=st.sampled_from([9_000, 200_000, 2**30]),
 )
 def test_chunks_do_not_depend_on_how_rows_were_handed_over(cuts, bytes_max):
     edges = [0, *sorted(cuts), ROWS]
@@ -36,24 +38,61 @@ def test_chunks_do_not_depend_on_how_rows_were_handed_over(cuts, bytes_max):
     assert pa.concat_tables(found) == TABLE.combine_chunks()
 
 
-def test_chunks_end_where_they_are_large_enough():
-    enough = [sum(map(weight_of, each.columns)) for each in TABLE.to_batches(BLOCK_ROWS)]
-    sizes = [each.num_rows for each in chunks(TABLE.to_batches(), bytes_max=max(enough) // 2 + 1)]
-    assert sizes == [BLOCK_ROWS] * 3 + [ROWS - 3 * BLOCK_ROWS]
-    assert [each.num_rows for each in chunks(TABLE.to_batches(), bytes_max=2**40)] == [ROWS]
+def test_a_chunk_ends_with_the_row_that_makes_it_large_enough():
+    def weight(rows):
+        return rows.num_rows + sum(map(weight_of, rows.columns))
+
+    rows = TABLE.combine_chunks().to_batches()[0]
+    found = list(chunks([rows], bytes_max=50_000))
+    assert len(found) > 3
+    start = 0
+    for each in found[:-1]:
+        assert weight(rows.slice(start, each.num_rows)) >= 50_000
+        assert weight(rows.slice(start, each.num_rows - 1)) < 50_000
+        start += each.num_rows
+    assert weight(rows.slice(start)) < 50_000
+    assert [each.num_rows for each in chunks([rows], bytes_max=2**40)] == [ROWS]
+    assert [each.num_rows for each in chunks([rows.slice(0, 3)], bytes_max=1)] == [1, 1, 1]
     assert list(chunks([], bytes_max=1)) == []
 
 
-@pytest.mark.parametrize("size", [100, 2_048, 5_000])
-def test_wide_rows_come_in_smaller_chunks(size):
-    texts = ["x" * (10_000 if each < 3_000 else 10) for each in range(ROWS)]
-    wide = pa.table({"text": texts}).to_batches(max_chunksize=size)
-    found = list(chunks(wide, bytes_max=1_000_000))
-    assert max(each.nbytes for each in found) < 2_100_000
-    assert [each.num_rows for each in found][:17] == [128] * 17
-    assert pa.concat_tables(found) == pa.Table.from_batches(wide)
-    one = list(chunks(pa.table({"text": ["x" * 5_000] * 3}).to_batches(), bytes_max=1))
-    assert [each.num_rows for each in one] == [1, 1, 1]
+def test_a_column_without_values_moves_no_end():
+    plain = [each.num_rows for each in chunks(TABLE.to_batches(), bytes_max=50_000)]
+    for kind in (pa.int64(), pa.string(), pa.list_(pa.int8()), pa.struct([("a", pa.int8())])):
+        more = TABLE.append_column("more", pa.nulls(ROWS, kind))
+        assert [each.num_rows for each in chunks(more.to_batches(), bytes_max=50_000)] == plain
+
+
+def test_rows_without_values_end_somewhere_too():
+    rows = pa.record_batch({"text": pa.nulls(10_000, pa.string())})
+    assert [each.num_rows for each in chunks([rows], bytes_max=4_000)] == [4_000, 4_000, 2_000]
+
+
+def test_wide_rows_are_not_gathered_beyond_a_chunk():
+    taken = []
+
+    def batches():
+        for each in range(100):
+            taken.append(each)
+            yield pa.record_batch({"text": ["x" * 200_000]})
+
+    for count, chunk in enumerate(chunks(batches(), bytes_max=1_000_000), 1):
+        assert chunk.num_rows == 5
+        assert len(taken) == count * 5
+
+
+def test_a_batch_of_many_rows_is_not_weighed_again_for_each_chunk(monkeypatch):
+    weighed = []
+
+    def noticed(rows):
+        weighed.append(rows.num_rows)
+        return weight_of_rows(rows)
+
+    weight_of_rows = once_chunks._weight_of_rows
+    monkeypatch.setattr(once_chunks, "_weight_of_rows", noticed)
+    rows = pa.record_batch({"id": pa.array(range(1_000_000), pa.int64())})
+    assert len(list(chunks([rows], bytes_max=45_000))) == 200
+    assert sum(weighed) < 10 * rows.num_rows
 
 
 @pytest.mark.parametrize("column", TABLE.column_names)
