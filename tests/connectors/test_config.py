@@ -1,6 +1,7 @@
 """Which layer of settings counts, that logins stay with their servers, and the profile file."""
 
 import pickle
+from contextvars import ContextVar
 
 import pytest
 
@@ -17,8 +18,9 @@ SECRET = "hunter2"
 
 @pytest.fixture(autouse=True)
 def _nothing_else_is_open(monkeypatch):
-    # A test that failed before may have left its session open.
+    # A test that failed before may have left its session open, and entered, too.
     monkeypatch.setattr(config, "_opened", [])
+    monkeypatch.setattr(config, "_entered", ContextVar("fluss_sessions", default=()))
 
 
 @pytest.fixture
@@ -79,6 +81,17 @@ def test_the_active_session_is_the_innermost_with_else_the_last_opened():
     assert active_config() is first
     forget_first()
     assert active_config() is before
+
+
+def test_what_has_ended_is_not_active_again_when_what_began_later_ends():
+    first, second = (fluss.Config({SERVERS: f"{name}:1"}) for name in "ab")
+    begun = [entered(each) for each in (first, second)]
+    for each in begun:
+        each.__enter__()
+    begun[0].__exit__(None, None, None)
+    assert active_config() is second
+    begun[1].__exit__(None, None, None)
+    assert active_config() is None
 
 
 def test_a_user_means_sasl():

@@ -62,6 +62,50 @@ def test_comes_next(cluster):
     pass
 """
 
+LEADERLESS = """
+import pathlib
+from fluss_server.java.cluster import JavaCluster
+from tests.support import fix_cluster
+
+class Logs(JavaCluster):
+    users, bootstrap_servers, sasl_bootstrap_servers = {"u": "p"}, "nowhere:1", "nowhere:2"
+    starts = 0
+    log = pathlib.Path("server.log")
+
+    def start(self):
+        self.starts += 1
+        return self
+
+    def stop(self, *, graceful):
+        pass
+
+    @property
+    def log_paths(self):
+        return (self.log,)
+
+    def write(self, times):
+        place = "/tabletservers/tables/36/buckets/0/leader_isr"
+        with self.log.open("a") as log:
+            log.write(f"Failed to get leader and isr for path {place}: NONODE\\n" * times)
+
+fix_cluster.JavaCluster = Logs
+
+def running(config):
+    return config.stash[fix_cluster._REAL]
+
+def test_of_a_program_that_waits(cluster, pytestconfig):
+    if running(pytestconfig).starts == 1:
+        running(pytestconfig).write(times=100)
+        try:
+            raise KeyError("in between")
+        except KeyError:
+            raise TimeoutError("the program has not ended")
+
+def test_that_fails_by_itself(cluster, pytestconfig):
+    running(pytestconfig).write(times=2)
+    raise TimeoutError("the program has not ended")
+"""
+
 TRIVIAL = "def test_it(cluster):\n    pass\n"
 
 
@@ -115,6 +159,12 @@ def test_a_cluster_that_cannot_be_started_again_fails_tests_and_not_pytest(tmp_p
     assert "INTERNALERROR" not in done.stdout
     assert "LocalServerError: the servers did not become ready." in done.stdout
     assert "1 failed, 1 error" in done.stdout
+
+
+def test_a_program_that_waited_for_a_leader_in_vain_is_run_again_on_servers_started_again(tmp_path):
+    done = run_pytest(tmp_path, LEADERLESS, "--reruns=1", "--only-rerun=no leader")
+    assert "1 failed, 1 passed, 1 rerun" in done.stdout, done.stdout + done.stderr
+    assert "FAILED test_inner.py::test_that_fails_by_itself" in done.stdout
 
 
 def test_a_cluster_named_in_the_environment_is_used(tmp_path):

@@ -197,8 +197,15 @@ def opened(config: Config) -> Callable[[], None]:
 @contextmanager
 def entered(config: Config) -> Iterator[None]:
     """Make these settings the active ones, here and in what is called from here."""
-    token = _entered.set((*_entered.get(), config))
+    _entered.set((*_entered.get(), config))
     try:
         yield
     finally:
-        _entered.reset(token)
+        # Not back to what was active before: that may have ended meanwhile, as where generators
+        # that hold sessions end in the order in which they began.
+        left = list(_entered.get())
+        for index in reversed(range(len(left))):
+            if left[index] is config:
+                del left[index]
+                break
+        _entered.set(tuple(left))
