@@ -91,6 +91,35 @@ def test_a_filter_of_floating_numbers_gives_what_spark_would(spark, session, rea
                     assert found == wanted, condition
 
 
+@pytest.mark.one_server
+def test_a_filter_of_nanoseconds_gives_what_spark_would(session, read):
+    noon = 1_769_860_800_123_456_000  # 2026-01-31T12:00:00.123456
+    ends = [2**63 - 1, 1 - 2**63]
+    values = [noon, noon + 789, noon - 1, noon + 999, noon + 1_000, -1, 0, None, *ends]
+    times = pa.table(
+        {
+            "id": range(len(values)),
+            "at": pa.array(values, pa.timestamp("ns")),
+            "zoned": pa.array(values, pa.timestamp("ns", "UTC")),
+        }
+    )
+    session.create_table("times", times, buckets=1).append(times)
+    in_memory = read("times").cache()
+    for column, zone in (("at", ""), ("zoned", "Z")):
+        constants = (
+            "2026-01-31T12:00:00.123456",
+            "2262-04-11T23:47:16.854775",
+            "9999-12-31T23:59:59.999999",
+            "1600-02-29T00:00:00",
+        )
+        for test in ("{} = {}", "{} <> {}", "{} <= {}", "{} > {}", "NOT {} >= {}", "{} IN ({})"):
+            for said in constants:
+                condition = test.format(column, f"'{said}{zone}'")
+                found = sorted(row.id for row in read("times", filter=condition).collect())
+                wanted = sorted(row.id for row in in_memory.where(condition).collect())
+                assert found == wanted, condition
+
+
 def test_a_name_that_sql_cannot_say_is_a_view_all_the_same(spark, cluster, database, session):
     for name in ("a-b", "good"):
         session.create_table(name, pa.table({"id": [1]}), buckets=1).append(pa.table({"id": [1]}))

@@ -7,7 +7,7 @@ read as SQL reads it; what it cannot say is for `.where(...)`, which Spark answe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -19,26 +19,50 @@ from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import ColumnRef, Predicate, col
 from fluss_spark.float_conditions import SIGNS, float_condition, float_in
+from fluss_spark.time_conditions import has_nanoseconds, time_condition, time_in
 
 CHARS_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 50
 _DIGITS_MAX: Final = 40
 _ELSE: Final = "numbers, texts, days and times are compared; the rest is for .where(...)"
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"\s*(?:(?P<text>'(?:[^']|'')*')"
+    r"|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"
 )
+_DAY: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME: Final = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
+_IS_DAY, _IS_TIME, _IS_MOMENT = (
+    re.compile(each)
+    for each in (_DAY, _TIME, f"{_DAY}(?:[T ]{_TIME}(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})?)?")
+)
+# Beyond these a whole number that is compared as a DOUBLE, which is what Spark takes a number with
+# an exponent for, equals several.
+_EXACT_MAX: Final = 2**53
+# Which columns are compared with `DATE '...'` and so on.
+_WORDS: Final[Mapping[str, tuple[Callable[[pa.DataType], bool], ...]]] = {
+    "DATE": (pa.types.is_date, pa.types.is_timestamp),
+    "TIMESTAMP": (pa.types.is_timestamp,),
+    "TIME": (pa.types.is_time,),
+}
 _SAME_SIGN: Final = {"==": "=", "!=": "<>"}
 # How constants are written, by what the type of their column is called.
 _WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (
         pa.types.is_timestamp,
-        "a time is '2026-01-31T12:00:00', with 'Z' where the column has a zone",
+        "a time is '2026-01-31T12:00:00.123456', no finer, with 'Z' where the column has a zone",
     ),
     (pa.types.is_date, "a day is '2026-01-31'"),
-    (pa.types.is_time, "a time of day is '12:00:00'"),
-    (pa.types.is_string, "a text stands in quotes, 'a'"),
-    (pa.types.is_integer, "a whole number is written without quotes and without a fraction"),
+    (pa.types.is_time, "a time of day is '12:00:00.123456', and no finer"),
+    (
+        pa.types.is_string,
+        "a text stands in quotes, 'a', without \\; Spark reads that in .where(...)",
+    ),
+    (
+        pa.types.is_integer,
+        "a whole number is written without quotes, without a fraction and without an exponent",
+    ),
+    (pa.types.is_decimal, "a number is written without quotes and without an exponent"),
     (pa.types.is_boolean, "true or false"),
 )
 
@@ -139,6 +163,8 @@ class _Reading:
             self._expect(")")
             if pa.types.is_floating(kind):
                 return float_in(column, values, kind)
+            if has_nanoseconds(kind):
+                return time_in(column, values)
             return column.is_in(values)
         if self._take("BETWEEN"):
             low = self._value(kind)
@@ -189,20 +215,22 @@ class _Reading:
         return name, self._schema.field(name).type
 
     def _value(self, kind: pa.DataType) -> Any:
-        token = self._next
-        if token.word in {"DATE", "TIMESTAMP", "TIME"}:
+        word, token = "", self._next
+        if token.word in _WORDS:
             self._at += 1
-            token = self._next
-        if token.kind not in {"text", "number"} and token.word not in {"TRUE", "FALSE"}:
+            word, token = token.word, self._next
+        kinds = {"text"} if word else {"text", "number"}
+        if token.kind not in kinds and (word or token.word not in {"TRUE", "FALSE"}):
             raise self._missing("a constant")
         self._at += 1
         said = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
         try:
+            _check_word(word, kind)
             return _constant(said, token.kind, kind)
         except (ValueError, ArithmeticError):
             raise InvalidValueError(
-                f"filter compares a column of type {kind} with {token.text[:80]}, at character "
-                f"{token.at}.",
+                f"filter compares a column of type {kind} with "
+                f"{f'{word} {token.text[:80]}'.lstrip()}, at character {token.at}.",
                 hint=next((how for is_one, how in _WRITTEN if is_one(kind)), _ELSE),
                 option="filter",
             ) from None
@@ -251,7 +279,15 @@ class _Reading:
 def _test(column: ColumnRef, sign: str, value: Any, kind: pa.DataType) -> Predicate:
     if pa.types.is_floating(kind):
         return float_condition(column, sign, value, kind)
+    if has_nanoseconds(kind):
+        return time_condition(column, sign, value)
     return SIGNS[sign](column, value)
+
+
+def _check_word(word: str, kind: pa.DataType) -> None:
+    """ValueError where a word before a constant says that its column is of another type."""
+    if word and not any(is_one(kind) for is_one in _WORDS[word]):
+        raise ValueError(word)
 
 
 def _constant(said: str, written: str, kind: pa.DataType) -> Any:
@@ -261,18 +297,18 @@ def _constant(said: str, written: str, kind: pa.DataType) -> Any:
         return _truth(said)
     if types.is_integer(kind) and written == "number":
         return _whole(said)
-    if types.is_decimal(kind) and written == "number":
+    if types.is_decimal(kind) and written == "number" and not _has_exponent(said):
         return Decimal(said)
     if types.is_floating(kind) and written == "number":
         return float(said)
     if written == "text":
-        if types.is_string(kind):
+        if types.is_string(kind) and "\\" not in said:
             return said
-        if types.is_date(kind):
+        if types.is_date(kind) and _IS_DAY.fullmatch(said):
             return date.fromisoformat(said)
-        if types.is_time(kind):
+        if types.is_time(kind) and _IS_TIME.fullmatch(said):
             return time.fromisoformat(said)
-        if types.is_timestamp(kind):
+        if types.is_timestamp(kind) and _IS_MOMENT.fullmatch(said):
             moment = datetime.fromisoformat(said)
             if (moment.tzinfo is None) is (kind.tz is None):
                 return moment
@@ -283,7 +319,13 @@ def _whole(said: str) -> int:
     number = Decimal(said)
     if number != number.to_integral_value() or number.adjusted() > _DIGITS_MAX:
         raise ValueError(said)
+    if _has_exponent(said) and abs(number) >= _EXACT_MAX:
+        raise ValueError(said)
     return int(number)
+
+
+def _has_exponent(said: str) -> bool:
+    return "e" in said.lower()
 
 
 def _truth(said: str) -> bool:
