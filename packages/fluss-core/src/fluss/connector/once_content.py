@@ -30,7 +30,8 @@ from fluss.records.log_writer import write_log_batch
 _SAME_ROWS: Final = (
     "A replay must bring the same rows in the same order: sort within partitions, leave out what "
     "changes from run to run (rand(), now(), the order behind a shuffle), or write into a "
-    "primary-key table."
+    "primary-key table. Where the query has been changed since, run it once more as it was, with "
+    "NULL for columns that the table has gained."
 )
 
 
@@ -120,11 +121,25 @@ def _same(
 
 def _values(column: Any) -> list[Any]:
     """The values of a column; times as numbers, because Python's end with the year 9999."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        column = column.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32())
-    listed: list[Any] = column.to_pylist()
+    numbers = _with_numbers(column.type)
+    listed: list[Any] = (column if numbers == column.type else column.cast(numbers)).to_pylist()
     return listed
+
+
+def _with_numbers(kind: Any) -> Any:
+    """The type with whole numbers for times and days, nested ones, too."""
+    types = pa.types
+    if types.is_timestamp(kind) or types.is_time64(kind):
+        return pa.int64()
+    if types.is_date32(kind) or types.is_time32(kind):
+        return pa.int32()
+    if types.is_map(kind):
+        return pa.map_(_with_numbers(kind.key_type), _with_numbers(kind.item_type))
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_numbers(kind.value_type)))
+    if types.is_struct(kind):
+        return pa.struct([each.with_type(_with_numbers(each.type)) for each in kind])
+    return kind
 
 
 def _stored(table: TableCore, piece: Piece, bucket: TableBucket, made: WriteBatch) -> pa.Table:
