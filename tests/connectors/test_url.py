@@ -7,6 +7,8 @@ from hypothesis import given, strategies as st
 
 from fluss.connector.url import FlussUrl, hidden, parse_url
 from fluss.errors import FlussError
+from fluss.model.paths import TablePath
+from fluss.session.source import TableSource, source_of
 
 
 def test_a_url_says_everything_at_once():
@@ -76,7 +78,8 @@ SECRET = "hunter2"
 @pytest.mark.parametrize(
     "text",
     [f"fluss://me:{SECRET}@h", f"fluss://me:{SECRET}@h:x", f"flus://me:{SECRET}@h/a/b?c",
-     f"fluss://me:{SECRET}@", f"fluss://me:{SECRET}@h?tali=1"],
+     f"fluss://me:{SECRET}@", f"fluss://me:{SECRET}@h?tali=1",
+     f"fluss://me@h/d.t?tail=1&security.sasl.password={SECRET}"],
 )  # fmt: skip
 def test_a_password_is_never_shown(text):
     assert SECRET not in hidden(text)
@@ -86,6 +89,19 @@ def test_a_password_is_never_shown(text):
     except FlussError as error:
         shown += [error, error.facts]
     assert SECRET not in "".join(f"{each}{each!r}" for each in shown)
+
+
+@pytest.mark.parametrize("scheme", [" fluss", "fluss+sasl", "fluss-2", ""])
+def test_what_looks_like_a_url_is_taken_for_one_and_shows_no_password(scheme):
+    text = f"{scheme}://me:{SECRET}@h/d.t"
+    shown = []
+    for ask in (source_of, TablePath.parse):
+        try:
+            shown.append(ask(text))
+        except FlussError as error:
+            shown += [error, error.facts]
+    assert SECRET not in "".join(f"{each}{each!r}" for each in shown)
+    assert isinstance(shown[0], TableSource) is (scheme == " fluss")
 
 
 @given(st.text(max_size=60))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import fluss_spark
+from fluss.errors import ConnectError, InvalidNameError
 
 ROWS = 1_000
 
@@ -126,6 +127,33 @@ def test_a_name_that_sql_cannot_say_is_a_view_all_the_same(spark, cluster, datab
     servers = {"bootstrap.servers": cluster.bootstrap}
     assert fluss_spark.register_views(spark, database, **servers) == ["a-b", "good"]
     assert spark.sql("SELECT * FROM `a-b` JOIN good USING (id)").count() == 1
+
+
+def test_tables_that_would_be_one_view_are_refused(spark, cluster, database, session):
+    for number, name in enumerate(("Orders", "orders")):
+        rows = pa.table({"id": [number]})
+        session.create_table(name, rows, buckets=1).append(rows)
+    servers = {"bootstrap.servers": cluster.bootstrap}
+    with pytest.raises(InvalidNameError, match=r"'Orders' and 'orders'.*\n.*under another name"):
+        fluss_spark.register_views(spark, database, **servers)
+    assert not spark.catalog.tableExists("orders")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        fluss_spark.register_views(spark, database, **servers)
+        found = [spark.table(each).first()[0] for each in ("Orders", "orders")]
+        assert found == [0, 1]
+    finally:
+        spark.catalog.dropTempView("Orders")
+        spark.catalog.dropTempView("orders")
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_views_are_of_the_cluster_that_spark_would_read(spark, session, database, monkeypatch):
+    # What is open in this process is open in none of Spark's.
+    session.create_table("one", pa.table({"id": [1]}), buckets=1)
+    monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    with pytest.raises(ConnectError, match=r"127\.0\.0\.1:1"):
+        fluss_spark.register_views(spark, database, **{"operation-timeout": "1s"})
 
 
 def test_the_state_of_a_table_and_its_changes(read, people):

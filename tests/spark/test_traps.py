@@ -21,7 +21,12 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -106,6 +111,16 @@ def test_a_session_that_is_prepared_warns_of_nothing(cluster, database, log, tmp
     assert done.stdout.strip() == "3"
     assert "Setting default log level" in done.stderr
     assert "DataSourceManager" not in done.stderr
+
+
+def test_a_session_that_runs_keeps_its_time_zone(spark):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        assert fluss_spark.session() is spark
+        assert spark.conf.get("spark.sql.session.timeZone") == "Europe/Berlin"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def test_settings_and_columns_are_checked_before_spark_is_asked():
@@ -234,6 +249,51 @@ def test_nothing_is_kept_between_a_write_and_its_commit(cluster, database, log):
     message = task.write(iter(row))
     driver.commit([pickle.loads(pickle.dumps(message)), None])  # noqa: S301
     assert log.count() == 4
+
+
+def test_spark_plans_with_a_source_of_its_own_and_commits_with_one_that_it_was_sent(
+    spark, cluster, database, log, tmp_path
+):
+    # By that a sink knows that rows are written already, and need not fit the table again.
+    seen = tmp_path / "seen"
+
+    class Sink(DataSource):
+        was_sent = False
+
+        def __setstate__(self, state):
+            self.__dict__.update(state)
+            self.was_sent = True
+
+        @classmethod
+        def name(cls):
+            return "sent"
+
+        def streamWriter(self, schema, overwrite):  # noqa: ARG002, N802 - Spark's name
+            was_sent = self.was_sent
+
+            class Writer(DataSourceStreamArrowWriter):
+                def write(self, iterator):
+                    rows = sum(each.num_rows for each in iterator)
+                    return WriterCommitMessage() if rows and not was_sent else None
+
+                def commit(self, messages, batchId):  # noqa: ARG002, N803 - Spark's name
+                    with seen.open("a") as file:
+                        print(was_sent, *(each is not None for each in messages), file=file)
+
+            return Writer()
+
+    spark.dataSource.register(Sink)
+    reader = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
+    (
+        reader.option("start", "earliest")
+        .load(f"{database}.log")
+        .writeStream.format("sent")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+        .awaitTermination()
+    )
+    assert seen.read_text() == "True True\n"
 
 
 def test_a_batch_has_the_schema_that_spark_would_have_made():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
 
@@ -17,11 +17,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     ArrayType,
+    LongType,
     MapType,
+    NullType,
     StringType,
     StructField,
     StructType,
+    TimeType,
     VariantType,
+    YearMonthIntervalType,
 )
 
 import fluss
@@ -129,6 +133,20 @@ def cells(value, kind):
         ),
         (
             "log",
+            {"moment": cells(datetime(2026, 1, 1), pa.timestamp("us"))},  # noqa: DTZ001
+            {},
+            SchemaMismatchError,
+            r"'moment' .* moments \(timestamp\); .* wall .*\n.*cast\('timestamp'\)",
+        ),
+        (
+            "log",
+            {"at": cells(datetime(2026, 1, 1, tzinfo=UTC), pa.timestamp("us", tz="UTC"))},
+            {},
+            SchemaMismatchError,
+            r"'at' .* wall .*\(timestamp_ntz\).*; .* moments .*\n.*cast\('timestamp_ntz'\)",
+        ),
+        (
+            "log",
             {"n": None},
             {},
             SchemaMismatchError,
@@ -209,6 +227,53 @@ def test_a_variant_is_refused_as_what_it_is(options_of, kind):
     schema = StructType([StructField("variant", StringType()), StructField("v", kind)])
     with pytest.raises(UnsupportedTypeError, match=r"'v' is .*no VARIANT.*\n.*to_json\('v'\)"):
         source.writer(schema, overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (ArrayType(NullType(), False), r"'v' is array<void>, .*\n.*cast\('array<int>'\)"),
+        (MapType(NullType(), NullType(), False), "'v' is map<void,void>"),
+        (YearMonthIntervalType(), r"'v' is interval year to month, .*\n.*cast it"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.simpleString(),
+)
+def test_what_spark_hands_to_nobody_is_refused_as_what_it_is(options_of, kind, said):
+    source = FlussDataSource(options_of("log"))
+    schema = StructType([StructField("id", StringType()), StructField("v", kind)])
+    with pytest.raises(UnsupportedTypeError, match=said):
+        source.writer(schema, overwrite=False)
+
+
+def test_a_table_that_is_there_is_as_it_would_have_been_made(options_of):
+    for table, options, said in (
+        (
+            "log",
+            {"primaryKey": "id"},
+            r"has none where primaryKey says id.*\n.*leave primaryKey out",
+        ),
+        ("keyed", {"primaryKey": "id, n"}, "has id where primaryKey says id, n"),
+        ("keyed", {"partitionBy": "day"}, "has none where partitionBy says day"),
+        ("days", {"partitionBy": "id"}, "has day where partitionBy says id"),
+    ):
+        with pytest.raises(InvalidValueError, match=said):
+            plan(options_of(table, createIfNotExists="true", **options), frame())
+    plan(options_of("keyed", createIfNotExists="true", primaryKey="id", bucketNum="7"), frame())
+
+
+def test_a_micro_batch_that_is_written_is_committed_though_the_table_has_more_columns_by_now(
+    session, options_of, database
+):
+    rows = pa.table({"id": [1, 2]})
+    session.create_table("grown", rows, buckets=1)
+    source = FlussDataSource(options_of(f"{database}.grown"))
+    schema = spark_schema(rows.schema)
+    message = source.streamWriter(schema, overwrite=False).write(iter(rows.to_batches()))
+    session.alter_table("grown", add_columns=pa.schema([("more", pa.string())]))
+    sent = pickle.loads(pickle.dumps(source))  # noqa: S301
+    sent.streamWriter(schema, overwrite=False).commit([message], 0)
+    with pytest.raises(SchemaMismatchError, match="lacks the column 'more'"):
+        source.streamWriter(schema, overwrite=False)
 
 
 # --- by a worker ----------------------------------------------------------------------------------
@@ -315,6 +380,17 @@ def test_a_table_is_made_where_a_url_says(tables, cluster, options_of, database)
     assert made.primary_key == ("id",)
     assert made.count() == rows.num_rows
     tables.session.drop_table("by_url")
+
+
+def test_a_table_that_is_made_has_times_as_fine_as_the_frame_s(session, options_of, database):
+    fields = [StructField(f"t{each}", TimeType(each)) for each in range(7)]
+    nested = StructType([StructField("id", LongType()), StructField("a", ArrayType(TimeType(3)))])
+    source = FlussDataSource(options_of(f"{database}.made", createIfNotExists="true"))
+    source.writer(StructType([*fields, *nested]), overwrite=False)
+    units = ["s", "ms", "ms", "ms", "us", "us", "us"]
+    made = session.table("made").schema
+    assert [made.field(f"t{place}").type.unit for place in range(7)] == units
+    assert made.field("a").type.value_type == pa.time32("ms")
 
 
 def test_a_partitioned_table_is_made_and_so_are_its_partitions(session, cluster, database):

@@ -98,25 +98,36 @@ def _check_deletes(table: Table, operation: Operation) -> None:
 
 def _check_zone(table: Table, given: pa.Field, wanted: pa.DataType) -> None:
     # Spark would ask the time zone of its session, which no task is told.
-    if _lacks_zone(given.type, wanted):
+    if _differs_in_zone(given.type, wanted):
         kind = spark_type(wanted).simpleString()
         raise SchemaMismatchError(
-            f"The column {given.name!r} of {table.name} has moments ({kind}), and the frame has "
-            f"wall clock times ({spark_type(given.type).simpleString()}), which say no zone.",
+            f"The column {given.name!r} of {table.name} has {_times(wanted)}; the frame has "
+            f"{_times(given.type)}.",
             hint=f"cast it, by the time zone of the session: {_cast(given.name, kind)}",
             column=given.name,
         )
 
 
-def _lacks_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _times(kind: pa.DataType) -> str:
+    said = spark_type(kind).simpleString()
+    return f"moments ({said})" if _has_zone(kind) else f"wall clock times ({said}), without a zone"
+
+
+def _differs_in_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return wanted.tz is not None and given.tz is None
+        return (wanted.tz is None) is not (given.tz is None)
     if given.num_fields != wanted.num_fields:
         return False
     return any(
-        _lacks_zone(given.field(each).type, wanted.field(each).type)
+        _differs_in_zone(given.field(each).type, wanted.field(each).type)
         for each in range(given.num_fields)
     )
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.tz is not None
+    return any(_has_zone(kind.field(each).type) for each in range(kind.num_fields))
 
 
 def _in_spark(error: SchemaMismatchError, table: Table, operation: Operation) -> str | None:

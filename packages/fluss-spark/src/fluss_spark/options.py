@@ -17,6 +17,7 @@ from fluss.errors import ConfigError, InvalidValueError, UnsupportedOperationErr
 from fluss.model.config import Config
 from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import SCAN_OPTIONS
+from fluss.model.secrets import is_marker
 from fluss_spark.places import FULL, place_of
 
 FILTER: Final = "filter"
@@ -220,6 +221,8 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
         elif name not in _OF_SPARK:
             settings[_setting(key)] = value
     named = set(tables.values())
+    for each in named:
+        check_no_password(each)
     if len(named) > 1:
         from fluss.connector.url import hidden  # the rest of that room is heavy
 
@@ -244,6 +247,27 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     )
     _check_values(read)
     return read
+
+
+def check_no_password(table: str) -> None:
+    """Refuse a URL with a password: Spark shows paths in plans, in its UI and in its event log.
+
+    Raises:
+        ConfigError: It has one, or is no URL of Fluss.
+    """
+    if "://" not in table:
+        return
+    from fluss.connector.url import parse_url  # the rest of that room is heavy
+
+    url = parse_url(table.strip())
+    secrets = [value for key, value in url.settings.items() if Config.OPTIONS[key].secret]
+    if not all(map(is_marker, [*secrets, *([] if url.password is None else [url.password])])):
+        raise ConfigError(
+            "The URL of the table has a password, and Spark shows it in plans, in its UI and in its "
+            "event log.",
+            hint="option('security.sasl.password', '${env:FLUSS_PASSWORD}'), and the URL without it",
+            key="security.sasl.password",
+        )
 
 
 def _check_values(options: FlussOptions) -> None:

@@ -13,10 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import fluss
-from fluss.errors import ConfigError, InvalidValueError
+from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
 from fluss_spark.java import java_home
-from fluss_spark.options import read_options
+from fluss_spark.options import check_no_password, read_options
 from fluss_spark.source import FlussDataSource
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def session(
     """A Spark session that knows `format("fluss")`, or the one that runs.
 
     Workers run this Python, times are UTC, and Java is the machine's or that of
-    `pip install 'fluss-spark[java]'`.
+    `pip install 'fluss-spark[java]'`. One that runs keeps what it is set to, but for `conf`.
 
     Args:
         app_name: Its name.
@@ -57,7 +56,7 @@ def session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name)
-    settings = {"spark.sql.session.timeZone": "UTC", _TIMES: "true"}
+    settings = {} if _is_running() else {"spark.sql.session.timeZone": "UTC"}
     afar = remote or (None if master is not None else os.environ.get("SPARK_REMOTE"))
     if afar is None or afar.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -78,6 +77,16 @@ def session(
     return enable(builder.getOrCreate())
 
 
+def _is_running() -> bool:
+    """Whether there is a session already, which `getOrCreate` would give back."""
+    from pyspark.sql import SparkSession
+
+    try:
+        return bool(SparkSession.active())
+    except Exception:  # noqa: BLE001 - Spark and Spark Connect have several for that there is none
+        return False
+
+
 def _setting(name: str) -> str:
     """A setting of Spark as it is written here, as Spark knows it."""
     setting = name.replace("__", ".")
@@ -93,7 +102,8 @@ def _setting(name: str) -> str:
 def enable(spark: SparkSession) -> SparkSession:
     """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME."""
     with suppress(Exception):  # a Spark without this setting, or whose owner keeps it
-        spark.conf.set(_TIMES, spark.conf.get(_TIMES, "") or "true")
+        if _TIMES not in spark.conf.getAll:
+            spark.conf.set(_TIMES, "true")
     parallelism = _parallelism_of(spark)
     if parallelism is not None:
         source = type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
@@ -144,6 +154,7 @@ def table(
             have none are not read, whole keys are looked up.
         **options: Further options, as of `format("fluss")`.
     """
+    check_no_password(name)
     listed = None if columns is None else _listed(columns)
     reader = spark.read.format("fluss")
     if where is not None:
@@ -181,16 +192,45 @@ def register_views(spark: SparkSession, database: str, **options: Any) -> list[s
 
     Returns:
         The views' names, which are the tables'.
+
+    Raises:
+        InvalidNameError: Two tables differ in nothing but case, which Spark does not tell apart.
+        DatabaseNotFoundError: There is no such database; the hint names the nearest.
     """
+    if "://" in database:
+        raise InvalidNameError(
+            "register_views is given a database, and not a URL.",
+            hint="register_views(spark, 'db', **{'bootstrap.servers': 'host:9123'})",
+        )
     told = read_options(
         {"path": database, **{k: _text(v) for k, v in options.items()}}, what="read"
     )
-    with fluss.connect(config=told.settings) as opened:
+    from fluss_spark.tables import session_elsewhere  # heavy; planners import this file, too
+
+    with session_elsewhere(told.settings) as opened:
         names = opened.tables(database)
+    _check_views(spark, database, names)
     for name in names:
         view = f"`{name.replace('`', '``')}`"
         table(spark, f"{database}.{name}", **options).createOrReplaceTempView(view)
     return names
+
+
+def _check_views(spark: SparkSession, database: str, names: Sequence[str]) -> None:
+    """Refuse tables of which one view would take the other's place."""
+    if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
+        return
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidNameError(
+                f"{database} has the tables {other!r} and {name!r}, and to Spark both would be one "
+                "view.",
+                hint=f"fluss_spark.table(spark, '{database}.{name}').createOrReplaceTempView(...) "
+                "under another name, for each that is wanted; or spark.sql.caseSensitive=true",
+                name=name,
+            )
 
 
 def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None]:
@@ -200,6 +240,7 @@ def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None
         name: The primary-key table; a log is refused, in which repeated rows would be there twice.
         **options: Further options, as of `format("fluss")`.
     """
+    check_no_password(name)
 
     def upsert(batch: DataFrame, batch_id: int) -> None:
         del batch_id  # the same rows again change nothing

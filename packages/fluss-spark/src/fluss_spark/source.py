@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -75,6 +77,12 @@ class FlussDataSource(DataSource):
 
     # How many tasks Spark runs at once, where `fluss_spark.enable` knows that.
     parallelism: int | None = None
+    # Spark plans with a source that it has just made, and commits with one that it was sent.
+    _was_sent = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._was_sent = True
 
     @classmethod
     def name(cls) -> str:
@@ -133,7 +141,7 @@ class FlussDataSource(DataSource):
                     hint="outputMode('append'); or outputMode('update') with "
                     "foreachBatch(fluss_spark.upsert_batches('db.t'))",
                 )
-            return FlussStreamWriter(options, schema)
+            return FlussStreamWriter(options, schema, is_for_commit=self._was_sent)
 
     def _asked(self, what: str, again: str) -> tuple[FlussOptions, Telling]:
         """What Spark was given, and how errors about that table say what to do."""

@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 import fluss
+from fluss.connector.config import resolve
+from fluss.connector.connections import connection_for
 from fluss.errors import InvalidValueError
 from fluss.model.arrow_types import to_arrow_type
 from fluss.model.metadata_columns import metadata_types
@@ -119,6 +121,14 @@ def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
 def session_of(options: FlussOptions) -> Iterator[Session]:
     """A session with the settings that were given."""
     with fluss.connect(_url_of(options), config=options.settings) as session:
+        yield session
+
+
+@contextmanager
+def session_elsewhere(settings: dict[str, Any]) -> Iterator[Session]:
+    """A session as another process would open it: what is active in this one does not count."""
+    config = resolve(settings, with_active=False).config
+    with Session(connection_for(config), config) as session:
         yield session
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -98,7 +99,8 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark wants to see, to the letter.
 
     Raises:
-        UnsupportedTypeError: A column is VARIANT, whose bytes nobody but Spark could read.
+        UnsupportedTypeError: A column is VARIANT, whose bytes nobody but Spark could read, or of a
+            type that Spark itself does not hand to Python.
     """
     for each in schema:
         if _has_variant(each.dataType):
@@ -107,7 +109,27 @@ def arrow_schema(schema: StructType) -> pa.Schema:
                 hint=f"write it as text: .withColumn({each.name!r}, to_json({each.name!r}))",
                 column=each.name,
             )
-    return to_arrow_schema(schema, timezone="UTC")
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except (ValueError, PySparkException):
+        for each in schema:
+            _check_handed_over(each)
+        raise
+
+
+def _check_handed_over(column: StructField) -> None:
+    try:
+        to_arrow_schema(StructType([column]), timezone="UTC")
+    except (ValueError, PySparkException) as error:
+        kind = _plain(column.dataType)
+        raise UnsupportedTypeError(
+            f"The column {column.name!r} is {kind}, which Spark hands to nobody in Python.",
+            hint="say what its elements are: "
+            f".withColumn({column.name!r}, col({column.name!r}).cast('array<int>'))"
+            if "void" in kind
+            else "cast it, to string or to a number",
+            column=column.name,
+        ) from error
 
 
 def loses_digits(schema: pa.Schema, wanted: pa.Schema) -> list[str]:
@@ -193,6 +215,32 @@ def spark_type(arrow_type: pa.DataType) -> DataType:
         fields = [StructField(each.name, spark_type(each.type), True) for each in arrow_type]
         return StructType(fields)
     raise UnsupportedTypeError(f"Spark has no type for {arrow_type}.")
+
+
+def made_as(kind: DataType, arrow_type: pa.DataType) -> pa.DataType:
+    """The type of a column that is made for one of a frame: its times are no finer than those.
+
+    Args:
+        kind: Its type in Spark.
+        arrow_type: The type that Spark hands it over in, where TIME has nanoseconds always.
+    """
+    match kind:
+        case TimeType() if pa.types.is_time(arrow_type):
+            units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us")}
+            return next(unit for most, unit in units.items() if kind.precision <= most)
+        case ArrayType() if pa.types.is_list(arrow_type):
+            element = made_as(kind.elementType, arrow_type.value_type)
+            return pa.list_(arrow_type.value_field.with_type(element))
+        case MapType() if pa.types.is_map(arrow_type):
+            key, value = arrow_type.key_type, arrow_type.item_type
+            return pa.map_(made_as(kind.keyType, key), made_as(kind.valueType, value))
+        case StructType() if pa.types.is_struct(arrow_type):
+            fields = zip(kind, arrow_type, strict=True)
+            return pa.struct(
+                [each.with_type(made_as(of.dataType, each.type)) for of, each in fields]
+            )
+        case _:
+            return arrow_type
 
 
 def _has_variant(kind: DataType) -> bool:

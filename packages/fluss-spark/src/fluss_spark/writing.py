@@ -38,7 +38,7 @@ from fluss_spark.fitting import check_fit
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.tables import session_of, settings_of
 from fluss_spark.telling import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
-from fluss_spark.types import arrow_schema
+from fluss_spark.types import arrow_schema, made_as
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 _BY_KEY: Final = frozenset({"upsert", "update", "delete"})
@@ -64,7 +64,7 @@ class FlussBatchWriter(DataSourceArrowWriter):
     """Writes a frame."""
 
     def __init__(self, options: FlussOptions, schema: StructType) -> None:
-        self._plan = plan_write(options, arrow_schema(schema))
+        self._plan = plan_write(options, schema)
         self._run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -102,10 +102,19 @@ class FlussBatchWriter(DataSourceArrowWriter):
 
 
 class FlussStreamWriter(DataSourceStreamArrowWriter):
-    """Writes micro-batches."""
+    """Writes micro-batches.
 
-    def __init__(self, options: FlussOptions, schema: StructType) -> None:
-        self._plan = plan_write(options, arrow_schema(schema))
+    Args:
+        options: What was written beside the format.
+        schema: The columns of the frame.
+        is_for_commit: Whether the rows are there already. Whether others would fit the table, which
+            may have other columns by now, is for the next micro-batch to say.
+    """
+
+    def __init__(
+        self, options: FlussOptions, schema: StructType, *, is_for_commit: bool = False
+    ) -> None:
+        self._plan = plan_write(options, schema, is_checked=not is_for_commit)
         say(self._plan.options.table, self._plan.promise)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -180,8 +189,15 @@ class WritePlan:
         return Written(rows)
 
 
-def plan_write(options: FlussOptions, schema: pa.Schema) -> WritePlan:
+def plan_write(
+    options: FlussOptions, columns_of: StructType, *, is_checked: bool = True
+) -> WritePlan:
     """Check a write on the driver, and make the table where that was asked for.
+
+    Args:
+        options: What was written beside the format.
+        columns_of: The columns of the frame.
+        is_checked: Whether the table has to take them.
 
     Raises:
         FlussError: The table is not there, or does not take such rows; nothing has been written.
@@ -193,8 +209,9 @@ def plan_write(options: FlussOptions, schema: pa.Schema) -> WritePlan:
             hint=f"save('{source.path}'); a column _change_type makes a frame a changelog",
             option="path",
         )
+    schema = arrow_schema(columns_of)
     with session_of(options) as session:
-        table = _there_or_created(session, options, str(source.path), schema)
+        table = _there_or_created(session, options, str(source.path), columns_of)
         operation = _operation(options, table)
         columns = options.names("targetColumns")
         named = None if columns is None else tuple(columns)
@@ -203,7 +220,8 @@ def plan_write(options: FlussOptions, schema: pa.Schema) -> WritePlan:
                 f"targetColumns is for updates, and this is an {operation}.",
                 hint="add .option('operation', 'update')",
             )
-        check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
+        if is_checked:
+            check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
         promise = promise_of(options, table)
         shipped = replace(options, table=table.name, settings=settings_of(session))
     return WritePlan(shipped, operation, named, promise)
@@ -228,7 +246,7 @@ def apply(
 
 
 def _there_or_created(
-    session: Session, options: FlussOptions, name: str, schema: pa.Schema
+    session: Session, options: FlussOptions, name: str, columns_of: StructType
 ) -> Table:
     is_made = options.flag("createIfNotExists", default=False)
     for each in ("primaryKey", "partitionBy", "bucketNum"):
@@ -239,10 +257,13 @@ def _there_or_created(
                 option=each,
             )
     try:
-        return session.table(name)
+        there = session.table(name)
     except TableNotFoundError:
         if not is_made:
             raise
+    else:
+        _check_as_said(options, there)
+        return there
     key, said = options.names("primaryKey"), options.spark.get("operation")
     if key is None and said is not None and said.lower() in _BY_KEY:
         raise InvalidValueError(
@@ -251,7 +272,11 @@ def _there_or_created(
             option="primaryKey",
         )
     # A literal is NOT NULL in Spark, which says nothing of the rows to come.
-    columns = [each.with_nullable(True) for each in schema if each.name != CHANGE_TYPE]
+    columns = [
+        pa.field(each.name, made_as(of.dataType, each.type))
+        for of, each in zip(columns_of, arrow_schema(columns_of), strict=True)
+        if each.name != CHANGE_TYPE
+    ]
     return session.create_table(
         name,
         pa.schema(columns),
@@ -260,6 +285,19 @@ def _there_or_created(
         buckets=options.number("bucketNum", 1) if "bucketNum" in options.spark else None,
         ignore_if_exists=True,
     )
+
+
+def _check_as_said(options: FlussOptions, table: Table) -> None:
+    """Refuse a table that is there, and not as it would have been made."""
+    for option, found in (("primaryKey", table.primary_key), ("partitionBy", table.partition_by)):
+        said = options.names(option)
+        if said is not None and set(said) != set(found):
+            raise InvalidValueError(
+                f"{table.name} is there, and has {', '.join(found) or 'none'} where {option} says "
+                f"{', '.join(said)}.",
+                hint=f"leave {option} out to write to it as it is, or name another table",
+                option=option,
+            )
 
 
 def _operation(options: FlussOptions, table: Table) -> Operation:

@@ -71,6 +71,7 @@ def resolve(
     *,
     profile: str | None = None,
     environ: Mapping[str, str] | None = None,
+    with_active: bool = True,
     **arguments: Any,
 ) -> Resolved:
     """The settings that count.
@@ -79,6 +80,7 @@ def resolve(
         given: Settings, a URL, or nothing.
         profile: The profile in the configuration file.
         environ: The environment; the process's by default.
+        with_active: Whether the active session counts; to other processes it does not.
         **arguments: Single settings, by the names of `Config`; they count most.
 
     Raises:
@@ -93,7 +95,7 @@ def resolve(
         layers.append(Layer(name="argument", settings=given.written()))
     elif given is not None:
         layers.append(Layer(name="argument", settings=_keyed(given)))
-    active = active_config()
+    active = active_config() if with_active else None
     if active is not None:
         layers.append(Layer(name="active session", settings=active.written()))
     layers.append(Layer(name="environment", settings=_of_environment(variables)))

@@ -11,6 +11,7 @@ text, nothing here ever shows it again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ EMBEDDED = "embedded"
 LENGTH_MAX = 16 * 1024
 DEFAULT_PORT = 9123
 
+_SECRETS = re.compile(r"([?&][^=&]*(?:password|jaas|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
 _GRAMMAR = "write fluss://user@host:9123,host2:9123/database.table?tail=100"
 
 
@@ -109,6 +111,7 @@ def parse_url(text: str) -> FlussUrl:
 
 def hidden(text: str) -> str:
     """The text without what may be a password."""
+    text = _SECRETS.sub(r"\1…", text)
     before, at, behind = text.rpartition("@")
     if not at:
         return text

@@ -39,20 +39,26 @@ def check_name(what: str, name: object) -> str:
         raise InvalidNameError(f"A {what} is text, not {type(name).__name__}: {name!r}.", name=name)
     if not name:
         raise InvalidNameError(f"The {what} is empty.", hint="give it a name", name=name)
+    shown = without_login(name)
     if len(name) > NAME_LENGTH_MAX:
         raise InvalidNameError(
-            f"The {what} {name[:40]!r}… has {len(name)} characters, {NAME_LENGTH_MAX} are allowed.",
+            f"The {what} {shown[:40]!r}… has {len(name)} characters, {NAME_LENGTH_MAX} are allowed.",
             hint=f"shorten it by {len(name) - NAME_LENGTH_MAX} characters",
-            name=name,
+            name=shown,
         )
     forbidden = _FORBIDDEN.search(name)
     if forbidden:
         raise InvalidNameError(
-            f"The {what} {name!r} has {forbidden.group()!r} at position {forbidden.start()}.",
+            f"The {what} {shown!r} has {forbidden.group()!r} at position {forbidden.start()}.",
             hint="use only ASCII letters, digits, '_' and '-'",
-            name=name,
+            name=shown,
         )
     return name
+
+
+def without_login(text: str) -> str:
+    """A name as errors show it: of a URL in its place nothing before the @, where passwords are."""
+    return text if "@" not in text else f"…@{text.rpartition('@')[2]}"
 
 
 def check_new_name(what: str, name: object) -> str:

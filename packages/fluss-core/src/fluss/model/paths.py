@@ -11,7 +11,7 @@ from functools import total_ordering
 from typing import Any, Self
 
 from fluss.errors import InvalidNameError
-from fluss.model.names import check_name, check_new_name
+from fluss.model.names import check_name, check_new_name, without_login
 
 
 @dataclass(frozen=True, slots=True, order=True, repr=False)
@@ -38,10 +38,11 @@ class TablePath:
         """
         database, dot, table = text.partition(".")
         if not dot or "." in table:
+            shown = without_login(text)
             raise InvalidNameError(
-                f"{text!r} is not the path of a table.",
+                f"{shown!r} is not the path of a table.",
                 hint="write database.table, for example 'fluss.events'",
-                name=text,
+                name=shown,
             )
         return cls(database, table)
 

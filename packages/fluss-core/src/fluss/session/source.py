@@ -30,7 +30,7 @@ from fluss.session.views import without_view
 
 TableName = Table | TablePath | str
 
-_URL = re.compile(r"\w+://")
+_URL = re.compile(r"\s*[\w+.-]*://")
 _ENDLESS = ("follow", "streaming", "unbounded")
 
 
@@ -86,6 +86,7 @@ def source_of(
     if mode is not None:
         _refuse_other_mode(mode, given.setdefault("mode", mode))
     if isinstance(text, str) and _URL.match(text):
+        text = text.strip()
         url = parse_url(text)
         if url.database is None or url.table is None:
             raise InvalidNameError(
