@@ -59,7 +59,7 @@ def time_in(column: ColumnRef, values: Sequence[datetime | time]) -> Predicate:
 def _until(column: ColumnRef, value: datetime | time) -> Predicate:
     """Times that are this one, or come before it, when they are cut."""
     if isinstance(value, datetime):
-        if value.replace(tzinfo=UTC) >= _LAST:
+        if _at(value) >= _LAST:
             return _every(column, value)
         return _before(column, value + _MICROSECOND)
     if value == time.max:  # of a day
@@ -69,12 +69,15 @@ def _until(column: ColumnRef, value: datetime | time) -> Predicate:
 
 def _before(column: ColumnRef, value: datetime | time) -> Predicate:
     if isinstance(value, datetime):
-        at = value.replace(tzinfo=UTC)
-        if at > _LAST:
+        if _at(value) > _LAST:
             return _every(column, value)
-        if at < _FIRST:
+        if _at(value) < _FIRST:
             return ~_every(column, value)
     return column.less_than(value)
+
+
+def _at(value: datetime) -> datetime:
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
 def _every(column: ColumnRef, like: datetime | time) -> Predicate:
