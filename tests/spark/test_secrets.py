@@ -123,6 +123,7 @@ def test_a_password_that_is_written_out_is_shown_nowhere(spark, options, secret,
         "fluss+sasl://reader:{}@127.0.0.1:1/d.log",
         "://reader:{}@127.0.0.1:1/d.log",
         "fluss://reader@127.0.0.1:1/d.log?security.sasl.password={}",
+        "fluss://reader:{}@127.0.0.1:1/d.log$changelog",
     ],
 )
 def test_a_password_in_a_url_is_refused_and_not_shown(url, secret):
@@ -144,6 +145,8 @@ def test_a_password_in_a_url_is_refused_and_not_shown(url, secret):
 def test_a_marker_in_a_url_is_looked_up_by_who_connects(guarded):
     url = f"fluss://reader:${{env:{SECRET_VARIABLE}}}@{guarded}/d.log"
     assert FlussDataSource({"path": url}).schema().names == ["id"]
+    url = url.replace("d.log", "d.keyed$changelog?tail=1")
+    assert "_change_type" in FlussDataSource({"path": url}).schema().names
 
 
 @pytest.mark.parametrize("way", ["file", "directory", "unsubstituted"])

@@ -257,9 +257,10 @@ def check_no_password(table: str) -> None:
     """
     if "://" not in table:
         return
-    from fluss.connector.url import parse_url  # the rest of that room is heavy
+    from fluss.connector.url import parse_url  # the rest of these rooms is heavy
+    from fluss.session.views import without_view
 
-    url = parse_url(table.strip())
+    url = parse_url(without_view(table.strip())[0])
     secrets = [value for key, value in url.settings.items() if Config.OPTIONS[key].secret]
     if not all(map(is_marker, [*secrets, *([] if url.password is None else [url.password])])):
         raise ConfigError(
