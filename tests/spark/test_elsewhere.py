@@ -41,6 +41,8 @@ import fluss_spark
 servers, database = sys.argv[1:3]
 options = {"bootstrap.servers": servers}
 spark = START
+assert spark.conf.get("spark.sql.timeType.enabled") == "true"
+assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 frame = spark.read.format("fluss").options(**options).load(f"{database}.log")
 assert frame.where("id > 90").count() == 9, frame.count()
 frame.write.format("fluss").options(**options).mode("append").save(f"{database}.keyed")
