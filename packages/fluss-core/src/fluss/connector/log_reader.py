@@ -142,7 +142,7 @@ class FetchSource:
             if self._fetcher is not None:
                 self._fetcher.close()
 
-        self._engine.post(close)
+        self._engine.let_go(close)
 
     async def _take(self) -> list[Fetched]:
         if self._closed:

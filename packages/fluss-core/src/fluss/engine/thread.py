@@ -125,6 +125,12 @@ class Engine:
             self._awake = True
             self._loop.call_soon_threadsafe(self._work)
 
+    def let_go(self, job: Callable[[], None]) -> None:
+        """`post` a job that only frees what the engine holds; one that is gone holds nothing."""
+        # It may go in this moment, and take its loop along.
+        with contextlib.suppress(ClosedError, RuntimeError):
+            self.post(job)
+
     def _start(self, work: Coroutine[Any, Any, T], caller: Caller[T]) -> Callable[[], None]:
         task: asyncio.Task[T] | None = None
 

@@ -103,7 +103,7 @@ def read_changes(
             for each in taken:
                 yield from decoder.decode(each)
     finally:
-        source.engine.post(fetching.close)
+        source.engine.let_go(fetching.close)
 
 
 class _Fetching:
