@@ -36,6 +36,7 @@ from pyspark.sql.types import (
 )
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
+from fluss.model.arrow_types import with_leaves
 
 _PLAIN: dict[pa.DataType, DataType] = {
     pa.bool_(): BooleanType(),
@@ -262,16 +263,11 @@ def _plain(kind: DataType) -> str:
 
 def _with_longs(kind: pa.DataType) -> pa.DataType:
     """The same type with whole numbers for times that have nanoseconds."""
-    types = pa.types
-    if types.is_timestamp(kind):
-        return pa.int64() if kind.unit == "ns" else kind
-    if types.is_map(kind):
-        return pa.map_(_with_longs(kind.key_type), _with_longs(kind.item_type))
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_longs(kind.value_type)))
-    if types.is_struct(kind):
-        return pa.struct([each.with_type(_with_longs(each.type)) for each in kind])
-    return kind
+
+    def long_of(leaf: pa.DataType) -> pa.DataType:
+        return pa.int64() if pa.types.is_timestamp(leaf) and leaf.unit == "ns" else leaf
+
+    return with_leaves(kind, long_of)
 
 
 def _has_nanoseconds(kind: pa.DataType) -> bool:

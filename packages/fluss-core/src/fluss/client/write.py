@@ -331,7 +331,7 @@ class UpsertCore(_Core):
         self._whole = nullable_layout(table)
         self._row_layout = whole if len(written) == width else whole.project(written)
         self._key_layout = whole.project(keys)
-        self._change_layout = nullable_layout(table, self._row_layout.names)
+        self._change_layout = self._whole if len(written) == width else self._whole.project(written)
 
     # A row replaces the one with its key, or its columns in a partial update.
     upsert = _Core.take

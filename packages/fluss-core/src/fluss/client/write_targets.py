@@ -54,19 +54,14 @@ def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tup
     return targets if len(targets) < len(names) else ()
 
 
-def nullable_layout(table: TableInfo, names: Sequence[str] | None = None) -> BatchLayout:
-    """The layout of rows with holes: what is not written is NULL, whatever the schema says.
-
-    Args:
-        table: The table.
-        names: Its columns; None for all.
-    """
-    keys = table.schema.primary_keys
-    columns = [table.schema.column(each) for each in names or table.schema.column_names]
+def nullable_layout(table: TableInfo) -> BatchLayout:
+    """The layout of rows with holes: what is not written is NULL, whatever the schema says."""
+    keys = set(table.schema.primary_key_indexes)
     types = [
-        each.data_type if each.name in keys else each.data_type.as_nullable() for each in columns
+        each if place in keys else each.as_nullable()
+        for place, each in enumerate(table.schema.column_types)
     ]
-    return BatchLayout.of([each.name for each in columns], types, keeps_millis=table.keeps_millis)
+    return BatchLayout.of(table.schema.column_names, types, keeps_millis=table.keeps_millis)
 
 
 def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) -> None:

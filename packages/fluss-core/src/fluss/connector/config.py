@@ -188,10 +188,7 @@ def opened(config: Config) -> Callable[[], None]:
     _opened.append(config)
 
     def forget() -> None:
-        for index in reversed(range(len(_opened))):
-            if _opened[index] is config:
-                del _opened[index]
-                return
+        _remove_last(_opened, config)
 
     return forget
 
@@ -206,8 +203,13 @@ def entered(config: Config) -> Iterator[None]:
         # Not back to what was active before: that may have ended meanwhile, as where generators
         # that hold sessions end in the order in which they began.
         left = list(_entered.get())
-        for index in reversed(range(len(left))):
-            if left[index] is config:
-                del left[index]
-                break
+        _remove_last(left, config)
         _entered.set(tuple(left))
+
+
+def _remove_last(configs: list[Config], config: Config) -> None:
+    """Remove this one, and not one that says the same."""
+    for index in reversed(range(len(configs))):
+        if configs[index] is config:
+            del configs[index]
+            return

@@ -16,6 +16,7 @@ from fluss.connector.opening import OpenSplits
 from fluss.connector.planning import split_schema
 from fluss.connector.split import ScanSplit
 from fluss.errors import WriterStateError
+from fluss.model.arrow_types import with_leaves
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import Order
 from fluss.plan.once_ledger import Piece, There
@@ -121,25 +122,17 @@ def _same(
 
 def _values(column: Any) -> list[Any]:
     """The values of a column; times as numbers, because Python's end with the year 9999."""
-    numbers = _with_numbers(column.type)
+    numbers = with_leaves(column.type, _number_of)
     listed: list[Any] = (column if numbers == column.type else column.cast(numbers)).to_pylist()
     return listed
 
 
-def _with_numbers(kind: Any) -> Any:
-    """The type with whole numbers for times and days, nested ones, too."""
+def _number_of(kind: Any) -> Any:
+    """The whole number that a time or a day is kept as; any other type itself."""
     types = pa.types
     if types.is_timestamp(kind) or types.is_time64(kind):
         return pa.int64()
-    if types.is_date32(kind) or types.is_time32(kind):
-        return pa.int32()
-    if types.is_map(kind):
-        return pa.map_(_with_numbers(kind.key_type), _with_numbers(kind.item_type))
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_numbers(kind.value_type)))
-    if types.is_struct(kind):
-        return pa.struct([each.with_type(_with_numbers(each.type)) for each in kind])
-    return kind
+    return pa.int32() if types.is_date32(kind) or types.is_time32(kind) else kind
 
 
 def _stored(table: TableCore, piece: Piece, bucket: TableBucket, made: WriteBatch) -> pa.Table:

@@ -227,8 +227,8 @@ class OnceWriter:
         """
         if self._claims and not self._is_shared:
             self._is_shared = self._run(is_shared(self._cluster, self._task))
-        if self._claims and not self._is_shared:
-            return
+            if not self._is_shared:
+                return
         if self._run(is_claimed(self._cluster, self._task, self._claims)):
             raise more_claims(self._table)
         if not self._claims:

@@ -19,6 +19,7 @@ this module.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fluss.errors import UnsupportedTypeError
@@ -209,3 +210,21 @@ def _plain_type(data_type: DataType) -> Any:
     if factory is None:
         raise UnsupportedTypeError(f"{data_type} has no counterpart in Arrow.", type=data_type)
     return factory()
+
+
+def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The same type with others for those that have no types inside.
+
+    Args:
+        kind: The type, nested or not.
+        change: What becomes of a type that is not.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        return pa.map_(with_leaves(kind.key_type, change), with_leaves(kind.item_type, change))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(with_leaves(kind.value_type, change)))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(with_leaves(each.type, change)) for each in kind])
+    return change(kind)

@@ -185,7 +185,7 @@ def _way_of(
         left_out=left_out,
         is_changelog=is_changelog,
         take=_taker(core, mode, is_changelog=is_changelog),
-        layout=nullable_layout(info, names)
+        layout=nullable_layout(info).project(info.schema.column_indexes(names))
         if is_changelog
         else BatchLayout.of(tuple(types), tuple(types.values()), keeps_millis=info.keeps_millis),
     )
