@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from fluss.error_codes import ErrorCode as ErrorCode
     from fluss.errors import FlussError as FlussError
+    from fluss.model.aggregation import AggFunction as AggFunction
     from fluss.model.change_type import ChangeType as ChangeType
     from fluss.model.cluster import (
         LakeSnapshot as LakeSnapshot,
@@ -92,6 +93,7 @@ _HOMES = {
     ),
     "error_codes": ("ErrorCode",),
     "errors": ("FlussError",),
+    "model.aggregation": ("AggFunction",),
     "model.change_type": ("ChangeType",),
     "model.cluster": ("LakeSnapshot", "ServerNode", "ServerType"),
     "model.column": ("Column",),

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from fluss.client.describe import missing_table, table_info_of
 from fluss.engine.cluster import Cluster
-from fluss.errors import TableNotFoundError
+from fluss.errors import InvalidSchemaError, TableNotFoundError, UnsupportedVersionError
 from fluss.model.column import Column
 from fluss.model.paths import TablePath
+from fluss.model.table_info import TableInfo
+from fluss.model.table_options import MergeEngine, TableOptions
 from fluss.model.type_json import type_to_json
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
@@ -32,6 +34,8 @@ async def alter_table(
 
     Raises:
         TableNotFoundError: There is no such table, and that is not ignored.
+        InvalidSchemaError: A column cannot be added to this table.
+        UnsupportedVersionError: The servers would lose the aggregation of a column.
         FlussError: The servers do not allow this change.
     """
     if add_columns:
@@ -39,6 +43,7 @@ async def alter_table(
         schema = info.schema
         for column in add_columns:
             schema = schema.with_column(column)  # refuses what cannot be added
+        await _check_aggregations(cluster, info, add_columns)
     requests = []
     if set_properties or reset_properties:
         request = _request(path, ignore_if_not_exists=ignore_if_not_exists)
@@ -51,12 +56,7 @@ async def alter_table(
         # The servers take either properties or columns in one request.
         request = _request(path, ignore_if_not_exists=ignore_if_not_exists)
         for column in add_columns:
-            request.add_columns.add(
-                column_name=column.name,
-                data_type_json=json.dumps(type_to_json(column.data_type)).encode(),
-                comment=column.comment,
-                column_position_type=LAST,
-            )
+            _write_column(request, column)
         requests.append(request)
     for request in requests:
         try:
@@ -65,6 +65,48 @@ async def alter_table(
             )
         except TableNotFoundError as error:
             raise await missing_table(cluster, path) from error
+
+
+async def _check_aggregations(cluster: Cluster, info: TableInfo, columns: Sequence[Column]) -> None:
+    """Refuse aggregations that the table or its servers have no use for."""
+    aggregated = [
+        (column, column.aggregation) for column in columns if column.aggregation is not None
+    ]
+    for column, aggregation in aggregated:
+        if info.options.merge_engine is not MergeEngine.AGGREGATION:
+            raise InvalidSchemaError(
+                f"The column {column.name!r} has the aggregation {aggregation}, and "
+                f"{info.table_path} does not aggregate.",
+                hint=f"Leave the aggregation out; {TableOptions.merge_engine.key!r} is chosen "
+                "when a table is created.",
+                column=column.name,
+            )
+        aggregation.check_parameters()
+        aggregation.check_type(column.name, column.data_type)
+    # Servers before 1.0 do not know the field, and would add the column with their default,
+    # last_value_ignore_nulls. They are told apart by an API that came with 1.0.
+    if aggregated and not await cluster.offers(ApiKey.SCAN_KV):
+        column, aggregation = aggregated[0]
+        raise UnsupportedVersionError(
+            f"The servers would add the column {column.name!r} without its aggregation "
+            f"{aggregation}: only servers of Fluss 1.0 or later take one in a new column.",
+            hint="Add the column without an aggregation, which keeps the last value that is not "
+            "NULL, or create a table that has it from the start.",
+            column=column.name,
+        )
+
+
+def _write_column(request: messages.AlterTableRequest, column: Column) -> None:
+    added = request.add_columns.add(
+        column_name=column.name,
+        data_type_json=json.dumps(type_to_json(column.data_type)).encode(),
+        comment=column.comment,
+        column_position_type=LAST,
+    )
+    if column.aggregation is not None:
+        added.agg_function_type = column.aggregation.type.value
+        for key, value in column.aggregation.parameters.items():
+            added.agg_function_params.add(key=key, value=value)
 
 
 def _request(path: TablePath, *, ignore_if_not_exists: bool) -> messages.AlterTableRequest:
