@@ -2,7 +2,7 @@
 
 `session()` gives a Spark session that is ready, `enable(spark)` makes one so; the class
 `FlussDataSource` is the manual. Spark discovers the format by itself where `pyspark_fluss` can be
-imported.
+imported, but for writes from threads that Python has started: those need `session` or `enable`.
 """
 
 from importlib.util import find_spec

@@ -17,6 +17,7 @@ from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
 from fluss_spark.java import java_home
 from fluss_spark.options import check_no_password, read_options
 from fluss_spark.source import FlussDataSource
+from fluss_spark.threads import activate_in_all_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,12 +101,17 @@ def _setting(name: str) -> str:
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME."""
+    """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME.
+
+    Once for each session, in any thread. From then on frames are written and streams are started
+    from every thread of this process.
+    """
     with suppress(Exception):  # a Spark without this setting, or whose owner keeps it
         if _TIMES not in spark.conf.getAll:
             spark.conf.set(_TIMES, "true")
     parallelism = _parallelism_of(spark)
     if parallelism is not None:
+        activate_in_all_threads()
         source = type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
         _quiet_registry(spark)
         spark.dataSource.register(source)
