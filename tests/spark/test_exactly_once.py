@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import uuid
 import warnings
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from pyspark import TaskContext
 
 import fluss
-from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
 from fluss_spark import FlussDataSource, exactly_once
 from fluss_spark.exactly_once import Promise, this_task
 from fluss_spark.types import spark_schema
@@ -122,6 +123,56 @@ def test_what_foreach_batch_appends_is_refused_where_exactness_is_required(monke
         this_task(Promise(claims=True, doubts=(), is_required=True), "a-write")
     told.clear()
     assert this_task(Promise(claims=True, doubts=(), is_required=True), "a-write").part == 3
+
+
+@pytest.fixture
+def as_task(monkeypatch):
+    """`as_task(query, batch)`: what follows runs in a task of that micro-batch."""
+
+    def one(query, batch):
+        told = {"sql.streaming.queryId": query, "streaming.sql.batchId": str(batch)}
+        context = SimpleNamespace(partitionId=lambda: 0, getLocalProperty=told.get)
+        monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
+
+    return one
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["writeStream", "foreachBatch"])
+def test_a_sink_by_key_that_was_made_again_stops_its_query(
+    session, cluster, database, as_task, is_stream
+):
+    query, other = (str(uuid.uuid4()) for _ in range(2))
+    batches = rows(0, 5, "a").to_batches()
+
+    def make(name="people"):
+        return session.create_table(name, ROWS, primary_key=["id"], buckets=1)
+
+    def write(query, batch, name="people", **options):
+        as_task(query, batch)
+        given = {"path": f"{database}.{name}", "bootstrap.servers": cluster.bootstrap, **options}
+        source = FlussDataSource(given)
+        make = source.streamWriter if is_stream else source.writer
+        return make(spark_schema(ROWS), overwrite=False).write(iter(batches)).rows
+
+    first = make()
+    make("more")
+    for batch in range(2):
+        assert write(query, batch) == 5
+    if is_stream:
+        with pytest.raises(WriterStateError, match="checkpoint is that of another table"):
+            write(query, 2, "more")
+    else:  # which may have several sinks
+        assert write(query, 2, "more") == 5
+    session.drop_table("people")
+    again = make()
+    with pytest.raises(WriterStateError, match="dropped and created again") as stopped:
+        write(query, 2)
+    ids = [each.info.table_id for each in (first, again)]
+    assert all(str(each) in stopped.value.message for each in ids)
+    assert "new checkpoint" in stopped.value.hint
+    assert again.count() == 0
+    assert write(other, 0) == 5
+    assert write(query, 2, exactlyOnce="never") == 5
 
 
 @pytest.mark.one_server

@@ -79,6 +79,19 @@ def test_the_changes_of_a_table_are_streamed_into_another(session, stream):
     assert target.to_arrow().sort_by("id") == source.to_arrow().sort_by("id")
 
 
+def test_a_sink_by_key_that_was_dropped_under_the_checkpoint_stops_the_query(session, stream):
+    source = session.create_table("source", _rows(0, 0).schema, buckets=1)
+    source.append(_rows(0, 60))
+    session.create_table("into", _rows(0, 0).schema, primary_key=["id"], buckets=1)
+    stream("source", "into", startingOffsets="earliest")
+    session.drop_table("into")
+    into = session.create_table("into", _rows(0, 0).schema, primary_key=["id"], buckets=1)
+    source.append(_rows(60, 70))
+    with pytest.raises(StreamingQueryException, match="it was dropped and created again"):
+        stream("source", "into", startingOffsets="earliest")
+    assert into.count() == 0
+
+
 def test_a_query_that_fails_in_its_first_micro_batch_begins_where_it_began(
     spark, session, cluster, database, tmp_path
 ):

@@ -4,19 +4,21 @@ Spark runs tasks and whole micro-batches again, and sometimes two attempts at on
 apart by what stays the same: the query's id in its checkpoint, the micro-batch's number and the
 task's. How rows are then written once is `fluss.connector.once`'s business; here it is decided
 whether that is done, and said what can be relied on. Upserts need none of it: the same rows again
-leave the same state.
+leave the same state. A query only has to keep to one table there: a table that was dropped and
+created again lacks the rows of the micro-batches before.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, Literal
 
 from pyspark import TaskContext
 
-from fluss.connector.once import Task, doubts_of, keeps_order
-from fluss.errors import UnsupportedOperationError
+from fluss.connector.once import Task, bound_table_id, doubts_of, keeps_order
+from fluss.errors import UnsupportedOperationError, UnsupportedVersionError, WriterStateError
 from fluss.session.table import Table
 from fluss_spark.options import FlussOptions
 from fluss_spark.telling import is_news
@@ -28,6 +30,9 @@ _LOG = logging.getLogger("fluss.spark")
 # What Spark tells the tasks of a micro-batch; the same when it runs again, also after a restart.
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
+# Of which queries this process knows already that a table is theirs.
+_BOUND_MAX: Final = 1_024
+_bound: set[tuple[str, int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +43,13 @@ class Promise:
         claims: Whether appends are told apart, so that those that come again are left out.
         doubts: Why it is at least once all the same; nothing where it is exactly once.
         is_required: Whether nothing less will do.
+        binds: Whether a query writes to one table only, which it must not find emptied.
     """
 
     claims: bool
     doubts: tuple[str, ...]
     is_required: bool = False
+    binds: bool = False
 
 
 def promise_of(options: FlussOptions, table: Table) -> Promise:
@@ -67,7 +74,10 @@ def promise_of(options: FlussOptions, table: Table) -> Promise:
             else "sum the rows up in Spark, and upsert the sums",
         )
     return Promise(
-        claims=is_log and keeps_order(table.core), doubts=doubts, is_required=wish == "required"
+        claims=is_log and keeps_order(table.core),
+        doubts=doubts,
+        is_required=wish == "required",
+        binds=not is_log,
     )
 
 
@@ -104,6 +114,49 @@ def this_task(promise: Promise, run: str | None) -> Task | None:
             )
         _LOG.warning("written at least once: %s", said)
     return task
+
+
+def check_bound(promise: Promise, table: Table, run: str | None) -> None:
+    """Refuse a table that is another one than the query has written to before.
+
+    Args:
+        promise: What has been promised.
+        table: The table, as it is now.
+        run: The write that the task belongs to; None for a stream.
+
+    Raises:
+        WriterStateError: The table was dropped and created again, or the checkpoint is of another.
+    """
+    context = TaskContext.get()
+    if not promise.binds or context is None:
+        return
+    query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    if not query or batch is None or not batch.isdecimal():
+        return
+    if run is not None:  # foreachBatch, which may write to several tables
+        query = f"{query}_{blake2b(table.name.encode(), digest_size=8).hexdigest()}"
+    table_id = table.info.table_id
+    if (query, table_id) in _bound:
+        return
+    try:
+        bound = bound_table_id(table.core, query, int(batch))
+    except UnsupportedVersionError as error:
+        if is_news(table.name, "binding"):
+            _LOG.warning("%s: dropping the table is not noticed: %s", table.name, error)
+        return
+    if bound != table_id:
+        raise WriterStateError(
+            f"This query has written to the table with the id {bound}, and {table.name} has the id "
+            f"{table_id}: it was dropped and created again, or the checkpoint is that of another "
+            "table. Rows of earlier micro-batches are not in it.",
+            hint="begin with a new checkpoint, and every row is written again; or "
+            "exactlyOnce=never, which goes on with what comes now",
+            table=table.name,
+            table_id=table_id,
+        )
+    if len(_bound) >= _BOUND_MAX:
+        _bound.clear()
+    _bound.add((query, table_id))
 
 
 def _task_of(run: str | None, promise: Promise) -> Task | None:

@@ -33,7 +33,7 @@ from fluss.model.scan_options import CHANGE_TYPE
 from fluss.session.session import Session
 from fluss.session.source import source_of
 from fluss.session.table import Table
-from fluss_spark.exactly_once import Promise, promise_of, say, this_task
+from fluss_spark.exactly_once import Promise, check_bound, promise_of, say, this_task
 from fluss_spark.fitting import check_fit
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.tables import session_of, settings_of
@@ -182,6 +182,7 @@ class WritePlan:
         if task is not None:
             receipt = write_once(table.core, task, batches)
             return Written(receipt.rows, run=task.run, receipt=receipt)
+        check_bound(self.promise, table, run)
         rows = 0
         for chunk in _chunks(batches):  # each acknowledged before the next
             apply(table, self.operation, chunk, self.columns)

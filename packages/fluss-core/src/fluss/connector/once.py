@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
-from fluss.connector.once_claims import commit_step, forget_run
+from fluss.connector.once_claims import bind_run, commit_step, forget_run
 from fluss.connector.once_writer import OnceWriter
 from fluss.engine.durability import keeps_without_replicas
 from fluss.model.table_info import TableInfo
@@ -27,6 +27,7 @@ from fluss.plan.writing import ACKS_ALL
 __all__ = [
     "Receipt",
     "Task",
+    "bound_table_id",
     "commit_once",
     "doubts_of",
     "end_once",
@@ -79,6 +80,20 @@ def commit_once(table: TableCore, run: str, step: int, receipts: Sequence[Receip
 def end_once(table: TableCore, run: str, receipts: Sequence[Receipt]) -> None:
     """Forget what a run of one step needed, whose tasks are not chained."""
     table.connection.engine.run(forget_run(table.connection.cluster, run, receipts))
+
+
+def bound_table_id(table: TableCore, run: str, step: int) -> int:
+    """The id of the one table that a run writes to, for tables whose writes need no claims.
+
+    The first call binds the run to the table. A table that was dropped and created again has
+    another id, and not the rows of the steps before.
+
+    Args:
+        table: The table that is to be written to.
+        run: The run.
+        step: The step that is under way.
+    """
+    return table.connection.engine.run(bind_run(table, run, step))
 
 
 def doubts_of(table: TableCore) -> list[str]:

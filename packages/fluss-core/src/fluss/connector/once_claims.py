@@ -137,6 +137,18 @@ async def _check_due(cluster: Cluster, task: Task) -> None:
         raise overtaken(task)
 
 
+async def bind_run(table: TableCore, run: str, step: int) -> int:
+    """The id of the table that a run writes to: the first one that it was bound to, for good."""
+    cluster = table.connection.cluster
+    table_id = table.info.table_id
+    name = start_id(run)
+    numbers = start_numbers(step)
+    if await register(cluster, name, table_id=table_id, numbers=numbers, ttl_ms=REGISTERED_MS):
+        return table_id
+    found = await registered(cluster, name)
+    return table_id if found is None else found.table_id
+
+
 async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
     """Whether an attempt at a task has made a claim of this number."""
     return await registered(cluster, task.claim_id(number)) is not None
