@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fluss.client.write_rows import RowReader, in_row
+from fluss.client.write_rows import RowReader
 from fluss.errors import InvalidValueError
 from fluss.model.data_types import DataTypes
 from fluss.model.values import from_physical, to_physical
@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_refused_with_its_column(row, column):
     with pytest.raises(InvalidValueError) as caught:
         read(row)
     assert caught.value.column == column
-    numbered = in_row(caught.value, 4)
+    numbered = caught.value.with_context(row=4)
     assert (numbered.column, numbered.row, numbered.hint) == (column, 4, caught.value.hint)
     assert numbered.message.startswith("In row 4: ")
 

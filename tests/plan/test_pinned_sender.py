@@ -97,7 +97,7 @@ def test_what_is_refused_for_good_stops_the_bucket_and_moves_no_number_up():
     desk = PinnedDesk()
     batches = desk.add_from(0, 6)
     desk.sent()
-    refused = desk.fail(batches[0], LimitExceededError("too large", 10))
+    refused = desk.fail(batches[0], LimitExceededError("too large", 13))
     assert [each.batch for each in refused] == batches[:1]
     for each in batches[1:5]:
         assert desk.fail(each, out_of_order(each.sequence, -1))

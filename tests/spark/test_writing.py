@@ -495,7 +495,7 @@ def test_what_an_error_says_is_completed_once():
     for _ in range(2):
         telling.tell(error)
     assert str(error) == (
-        "d.log, bucket 3: It hung up. [NETWORK_EXCEPTION, code 1]\n"
+        "In bucket 3 of d.log: It hung up. [NETWORK_EXCEPTION, code 1]\n"
         f"  hint: look there. {START_AGAIN}"
     )
     whole = FlussError("Bucket: bucket 3 of d.log.", bucket=3)

@@ -1,24 +1,32 @@
 """Every exception that leaves this package is born here.
 
 An error says what happened, why, and what to do next. The facts are attributes, the sentence is
-built from them, and the way out is `hint`. Classes are cut by what a caller can do about them; a
-server's answer finds its class by code (`error_from_code`), never by its text. Whether trying again
-can help is an attribute of the class, and agrees with the generated table of `fluss.error_codes`.
+built from them, and the way out is `hint`. Where an error happened is added by the code that knows
+it, in one way: `with_context(row=5, table="db.t")`. What a hint says depends on the door at which
+the error leaves (`fluss.hints`). Classes are cut by what a caller can do about them; a server's
+answer finds its class by code (`error_from_code`), never by its text. Whether trying again can help
+is decided by the class and the code, and agrees with the generated table of `fluss.error_codes`.
 Errors are picklable, because engines ship them between processes.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Self
 
 from fluss.error_codes import ErrorCode
+from fluss.hints import Door, FrameKind, Hint, render
 
 CLIENT_ERROR_CODE = int(ErrorCode.CLIENT_ERROR)
 
 # A server may answer with a page of Java; more than this of it helps nobody.
 MESSAGE_CHARS_MAX = 2_000
 SERVER_TRACE_CHARS_MAX = 64 * 1024
+
+# One hint, several that follow each other, or none.
+Hints = str | Hint | Sequence[str | Hint | None] | None
+_SENTENCE_ENDS: Final = (".", "?", "!", "…", ":")
 
 
 class FlussError(Exception):
@@ -27,9 +35,16 @@ class FlussError(Exception):
     Args:
         message: What happened and why, in whole sentences.
         error_code: The server's code, or -2 where the client refused by itself.
-        hint: What to do next.
+        hint: What to do next: a text that is right at every door, or a `Hint` that has a text for
+            each; several are joined.
         server_trace: The stack trace a server put into its answer; never part of the message.
         facts: What the sentence was built from; each becomes an attribute.
+
+    Attributes:
+        sentence: What happened, without the place.
+        facts: The facts by name.
+        door: The door through which the error left; it decides the words of the hint.
+        frame: The kind of frame that the caller gave, if any.
     """
 
     default_code: ClassVar[int] = CLIENT_ERROR_CODE
@@ -41,16 +56,21 @@ class FlussError(Exception):
         message: str,
         error_code: int | None = None,
         *,
-        hint: str | None = None,
+        hint: Hints = None,
         server_trace: str | None = None,
         **facts: Any,
     ) -> None:
         super().__init__(message)
-        self.message = message
+        self.sentence = message
         self.error_code = self.default_code if error_code is None else error_code
-        self.hint = hint
+        self.hints = _as_hints(hint)
         self.server_trace = server_trace
         self.facts = facts
+        self.door: Door | None = None
+        self.frame: FrameKind | None = None
+        self._place: tuple[str, ...] = ()
+        self._during: tuple[str, ...] = ()
+        self._ending: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for names that are not ordinary attributes. `facts` itself may be missing
@@ -60,24 +80,140 @@ class FlussError(Exception):
             return facts[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    # --- what it says ---------------------------------------------------------------------------
+
+    @property
+    def message(self) -> str:
+        """What happened and why, and where as far as it is known."""
+        known = " ".join([*self._during, self.sentence])
+        place = _place(self.facts, self._place, known)
+        text = ": ".join([*self._during, *([place] if place else []), self.sentence])
+        return f"{text} [{self._ending}]" if self._ending else text
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next, in the words of the door at which the error left."""
+        texts = [render(each, self.door, self.frame).strip() for each in self.hints]
+        return _joined(dict.fromkeys(filter(None, texts))) or None
+
     @property
     def is_retriable(self) -> bool:
         """Whether the same call may succeed when it is made again."""
-        return self.retriable
+        if self.error_code == self.default_code:
+            return self.retriable
+        return self.retriable or _known(self.error_code).is_retriable
 
     def __str__(self) -> str:
         if self.hint is None:
             return self.message
         return f"{self.message}\n  hint: {self.hint}"
 
+    # --- context --------------------------------------------------------------------------------
+
+    def with_context(self, **context: Any) -> Self:
+        """A copy that also reports where the error happened; see `add_context` for the arguments.
+
+        The copy has no traceback, so it can be raised to several callers:
+        `raise error.with_context(row=5) from error`.
+        """
+        made = type(self)(self.sentence, self.error_code)
+        made.__dict__.update({**self.__dict__, "facts": dict(self.facts)})
+        if notes := getattr(self, "__notes__", None):
+            made.__notes__ = list(notes)
+        made.__cause__ = self.__cause__
+        made.__suppress_context__ = self.__suppress_context__
+        return made.add_context(**context)
+
+    def add_context(
+        self,
+        *,
+        during: str | None = None,
+        ending: str | None = None,
+        hint: Hints = None,
+        door: Door | None = None,
+        frame: FrameKind | None = None,
+        **facts: Any,
+    ) -> Self:
+        """Report where the error happened, in place; adding the same again changes nothing.
+
+        Facts become attributes. Those that name a place (`row`, `column`, `bucket`, `partition`,
+        `table`, `offset`) also become the beginning of the message, unless the sentence names them
+        already. A fact that is None is left out.
+
+        Args:
+            during: What was under way, put before the message: `during: message`.
+            ending: What ends the message, in brackets; Spark's users see the code there.
+            hint: What to do next, in place of the hint so far; `(*error.hints, more)` adds one.
+            door: The door through which the error leaves; the outermost one counts.
+            frame: The kind of frame that the caller gave; the innermost one counts.
+            facts: What else is known.
+
+        Returns:
+            The error itself.
+        """
+        known = {name: value for name, value in facts.items() if value is not None}
+        self.facts.update(known)
+        self._place += tuple(each for each in known if each in _PLACES and each not in self._place)
+        if during is not None and during not in self._during:
+            self._during = (during, *self._during)
+        self._ending = ending or self._ending
+        if hint is not None:
+            self.hints = _as_hints(hint)
+        self.door = door or self.door
+        self.frame = self.frame or frame
+        self.args = (self.message,)
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {
-            "hint": self.hint,
-            "server_trace": self.server_trace,
-            "facts": self.facts,
-            "__notes__": list(getattr(self, "__notes__", [])),
-        }
+        state = {name: value for name, value in self.__dict__.items() if name != "error_code"}
+        state["__notes__"] = list(getattr(self, "__notes__", []))
         return (type(self), (self.message, self.error_code), state)
+
+
+# --- the place of an error ----------------------------------------------------------------------
+
+# From the inside out; "In row 5 of bucket 3 of db.t at offset 7".
+_PLACES: Final = {
+    "row": "row {}",
+    "column": "column {!r}",
+    "inside": "{}",
+    "bucket": "bucket {}",
+    "partition": "partition {!r}",
+    "table": "{}",
+    "offset": "offset {}",
+}
+
+
+def _place(facts: dict[str, Any], named: tuple[str, ...], known: str) -> str:
+    """The beginning of a message: what of the place the rest of it does not name by itself."""
+    shown = {
+        name: text.format(getattr(facts[name], "bucket_id", facts[name]))
+        for name, text in _PLACES.items()
+        if name in named
+    }
+    # A row is counted anew by each caller; a number in the sentence may be that of an element.
+    shown = {name: each for name, each in shown.items() if name == "row" or not _has(known, each)}
+    at = shown.pop("offset", None)
+    if not shown:
+        return "" if at is None else f"At {at}"
+    return f"In {' of '.join(shown.values())}{'' if at is None else f' at {at}'}"
+
+
+def _has(text: str, words: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", text) is not None
+
+
+def _as_hints(hint: Hints) -> tuple[str | Hint, ...]:
+    if isinstance(hint, str | Hint) or hint is None:
+        hint = (hint,)
+    return tuple(dict.fromkeys(each for each in hint if each))
+
+
+def _joined(texts: Sequence[str] | dict[str, None]) -> str:
+    """Hints as one text: each but the last is closed like a sentence."""
+    *first, last = texts or [""]
+    closed = [each if each.endswith(_SENTENCE_ENDS) else f"{each}." for each in first]
+    return " ".join([*closed, last])
 
 
 # --- what the caller asked for cannot be done -------------------------------------------------

@@ -58,7 +58,7 @@ def check_fit(
     try:
         write(pa.RecordBatch.from_arrays(arrays, schema=nullable))
     except SchemaMismatchError as error:
-        error.hint = _in_spark(error, table, operation) or error.hint
+        error.add_context(hint=_in_spark(error, table, operation))
         raise
 
 

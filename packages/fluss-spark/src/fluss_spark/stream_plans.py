@@ -186,9 +186,7 @@ class StreamPlans:
         try:
             splits = Scan(table.core, asked).splits()
         except OffsetOutOfRangeError as error:
-            raise type(error)(
-                f"{self.name}: {error.message}", hint=_NEW_CHECKPOINT, **error.facts
-            ) from error
+            raise error.with_context(table=self.name, hint=_NEW_CHECKPOINT) from error
         return [each for each in splits if each.bucket in pins]
 
     def check_kept(self, at: StreamOffset, plan: LogPlan) -> None:
@@ -277,7 +275,7 @@ class StreamPlans:
                 "offsets do not go backwards by themselves: a server without replicas loses rows "
                 f"when it crashes, and a restored cluster is another one; {_NEW_CHECKPOINT}"
             )
-        return type(error)(f"{self.name}: {error.message}", hint=hint, **error.facts)
+        return error.with_context(table=self.name, hint=hint)
 
     def _went_back(self, bucket: TableBucket, found: int, seen: int) -> OffsetOutOfRangeError:
         return OffsetOutOfRangeError(

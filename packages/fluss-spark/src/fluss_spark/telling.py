@@ -18,6 +18,7 @@ from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
+from fluss.hints import Door
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,14 +35,6 @@ APPEND_AGAIN: Final = (
     "Spark repeats a task (spark.task.maxFailures; never in local[n]) and has each row once; but "
     "what a write that ended with an error has written stays, and a second one adds all rows again."
 )
-# What hints of the client say, in the words of Spark's options.
-_IN_SPARK: Final = {
-    "write {bucket: offset}, or {(partition, bucket): offset} where the table is partitioned": (
-        'write {"0": 17} by bucket, or {"partition/0": 17} where the table is partitioned'
-    ),
-    "say as_of= for": "option('as_of', ...) for",
-    "or mode='changelog' for the changes": "or load('db.table$changelog') for the changes",
-}
 # How long a process does not repeat what it has logged, and of how much it remembers that.
 SILENT_S: Final = 3600.0
 _SILENT_MAX: Final = 1_024
@@ -81,32 +74,19 @@ class Telling:
 
     def tell(self, error: FlussError) -> None:
         """Complete it, in place; once is enough, and twice is the same."""
-        told = f"{error.message}\n{error.hint}"
-        where = []
-        if self.table and self.table not in told:
-            where.append(self.table)
-        bucket = error.facts.get("bucket")
-        number = getattr(bucket, "bucket_id", bucket)
-        if number is not None and f"bucket {number}" not in told and str(bucket) not in told:
-            where.append(f"bucket {number}")
-        if where:
-            error.message = f"{', '.join(where)}: {error.message}"
-        code = f"[{_name(error)}, code {error.error_code}]"
-        if code not in error.message:
-            error.message = f"{error.message} {code}"
-        for said, here in _IN_SPARK.items():
-            error.hint = error.hint and error.hint.replace(said, here)
-        hint = self._hint(error)
-        if hint is not None and hint not in (error.hint or ""):
-            known = error.hint
-            stop = "" if known is None or known.endswith((".", "?")) else "."
-            error.hint = hint if known is None else f"{known}{stop} {hint}"
+        error.add_context(
+            door=Door.SPARK,
+            ending=f"{_name(error)}, code {error.error_code}",
+            table=self.table or None,
+            bucket=error.facts.get("bucket"),
+            hint=(*error.hints, self._hint(error)),
+        )
 
     def _hint(self, error: FlussError) -> str | None:
         if error.is_retriable:
             return self.again
         is_of_a_row = isinstance(error, InvalidValueError) and "row" in error.facts
-        return _VALUES if is_of_a_row and error.hint is None else None
+        return _VALUES if is_of_a_row and not error.hints else None
 
 
 def is_news(*said: str) -> bool:

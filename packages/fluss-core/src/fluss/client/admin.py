@@ -242,8 +242,7 @@ class AdminCore:
         except PartitionNotFoundError as error:
             infos = await self.list_partition_infos(path)
             names = [each.partition_name for each in infos]
-            hint = did_you_mean(partition_name, names) or error.hint
-            raise PartitionNotFoundError(error.message, hint=hint, **error.facts) from error
+            raise error.with_context(hint=did_you_mean(partition_name, names)) from error
         return await self._list_offsets(table, partition, partition_id, bucket_ids, spec)
 
     async def _list_offsets(

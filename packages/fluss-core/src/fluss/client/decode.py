@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -267,14 +266,9 @@ class Decoder:
         return schema is not None and (positions is None or positions[-1] < len(schema.columns))
 
     def _placed(self, error: CorruptDataError, bucket: TableBucket, offset: int) -> FlussError:
-        facts: dict[str, Any] = dict(error.facts)
-        facts |= {
-            "table": str(self._table.table_path),
-            "bucket": bucket.bucket_id,
-            "partition_id": bucket.partition_id,
-            "offset": offset,
-        }
-        where = f"bucket {bucket.bucket_id} of {self._table.table_path} at offset {offset}"
-        return type(error)(
-            f"In {where}: {error.message}", error.error_code, hint=error.hint, **facts
+        return error.with_context(
+            table=str(self._table.table_path),
+            bucket=bucket.bucket_id,
+            partition_id=bucket.partition_id,
+            offset=offset,
         )

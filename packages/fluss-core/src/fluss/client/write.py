@@ -31,12 +31,13 @@ from fluss.client.write_result import (
     WriteResultHandle,
     WrittenBatch,
 )
-from fluss.client.write_rows import RowReader, in_row
+from fluss.client.write_rows import RowReader
 from fluss.client.write_targets import check_changes, check_target_columns, nullable_layout
 from fluss.engine.cluster import Cluster
 from fluss.engine.sender import Sender
 from fluss.engine.thread import Engine
 from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
+from fluss.hints import Hint, HintKey
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import DeleteBehavior
@@ -253,7 +254,7 @@ class _Core:
         try:
             values, size = self._read_key(row) if deletes else self._read(row)
         except InvalidValueError as error:
-            raise in_row(error, self.rows_taken) from None
+            raise error.with_context(row=self.rows_taken) from None
         buffer = self._buffer
         add = buffer.add_row if size <= self._large_row_bytes else buffer.add_alone
         result = add(values, size, deletes)
@@ -406,7 +407,7 @@ def check_appends(table: TableInfo) -> None:
     if table.has_primary_key():
         raise UnsupportedOperationError(
             f"{table.table_path} has a primary key; rows are not appended to it.",
-            hint="Use table.new_upsert(): it inserts, and replaces by key.",
+            hint=Hint(HintKey.UPSERT_INSTEAD, table=str(table.table_path)),
             table=str(table.table_path),
         )
 
@@ -416,7 +417,7 @@ def check_upserts(table: TableInfo) -> None:
     if not table.has_primary_key():
         raise UnsupportedOperationError(
             f"{table.table_path} has no primary key; its rows cannot be replaced.",
-            hint="Use table.new_append().",
+            hint=Hint(HintKey.APPEND_INSTEAD, table=str(table.table_path)),
             table=str(table.table_path),
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from fluss.client.calls import answered
 from fluss.engine.crossing import Caller
@@ -266,14 +266,7 @@ def in_doubt(error: BaseException) -> bool:
 
 def copy_of(error: FlussError) -> FlussError:
     """The same error for one more caller: one that was raised collects tracebacks."""
-    made: Any = type(error)(
-        error.message,
-        error.error_code,
-        hint=error.hint,
-        server_trace=error.server_trace,
-        **error.facts,
-    )
-    return made  # type: ignore[no-any-return]
+    return error.with_context()
 
 
 def _nothing(_: object) -> tuple[()]:

@@ -95,16 +95,6 @@ class RowReader:
         return [row.get(name) for name in self._names]
 
 
-def in_row(error: InvalidValueError, number: int) -> InvalidValueError:
-    """The same error, which also says in which row of the writer it is."""
-    return InvalidValueError(
-        f"In row {number}: {error.message}",
-        error.error_code,
-        hint=error.hint,
-        **{**error.facts, "row": number},
-    )
-
-
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it

@@ -405,13 +405,8 @@ class OnceWriter:
             ledger.ask_again(known[bucket])
 
     def _failed(self, item: _Item, error: FlussError) -> FlussError:
-        return type(error)(
-            f"{item.made} could not be written: {error.message}",
-            error.error_code,
-            hint=error.hint,
-            server_trace=error.server_trace,
-            **{**error.facts, "table": str(self._table.info.table_path)},
-        )
+        table = str(self._table.info.table_path)
+        return error.with_context(during=f"{item.made} could not be written", table=table)
 
     # --- life -----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fluss.errors import ConfigError, InvalidValueError
+from fluss.hints import Hint, HintKey
 from fluss.model.bounds import Bound, BoundKind, bound_of
 from fluss.model.nearest import did_you_mean
 from fluss.model.partitions import parse_qualified_partition_name
@@ -331,7 +332,7 @@ def _check_together(options: ScanOptions) -> None:
             if getattr(options, each) is not None:
                 raise InvalidValueError(
                     f"{each}= cuts a log, and mode='state' has none to cut.",
-                    hint="say as_of= for an earlier state, or mode='changelog' for the changes",
+                    hint=Hint(HintKey.CHANGELOG_OR_AS_OF),
                     option=each,
                 )
     check_order(options.start, options.end)

@@ -176,10 +176,7 @@ def convert_rows(convert: Converter, values: Iterable[Any], *, first_row: int = 
         for value in values:
             done.append(convert(value))  # noqa: PERF401 - its length is the row that failed
     except InvalidValueError as error:
-        row = first_row + len(done)
-        message = f"In row {row}: {error.message}"
-        facts = {**error.facts, "row": row}
-        raise InvalidValueError(message, hint=error.hint, **facts) from None
+        raise error.with_context(row=first_row + len(done)) from None
     return done
 
 

@@ -24,6 +24,7 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from fluss.hints import Hint, HintKey
 from fluss.model.bounds import Bound, BoundKind
 from fluss.model.nearest import did_you_mean
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
@@ -79,7 +80,7 @@ def decide_mode(options: ScanOptions, table: TableInfo) -> Mode:
             raise InvalidValueError(
                 f"start, end and tail cut a log, and a scan of {table.table_path} gives the state "
                 "of its keys.",
-                hint="say mode='changelog' for its changes, or as_of= for an earlier state",
+                hint=Hint(HintKey.CHANGELOG_OR_AS_OF),
             )
         return Mode.STATE if has_key else Mode.LOG
     if not has_key and mode in {Mode.STATE, Mode.BINLOG}:
@@ -419,8 +420,7 @@ def check_places(
             raise InvalidValueError(
                 f"{name}= gives the offset {offset} for bucket {bucket}{of}, "
                 "which is not part of the scan.",
-                hint="write {bucket: offset}, or {(partition, bucket): offset} where the table is "
-                "partitioned",
+                hint=Hint(HintKey.OFFSETS_OF_BUCKETS),
                 option=name,
             )
 
@@ -429,7 +429,7 @@ def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
     return OffsetOutOfRangeError(
         f"Offset {offset} of {_place(facts)} is not there any more: the log begins at "
         f"{facts.extent.earliest}.",
-        hint="on_trimmed='earliest' begins there",
+        hint=Hint(HintKey.BEGIN_WHERE_THE_LOG_DOES),
         bucket=facts.bucket.bucket_id,
         partition=facts.partition_name,
         offset=offset,

@@ -417,13 +417,9 @@ def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
         "rows": batch.row_count,
         "in_doubt": batch.in_doubt,
     }
-    return type(error)(
-        f"{batch} failed, {fate}: {error.message}",
-        error.error_code,
-        hint=" ".join(filter(None, (what_next, error.hint))) or None,
-        server_trace=error.server_trace,
-        **{**error.facts, **facts},
-    )
+    made = error.with_context(during=f"{batch} failed, {fate}", hint=(what_next, *error.hints))
+    made.facts.update(facts)  # `batch` names the place
+    return made
 
 
 def _data_lost(batch: WriteBatch, error: FlussError) -> FlussError:

@@ -128,8 +128,7 @@ def _naming_row(column: Column, *, counts: Int64Array) -> Iterator[None]:
         yield
     except InvalidValueError as error:
         row = int(np.searchsorted(offsets_of(counts), error.row, side="right")) - 1
-        inside = f"In row {row} of {column.type}: {error.message}"
-        raise InvalidValueError(inside, row=row) from error
+        raise error.with_context(row=row, inside=str(column.type)) from error
 
 
 def _write_rows(column: Column, rows: RowFormat) -> Runs:

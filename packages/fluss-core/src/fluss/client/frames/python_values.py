@@ -161,13 +161,7 @@ def _converted(values: Sequence[Any], name: str, data_type: DataType, first_row:
         for each in values:
             made.append(convert(each))  # noqa: PERF401 - its length says which row failed
     except InvalidValueError as error:
-        row = first_row + len(made)
-        raise InvalidValueError(
-            f"In row {row}: {error.message}",
-            error.error_code,
-            hint=error.hint,
-            **{**error.facts, "row": row},
-        ) from None
+        raise error.with_context(row=first_row + len(made)) from None
     return array_from_values(made, data_type, to_wire_arrow_type(data_type))
 
 

@@ -150,10 +150,8 @@ def _plan(
 
 
 def _placed(error: FlussError, table: TableCore, bucket: TableBucket) -> FlussError:
-    facts = dict(error.facts) | {
-        "table": str(table.info.table_path),
-        "bucket": bucket.bucket_id,
-        "partition_id": bucket.partition_id,
-    }
-    where = f"bucket {bucket.bucket_id} of {table.info.table_path}"
-    return type(error)(f"In {where}: {error.message}", error.error_code, hint=error.hint, **facts)
+    return error.with_context(
+        table=str(table.info.table_path),
+        bucket=bucket.bucket_id,
+        partition_id=bucket.partition_id,
+    )

@@ -1,0 +1,75 @@
+"""Marks the classes and functions of a door, so that errors leave it in its words.
+
+An error does not know who called. The outermost marked call does: when an error passes it, the
+error learns the door, and its hint is rendered for it. Nothing is done as long as nothing fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeVar
+
+from fluss.errors import FlussError
+from fluss.hints import Door
+
+T = TypeVar("T")
+
+_PROTOCOLS: Final = frozenset(
+    {"__init__", "__enter__", "__exit__", "__iter__", "__next__", "__call__", "__getitem__"}
+    | {"__arrow_c_stream__", "__len__"}
+)
+
+
+def at_door(door: Door) -> Callable[[T], T]:
+    """A decorator for a class or a function of a door.
+
+    Of a class, its public methods and properties and the usual protocols are marked.
+    """
+
+    def mark(target: T) -> T:
+        if not isinstance(target, type):
+            marked: Any = _marked(target, door)
+            return marked  # type: ignore[no-any-return]
+        for name, member in list(vars(target).items()):
+            if not name.startswith("_") or name in _PROTOCOLS:
+                setattr(target, name, _marked_member(member, door))
+        return target
+
+    return mark
+
+
+def _marked_member(member: Any, door: Door) -> Any:
+    if isinstance(member, property):
+        get, put, drop = member.fget, member.fset, member.fdel
+        return property(
+            get and _marked(get, door), put and _marked(put, door), drop, doc=member.__doc__
+        )
+    if isinstance(member, classmethod | staticmethod):
+        return type(member)(_marked(member.__func__, door))
+    return _marked(member, door) if inspect.isfunction(member) else member
+
+
+def _marked(function: Any, door: Door) -> Any:
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generate(*args: Any, **named: Any) -> Generator[Any, Any, Any]:
+            try:
+                return (yield from function(*args, **named))
+            except FlussError as error:
+                error.add_context(door=door)
+                raise
+
+        return generate
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except FlussError as error:
+            error.add_context(door=door)
+            raise
+
+    return call
