@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from fluss.errors import CorruptBatchError
+from fluss.error_codes import ErrorCode
+from fluss.errors import CorruptBatchError, error_from_code
 from fluss.model.table_options import ArrowCompression
 from fluss.model.types import (
     ArrayType,
@@ -232,6 +233,14 @@ def test_what_a_buffer_claims_to_become_is_limited_before_it_is_allocated(size):
     message = message_of([b"", packed], row_count=2, codec=CODEC_ZSTD)
     error = refused(message, layout_of(BigIntType()), row_count=2, body_bytes_max=1024)
     assert str(size) in error.why
+
+
+def test_a_batch_above_the_limit_has_the_code_of_one_that_is_too_large():
+    packed = struct.pack("<q", 1025) + pa.Codec("zstd").compress(bytes(1025), asbytes=True)
+    message = message_of([b"", packed], row_count=2, codec=CODEC_ZSTD)
+    error = refused(message, layout_of(BigIntType()), row_count=2, body_bytes_max=1024)
+    assert error.error_code == ErrorCode.RECORD_TOO_LARGE_EXCEPTION
+    assert not error_from_code(error.error_code).is_retriable
 
 
 def test_a_compressed_buffer_without_a_length_is_refused():

@@ -8,17 +8,22 @@ from itertools import count
 import pytest
 from crc32c import crc32c
 
+from fluss.error_codes import ErrorCode
+from fluss.errors import error_from_code
 from fluss.model.data_types import DataTypes
 from fluss.model.schema import Schema
+from fluss.model.table_options import ArrowCompression
 from fluss.model.type_json import type_to_json
+from fluss.records.arrow_body import BodyCodec
 from fluss.records.layout import BatchLayout
 from fluss.records.log_batch import iter_log_batches
 from fluss.records.log_header import read_log_header
+from fluss.records.log_writer import arrow_log_body, write_log_batch
 from fluss.wire import messages as pb
 from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
 from tests.support.raw_client import RawConnection, RefusedError
-from tests.support.server_logs import SCHEMA, SCHEMAS, batch_bytes
+from tests.support.server_logs import SCHEMA, SCHEMAS, batch_bytes, rows_of
 
 CLOCK = Clock()
 COUNTER = count()
@@ -88,6 +93,17 @@ def test_what_no_reader_could_read_is_refused(table, what, batch, code):
     assert not answer.HasField("base_offset")
     assert table.fetch().high_watermark == 0
     assert table.produce(batch_bytes(1)).base_offset == 0
+
+
+def test_a_batch_above_the_limit_uncompressed_is_too_large_for_good(table):
+    body = arrow_log_body(rows_of(3), BodyCodec(ArrowCompression.ZSTD))
+    sent = bytearray(b"".join(map(bytes, write_log_batch(body, schema_id=1))))
+    stored_plain = sent.index(struct.pack("<q", -1), 60)  # after the header
+    struct.pack_into("<q", sent, stored_plain, 2**31)
+    answer = table.produce(resealed(sent))
+    assert answer.error_code == ErrorCode.RECORD_TOO_LARGE_EXCEPTION
+    assert "above the limit" in answer.error_message
+    assert not error_from_code(answer.error_code).is_retriable
 
 
 def test_one_bad_batch_keeps_its_neighbours_out_too(table):

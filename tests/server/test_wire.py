@@ -3,7 +3,7 @@
 import socket
 import struct
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -316,6 +316,63 @@ def test_who_never_logs_in_is_shown_out(server):
         now = server.on_loop(server.loop.time)
         server.on_loop(lambda: server.server._listeners[1].sweep(now + 61))
         assert closed_by_peer(sock)
+
+
+def open_guarded(server):
+    host, port = server.sasl_address.split(":")
+    return socket.create_connection((host, int(port)), PATIENCE_S)
+
+
+@pytest.mark.parametrize("length", [16_385, 8 << 20, 2**31 - 1])
+def test_before_the_login_a_long_request_is_refused_by_its_length(server, length):
+    with open_guarded(server) as sock:
+        sock.sendall(struct.pack(">i", length))
+        answer = sock.makefile("rb").read()
+    assert b"Before the login" in answer
+    assert b"16384" in answer
+
+
+def test_after_the_login_requests_have_their_usual_length(server):
+    guarded = RawConnection(server.sasl_address)
+    guarded.log_in("ali", PASSWORD)
+    table = LogTable(guarded, "after_the_login")
+    assert table.produce(batch_bytes(100_000)).base_offset == 0
+    guarded.close()
+
+
+def test_connections_that_do_not_log_in_are_replaced_by_newer_ones(tmp_path):
+    limits = Limits(logins_pending_max=8)
+    with running(tmp_path, limits=limits, users={"ali": PASSWORD}, sasl_port=0) as server:
+        user = RawConnection(server.sasl_address)
+        user.log_in("ali", PASSWORD)
+        silent = [open_guarded(server) for _ in range(20)]
+        wait_until(lambda: len(connections(server, 1)) == 9)
+        assert all(closed_by_peer(each) for each in silent[:12])
+        late = RawConnection(server.sasl_address)
+        late.log_in("ali", PASSWORD)
+        for connection in (user, late):
+            connection.call(pb.ListDatabasesRequest())
+            connection.close()
+        for each in silent:
+            each.close()
+
+
+def test_requests_before_the_login_wait_for_a_client_that_takes_no_answers(server):
+    body = pb.ApiVersionsRequest(client_software_name="t", client_software_version="1")
+    frame = body.SerializeToString()
+    frame = struct.pack(">ihhi", 8 + len(frame), int(ApiKey.API_VERSIONS), 0, 1) + frame
+    known = connections(server, 1)
+    with open_guarded(server) as sock:
+        sock.setblocking(False)
+
+        def is_full():
+            with suppress(BlockingIOError):
+                sock.send(frame * 1_000)
+            return any(not each._is_reading for each in connections(server, 1) - known)
+
+        wait_until(is_full)
+        (stranger,) = connections(server, 1) - known
+        assert stranger._queued_bytes + stranger.unfinished_bytes < 256 << 10
 
 
 def test_a_client_with_a_password_on_the_plain_port_is_told(connection):

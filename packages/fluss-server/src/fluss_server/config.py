@@ -55,6 +55,9 @@ class Limits:
         frame_bytes_per_s: How much longer a large one may take.
         login_s: How long somebody may take to log in.
         logins_failed_max: How many wrong passwords a connection may try.
+        login_frame_bytes_max: The longest request before the login, where a password is asked for.
+        logins_pending_max: How many connections may be without a login; a newer one replaces the
+            oldest of them.
         fetch_wait_ms_max: How long a fetch may be parked.
         response_bytes_max: How many bytes of rows go into one answer.
     """
@@ -69,6 +72,8 @@ class Limits:
     frame_bytes_per_s: int = 64 << 10
     login_s: float = 60.0
     logins_failed_max: int = 10
+    login_frame_bytes_max: int = 16 << 10
+    logins_pending_max: int = 256
     fetch_wait_ms_max: int = 300_000
     response_bytes_max: int = 64 << 20
 

@@ -28,7 +28,7 @@ from fluss.wire.frame import (
     write_response,
 )
 from fluss.wire.messages import write_message
-from fluss.wire.splitter import FrameSplitter
+from fluss.wire.splitter import CHUNK_BYTES, FrameSplitter
 from fluss_server.auth import Gate
 from fluss_server.calls import Call, Handler
 from fluss_server.node import Node
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _ERROR_CHARS_MAX: Final = 4_000
 _ANSWER_BYTES_MAX: Final = 2**31 - 1
+# What a connection without a login may make the server keep, besides one short request.
+_LOGIN_CHUNK_BYTES: Final = 4 << 10
+_LOGIN_BUFFER_BYTES: Final = 64 << 10
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -57,7 +60,9 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._limits = node.config.limits
         self._loop = asyncio.get_running_loop()
-        self._splitter = FrameSplitter(frame_bytes_max=self._limits.frame_bytes_max)
+        self.gate = Gate(listener.passwords)
+        self._is_admitted = self.gate.is_open
+        self._splitter = self._new_splitter()
         self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -65,7 +70,6 @@ class Connection(asyncio.BufferedProtocol):
         self._room = asyncio.Event()
         self._room.set()
         self._is_reading = True
-        self.gate = Gate(listener.passwords)
         self.address = ("", 0)
         self.opened_at = self.heard_at = self._loop.time()
         self.frame_began_at: float | None = None
@@ -76,7 +80,8 @@ class Connection(asyncio.BufferedProtocol):
         """Take the connection, if there is room for one more."""
         self._transport = opened = cast("asyncio.Transport", transport)
         self.address = opened.get_extra_info("sockname")[:2]
-        opened.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
+        high = self._limits.write_buffer_bytes if self._is_admitted else _LOGIN_BUFFER_BYTES
+        opened.set_write_buffer_limits(high=high)
         if not self._listener.add(self):
             self._fail(
                 LimitExceededError(
@@ -104,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             frames = self._splitter.buffer_updated(nbytes)
         except ProtocolError as error:
-            self._fail(error)
+            self._fail(error if self._is_admitted else self._before_login(error))
             return
         if frames or self.frame_began_at is None:
             self.frame_began_at = now if self._splitter.unfinished_bytes else None
@@ -170,7 +175,10 @@ class Connection(asyncio.BufferedProtocol):
             frame = self._queue.popleft()
             self._queued_bytes -= len(frame)
             self._begin(frame)
-        self._read_on_if(self._queued_bytes < limits.request_queue_bytes_max)
+        queue_bytes_max = (
+            limits.request_queue_bytes_max if self._is_admitted else _LOGIN_BUFFER_BYTES
+        )
+        self._read_on_if(self._queued_bytes < queue_bytes_max)
 
     def _read_on_if(self, wanted: bool) -> None:  # noqa: FBT001 - the one thing it is told
         if self._transport is None or wanted == self._is_reading or self._transport.is_closing():
@@ -195,6 +203,35 @@ class Connection(asyncio.BufferedProtocol):
                 self._answer(header, handler.write(answer))
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
             self._refuse(header, error)
+        if not self._is_admitted and self.gate.is_open:
+            self._admit()
+
+    def _new_splitter(self) -> FrameSplitter:
+        limits = self._limits
+        if self._is_admitted:
+            return FrameSplitter(frame_bytes_max=limits.frame_bytes_max)
+        return FrameSplitter(
+            frame_bytes_max=min(limits.login_frame_bytes_max, limits.frame_bytes_max),
+            chunk_bytes=_LOGIN_CHUNK_BYTES,
+        )
+
+    def _admit(self) -> None:
+        """Give the connection the room of a user, because its login is complete."""
+        self._is_admitted = True
+        self._listener.admit(self)
+        self._splitter.change_limits(
+            frame_bytes_max=self._limits.frame_bytes_max, chunk_bytes=CHUNK_BYTES
+        )
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=self._limits.write_buffer_bytes)
+
+    def _before_login(self, error: ProtocolError) -> ProtocolError:
+        return ProtocolError(
+            error.message,
+            hint=f"Before the login a request may have {self._limits.login_frame_bytes_max} bytes: "
+            "send AUTHENTICATE first.",
+            **error.facts,
+        )
 
     def _ask(self, header: RequestHeader, body: memoryview) -> tuple[Handler, Any]:
         self.gate.check(header.api_key)

@@ -35,6 +35,8 @@ class Listener:
         self._node = node
         self._handlers = handlers
         self._connections: set[Connection] = set()
+        # Connections without a login, the oldest first.
+        self._pending: dict[Connection, None] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self.address = ("", 0)
@@ -63,15 +65,31 @@ class Listener:
         self._sweeper = loop.create_task(self._sweep_forever())
 
     def add(self, connection: Connection) -> bool:
-        """Take a connection in; False where there are too many."""
-        if len(self._connections) >= self._node.config.limits.connections_max:
+        """Take a connection in; False where there are too many.
+
+        Where too many have no login yet, the new one replaces the oldest of them: a user logs in
+        within milliseconds, so a crowd that does not cannot keep users out.
+        """
+        limits = self._node.config.limits
+        if not connection.gate.is_open and len(self._pending) >= limits.logins_pending_max:
+            oldest = next(iter(self._pending))
+            self.remove(oldest)
+            oldest.abort()
+        if len(self._connections) >= limits.connections_max:
             return False
         self._connections.add(connection)
+        if not connection.gate.is_open:
+            self._pending[connection] = None
         return True
+
+    def admit(self, connection: Connection) -> None:
+        """Take note of a login."""
+        self._pending.pop(connection, None)
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that was closed."""
         self._connections.discard(connection)
+        self._pending.pop(connection, None)
 
     async def stop_accepting(self) -> None:
         """Let nobody in any more."""

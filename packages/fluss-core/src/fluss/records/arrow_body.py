@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
+from fluss.error_codes import ErrorCode
 from fluss.model.table_options import ArrowCompression
 from fluss.records.array_checks import check_arrays
 from fluss.records.arrow_inflate import INFLATED_BYTES_MAX, inflated
@@ -254,7 +255,9 @@ def _check_uncompressed_size(
             all_plain = False
     if total > body_bytes_max:
         why = f"its buffers claim {total} bytes uncompressed, above the limit of {body_bytes_max}"
-        raise corrupt_batch("Arrow message", at=at, why=why)
+        # Not the code of a damaged record: a writer sends that one again, and this never fits.
+        too_large = ErrorCode.RECORD_TOO_LARGE_EXCEPTION
+        raise corrupt_batch("Arrow message", at=at, why=why, code=too_large)
     if all_compressed:
         return _Stored.COMPRESSED, total
     return _Stored.PLAIN if all_plain else _Stored.MIXED, total

@@ -53,6 +53,7 @@ class FrameSplitter:
         "_large_filled",
         "_large_length",
         "_large_shift",
+        "_next_chunk_bytes",
         "_readable",
         "_refusal",
         "_start",
@@ -67,7 +68,7 @@ class FrameSplitter:
     ) -> None:
         self._aligned_at = aligned_at
         self._frame_bytes_max = frame_bytes_max
-        self._chunk_bytes = chunk_bytes
+        self._chunk_bytes = self._next_chunk_bytes = chunk_bytes
         self._consumed = 0  # bytes of the stream before the unfinished frame
         self._refusal: ProtocolError | None = None
         # Unfinished small frame: chunk[start:end]. Free: chunk[end:]. Handed out: chunk[:start].
@@ -80,6 +81,14 @@ class FrameSplitter:
         self._large_filled = 0
         self._large_length = 0
         self._large_shift = 0
+
+    def change_limits(self, *, frame_bytes_max: int, chunk_bytes: int) -> None:
+        """Accept frames up to another length, and receive into chunks of another size.
+
+        A frame that is under way keeps the memory it has.
+        """
+        self._frame_bytes_max = frame_bytes_max
+        self._next_chunk_bytes = chunk_bytes
 
     @property
     def missing_bytes(self) -> int:
@@ -148,6 +157,8 @@ class FrameSplitter:
 
     def _start_chunk(self) -> None:
         tail = self._chunk[self._start : self._end]
+        # The rest of a small frame is always smaller than the new chunk: chunks only grow.
+        self._chunk_bytes = self._next_chunk_bytes
         self._chunk = memoryview(bytearray(self._chunk_bytes))
         self._readable = self._chunk.toreadonly()
         self._chunk[: len(tail)] = tail
