@@ -108,6 +108,33 @@ def test_what_a_limit_or_a_tail_leaves_is_decided_before_the_filter(con, parted)
         assert {each for (each,) in day} <= {each for (each,) in first}
 
 
+def test_tails_of_other_rows_in_one_statement_are_cut_by_themselves(con, parted):
+    def ids(*options):
+        listed = ", ".join([f"'{parted.name}'", *options])
+        return f"(SELECT id FROM fluss({listed}))"
+
+    for other in (f"partitions := '{DAYS[0]}'", "start := 100", "tail := 3", "limit := 4"):
+        cuts = [["tail := 5"], ["tail := 5", other] if "tail" not in other else [other]]
+        wanted = [sorted(all_of(con, ids(*each))) for each in cuts]
+        both = " UNION ALL ".join(
+            f"SELECT {number}, id FROM {ids(*each)}" for number, each in enumerate(cuts)
+        )
+        found = all_of(con, both)
+        for number, rows in enumerate(wanted):
+            assert sorted((id_,) for which, id_ in found if which == number) == rows, other
+
+
+def test_a_tail_joined_with_itself_is_one_table(con, parted):
+    tail = f"fluss('{parted.name}', tail := 7, with_metadata := ['_bucket'])"
+    every = all_of(con, f"SELECT count(*) FROM {tail} a JOIN {tail} b USING (id)")
+    assert every == [(7,)]
+    few = all_of(
+        con,
+        f"SELECT count(*) FROM (SELECT * FROM {tail} WHERE _bucket = 1) a JOIN {tail} b USING (id)",
+    )
+    assert few == all_of(con, f"SELECT count(*) FROM {tail} WHERE _bucket = 1")
+
+
 def test_states_changelogs_and_binlogs_are_tables(con, keyed):
     name = keyed.name
     state = all_of(con, f"SELECT count(*), count(*) FILTER (x = -1) FROM fluss('{name}')")

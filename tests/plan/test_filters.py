@@ -8,7 +8,7 @@ from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.data_types import DataTypes as T
 from fluss.model.partitions import PartitionInfo
 from fluss.model.paths import TablePath
-from fluss.model.predicate import Constant, col
+from fluss.model.predicate import Constant, col, conjoined, conjuncts
 from fluss.model.schema import Schema
 from fluss.model.string_map import StringMap
 from fluss.model.table_info import TableInfo
@@ -346,3 +346,34 @@ def read(plan, info, rows):
         return values
     batch = batch_of(info.schema.to_arrow(), info.schema.column_types, values)
     return [values[place] for place in RowFilter(plan.residual, info.schema).matching(batch)]
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        col("id") == 7,
+        col("_bucket") == 2,
+        col("_log_offset") < 5,
+        (col("id") == 7) & (col("_log_offset") < 5),
+        (col("id") > 7) & (col("id") < 7),
+        Constant(value=False),
+    ],
+    ids=str,
+)
+def test_a_filter_of_rows_that_are_chosen_first_spares_nothing(predicate):
+    plan = plan_filter(predicate, USERS, prunes=False)
+    assert not plan.is_empty
+    assert plan == FilterPlan(
+        pushed=plan.pushed, residual=predicate, metadata_residual=plan.metadata_residual
+    )
+    parts = [each for each in (plan.pushed, plan.metadata_residual) if each is not None]
+    assert conjuncts(conjoined(parts)) == conjuncts(predicate)
+
+
+def test_partitions_decide_nothing_of_rows_that_are_chosen_first():
+    by_day = col("day") == DAYS[0]
+    plan = plan_filter(by_day, EVENTS, EVENT_PARTITIONS, prunes=False)
+    assert plan.partition_names is None
+    assert plan.pushed == by_day
+    everything = plan_filter(Constant(value=True), EVENTS, EVENT_PARTITIONS, prunes=False)
+    assert everything.pushed is None

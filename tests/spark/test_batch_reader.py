@@ -143,9 +143,17 @@ def test_a_filter_is_applied_to_the_row(read, log):
     ]
 
 
-def test_a_limit_and_a_tail_are_of_what_a_filter_leaves(read, log):
+def test_a_limit_is_of_what_a_filter_leaves(read, log):
     assert read("log", "id >= 95", limit=3).rows.num_rows == 3
     assert set(read("log", "id >= 95", limit=20).ids) == set(range(95, 100))
+
+
+def test_a_filter_is_of_what_a_tail_leaves(read, log):
+    last = read("log", tail=3).ids
+    assert len(last) == 3
+    assert read("log", "_log_offset < 3", tail=3).ids == []
+    assert read("log", f"id >= {last[1]}", tail=3).ids == last[1:]
+    assert read("log", f"id >= {last[1]}", tail=3, limit=1).rows.num_rows == 1
 
 
 # --- what is read ---------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The table of expectations: what a reader of Fluss gives, whatever engine it reads with.
 
-A case says in Python which of its table's rows are expected (`keep`, over rows as dicts), or how
-many (`count`), or exactly what (`exactly`), or which error (`error`, `text`). Rows are compared by
-value to the last bit of a float, in any order where the case asks for none.
+A case says in Python which of its table's rows are expected (`keep`, over rows as dicts), or which
+of them by their `id` (`ids`, where metadata columns are read as well), or how many (`count`), or
+exactly what (`exactly`), or which error (`error`, `text`). Rows are compared by value to the last
+bit of a float, in any order where the case asks for none.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Case:
         name: Unique; an engine's marks name it.
         table: A table of `tables.py`, with `$changelog` or `$binlog` behind it.
         address: How the table is named: by `name`, `url` (with `query` behind it), or a `Table`.
+        filter: Which rows the engine is asked for, in its own way; may depend on the moment in the
+            middle of the table's writes.
         keep: Which rows; all by default.
         keep_greatest_nan: Which rows where a NaN is the greatest number and equals itself; None
             where that is the same.
@@ -48,11 +51,12 @@ class Case:
     address: Literal["name", "url", "table"] = "name"
     query: str = ""
     columns: tuple[str, ...] | None = None
-    filter: Predicate | None = None
+    filter: Predicate | Callable[[datetime], Predicate] | None = None
     limit: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     keep: Callable[[Row], bool] = lambda _: True
     keep_greatest_nan: Callable[[Row], bool] | None = None
+    ids: set[int] | None = None
     count: int | None = None
     exactly: tuple[Row, ...] | None = None
     is_ordered: bool = False
@@ -210,6 +214,51 @@ _BOUNDS = [
     Case(name="as_of, latest", table="keyed", options={"as_of": "latest"}),
 ]  # fmt: skip
 
+# Eight rows, written one after the other; a tail of 4 has the ids 4 to 7. A condition that prunes
+# before the tail is cut gives rows with other ids. Each: the condition, and the ids that it leaves
+# of the tail of a log and of a changelog.
+_OF_A_TAIL: dict[str, tuple[Predicate | Callable[[datetime], Predicate], set[int], set[int]]] = {
+    "an ordinary column": (col("name") == "n1", {4, 7}, {4, 7}),
+    "a partition key": (col("day") == DAYS[0], {4}, {4}),
+    "a key": (col("id") == 3, set(), set()),
+    "several keys": (col("id").is_in([3, 6]), {6}, {6}),
+    "_bucket": (col("_bucket") == 1, {6}, {4}),
+    "_log_offset": (col("_log_offset") < 3, {5, 6, 7}, {4, 5}),
+    "_commit_timestamp": (lambda moment: col("_commit_timestamp") < moment, {4}, {4}),
+}
+
+
+def _tail(kind: str, what: str) -> Case:
+    condition, of_log, of_changes = _OF_A_TAIL[what]
+    is_log = kind == "log"
+    metadata = (what,) if what.startswith("_") else ()
+    return Case(
+        name=f"tail of a {kind}, then a filter on {what}",
+        table="tailed" if is_log else "tailed_changes$changelog",
+        columns=("id", *metadata),
+        filter=condition,
+        options={"tail": 4, **({"with_metadata": metadata} if metadata else {})},
+        ids=of_log if is_log else of_changes,
+    )
+
+
+_TAILS = [
+    *(_tail(kind, what) for kind in ("log", "changelog") for what in _OF_A_TAIL),
+    Case(name="tail, then a filter as the scan's option", table="tailed", columns=("id",),
+         options={"tail": 4, "filter": col("day") == DAYS[0]}, keep=lambda row: row["id"] == 4),
+    Case(name="tail, then a key as the scan's option", table="tailed", columns=("id",),
+         options={"tail": 4, "filter": col("id") == 3}, keep=lambda _: False),
+    Case(name="tail of chosen partitions", table="tailed", columns=("id",),
+         options={"tail": 2, "partitions": [DAYS[0]]}, keep=lambda row: row["id"] in {3, 4}),
+    Case(name="tail, then a filter, then a limit", table="tailed", columns=("id",),
+         options={"tail": 4}, filter=col("name") == "n1", limit=1, count=1),
+    Case(name="tail, then a filter that leaves nothing, then a limit", table="tailed",
+         options={"tail": 4}, filter=col("id") == 3, limit=1, count=0),
+    Case(name="limit as the scan's option, then the engine's filter", table="tailed",
+         options={"tail": 4, "order": "timestamp", "limit": 2}, columns=("id",),
+         filter=col("day") == DAYS[1], keep=lambda row: row["id"] == 5),
+]  # fmt: skip
+
 _METADATA = [
     Case(name="metadata, of a log", columns=("_bucket", "_log_offset"),
          options={"with_metadata": ["_bucket", "_log_offset"]}, count=EVENTS),
@@ -264,4 +313,4 @@ _ERRORS = [
          options={"mode": "state", "tail": 5}, error=InvalidValueError, text="tail="),
 ]  # fmt: skip
 
-CASES = (*_WHOLE, *_COLUMNS, *_FILTERS, *_NAN, *_BOUNDS, *_METADATA, *_ERRORS)
+CASES = (*_WHOLE, *_COLUMNS, *_FILTERS, *_NAN, *_BOUNDS, *_TAILS, *_METADATA, *_ERRORS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -18,6 +19,8 @@ from fluss.session import Session, Table
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 EVENTS = 1_000
+# Commit times are whole milliseconds.
+TICK_S = 0.001
 
 # Every type, and in each its extremes; nanoseconds are numbers, because Python's times end earlier.
 TYPES = pa.schema(
@@ -118,6 +121,7 @@ class Tables:
         self.session = session
         self.database = database
         self._rows: dict[str, pa.Table] = {}
+        self._moments: dict[str, dt.datetime] = {}
 
     def name(self, table: str) -> str:
         """The full name of a table, with what stands behind it (`$changelog`)."""
@@ -138,6 +142,11 @@ class Tables:
         """What a table holds now."""
         self.name(table)
         return self._rows[table.partition("$")[0]]
+
+    def moment(self, table: str) -> dt.datetime:
+        """A time between the first and the second half of what was written to a table."""
+        self.name(table)
+        return self._moments[table.partition("$")[0]]
 
     # --- one maker for each -------------------------------------------------------------------
 
@@ -174,6 +183,31 @@ class Tables:
         table.delete(rows.slice(10, 10).select(["id"]))
         return pa.concat_tables([changed, rows.slice(20)])
 
+    def _tailed(self, name: str) -> pa.Table:
+        return self._one_by_one(name, buckets=2, partition_by=["day"], bucket_key=["id"])
+
+    def _tailed_changes(self, name: str) -> pa.Table:
+        return self._one_by_one(name, buckets=3, primary_key=["id"])
+
+    def _one_by_one(self, name: str, **how: Any) -> pa.Table:
+        """Eight rows, each with a commit time of its own, so that their order is known."""
+        rows = pa.table(
+            {
+                "id": pa.array(range(8), pa.int64()),
+                "day": [DAYS[each // 5] for each in range(8)],
+                "name": [f"n{each % 3}" for each in range(8)],
+            }
+        )
+        table: Table = self.session.create_table(name, rows, **how)
+        write: Callable[[Any], Any] = table.upsert if "primary_key" in how else table.append
+        for number in range(rows.num_rows):
+            write(rows.slice(number, 1))
+            time.sleep(2 * TICK_S)
+            if number == rows.num_rows // 2:
+                self._moments[name.rpartition(".")[2]] = dt.datetime.now(dt.UTC)
+                time.sleep(2 * TICK_S)
+        return rows
+
     def _few_changes(self, name: str) -> pa.Table:
         rows = pa.table({"id": [1, 2], "x": ["a", "b"]})
         table = self.session.create_table(name, rows, primary_key=["id"], buckets=1)
@@ -204,6 +238,8 @@ _MAKERS: dict[str, Callable[[Tables, str], pa.Table]] = {
     "events": Tables._events,
     "parted": Tables._parted,
     "keyed": Tables._keyed,
+    "tailed": Tables._tailed,
+    "tailed_changes": Tables._tailed_changes,
     "few_changes": Tables._few_changes,
     "evolved": Tables._evolved,
     "empty": Tables._empty,

@@ -200,8 +200,7 @@ class _Wanted:
 
     @classmethod
     def of(cls, table: Table, given: ScanOptions, filters: Sequence[pl.Expr]) -> Self:
-        if given.mode is Mode.BINLOG or given.limit is not None or given.tail is not None:
-            # A binlog is whole; the others cut before Polars filters, and would cut other rows.
+        if not given.takes_filter:
             return cls(predicate=None, decided=(), left=tuple(filters))
         type_of = column_types(table.fluss_schema, metadata_types(given.metadata_names))
         keys = frozenset(

@@ -31,6 +31,11 @@ class Fsspec:
                 "not greater",
             )
         },
+        **dict.fromkeys(
+            ("tail of a log, then a filter*", "tail of a changelog, then a f*"), NO_FILTER
+        ),
+        "tail, then*": NO_FILTER,
+        "limit as the scan's option, then*": NO_FILTER,
         "limit, behind a filter": NO_FILTER,
         "limit, more than the filter leaves": NO_FILTER,
         "metadata, filtered": NO_FILTER,

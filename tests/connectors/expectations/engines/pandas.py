@@ -9,11 +9,13 @@ import pandas as pd
 import pyarrow as pa
 
 import fluss.pandas  # noqa: F401 - gives pandas its reader
-from tests.connectors.expectations.engine import Mark
+from tests.connectors.expectations.engine import Mark, never
+
+ONE_SCAN = never("its filter and its limit are those of the scan, and the filter comes first")
 
 
 class Pandas:
-    marks: Mapping[str, Mark] = {}
+    marks: Mapping[str, Mark] = {"limit as the scan's option, then*": ONE_SCAN}
     nan_is_greatest = False
 
     def read(self, table, *, config, columns, filter, limit, options) -> Any:  # noqa: A002 - the scan's name

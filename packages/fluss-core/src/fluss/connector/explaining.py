@@ -68,7 +68,8 @@ def reasons_of(
         said.append(f"start: {start if start is not None else 'earliest'}")
         said.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
     if options.tail is not None:
-        said.append(f"tail: the last {options.tail} rows by time, bucket and offset")
+        order = "" if options.filter is None else "; the filter comes after it"
+        said.append(f"tail: the last {options.tail} rows by time, bucket and offset{order}")
     if shape.order is not options.order:
         said.append("order: bucket, so that the limit cuts the same rows each time")
     return tuple(said)

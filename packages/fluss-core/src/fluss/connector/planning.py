@@ -115,7 +115,7 @@ def shape_of(table: TableCore, options: ScanOptions) -> ScanShape:
         said: Any = options.filter
         options = replace(options, filter=from_arrow(said, table.info.schema, metadata))
     mode = decide_mode(options, table.info)
-    plan_filter(options.filter, table.info, metadata_names=options.metadata_names)  # refuses
+    _filter_plan(table, options)  # refuses
     if mode is Mode.BINLOG:
         return _binlog_shape(table, options)
     output = decide_output(options, table.info, mode)
@@ -178,7 +178,7 @@ def narrowed(
         split: The split; where it begins and ends is kept.
     """
     shape = shape_of(table, options)
-    filtered = plan_filter(shape.options.filter, table.info, metadata_names=options.metadata_names)
+    filtered = _filter_plan(table, shape.options)
     wanted = _template(table, shape, filtered, split.window)
     return shape, replace(
         split,
@@ -259,9 +259,7 @@ async def _pin(
     for attempt in range(1, ATTEMPTS_MAX + 1):
         partitions = await _partitions(table, options)
         chosen = _chosen(table, options, partitions)
-        filtered = plan_filter(
-            options.filter, table.info, chosen, metadata_names=options.metadata_names
-        )
+        filtered = _filter_plan(table, options, chosen)
         kept = _kept(chosen, filtered)
         pruning = Pinned(
             splits=[],
@@ -287,6 +285,18 @@ async def _pin(
             continue
         return replace(pruning, splits=splits)
     raise AssertionError("the last attempt raises or returns")
+
+
+def _filter_plan(
+    table: TableCore, options: ScanOptions, partitions: Sequence[PartitionInfo] | None = None
+) -> FilterPlan:
+    return plan_filter(
+        options.filter,
+        table.info,
+        partitions,
+        metadata_names=options.metadata_names,
+        prunes=options.filter_prunes,
+    )
 
 
 async def _partitions(table: TableCore, options: ScanOptions) -> list[PartitionInfo] | None:

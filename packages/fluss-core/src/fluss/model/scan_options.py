@@ -64,9 +64,12 @@ PartitionChoice = str | tuple[tuple[str, tuple[Any, ...]], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """What is wanted of a table; `scan_options` makes it of what users write.
+    """The options of one scan; `scan_options` makes them of what users write.
 
-    Each attribute is described in `SCAN_OPTIONS`.
+    Each attribute is described in `SCAN_OPTIONS`. They are applied in one order, at every door and
+    in every engine: `partitions`, `start` and `end` (or `as_of`) first, then `tail`, then `filter`,
+    then `order` and `limit`. A condition that an engine asks of the rows of a scan comes after all
+    of them; `takes_filter` says whether the scan itself can apply it.
     """
 
     columns: tuple[str, ...] | None = None
@@ -92,6 +95,23 @@ class ScanOptions:
         if self.limit is not None and self.order is Order.NONE:
             return Order.BUCKET
         return self.order
+
+    @property
+    def filter_prunes(self) -> bool:
+        """Whether the filter may decide which partitions, buckets and offsets are read.
+
+        Not with a tail: which rows the tail has is decided before the filter.
+        """
+        return self.tail is None
+
+    @property
+    def takes_filter(self) -> bool:
+        """Whether a condition on the rows of this scan may be added to its filter.
+
+        Not with a limit, which is applied after the filter and would then cut other rows. Not for
+        a binlog, whose rows have no columns of the table.
+        """
+        return self.limit is None and self.mode is not Mode.BINLOG
 
     @property
     def metadata_names(self) -> dict[str, str]:

@@ -97,6 +97,7 @@ def plan_filter(
     partitions: Sequence[PartitionInfo] | None = None,
     *,
     metadata_names: Mapping[str, str] | None = None,
+    prunes: bool = True,
 ) -> FilterPlan:
     """Plan what is left to be read.
 
@@ -107,6 +108,8 @@ def plan_filter(
             that none is left out.
         metadata_names: For the names that metadata columns have in this scan, their own names; None
             where they are called by those.
+        prunes: Whether the filter may leave anything out before rows are read. Where it may not,
+            because the rows are chosen first, the plan holds only the conditions for their reader.
 
     Raises:
         InvalidSchemaError: There is no such column; the hint names the nearest.
@@ -116,7 +119,8 @@ def plan_filter(
     if predicate is None:
         return FilterPlan()
     names = {each: each for each in METADATA_TYPES} if metadata_names is None else metadata_names
-    return _Planning(predicate, table, partitions, names).plan()
+    planning = _Planning(predicate, table, partitions, names)
+    return planning.plan() if prunes else planning.without_pruning()
 
 
 class _Planning:
@@ -164,6 +168,12 @@ class _Planning:
             metadata_residual=rest,
             reasons=tuple(self._reasons),
         )
+
+    def without_pruning(self) -> FilterPlan:
+        if self._bound == ALL:
+            return FilterPlan(reasons=("every row fulfils the filter",))
+        pushed, rest = self._parts(decided=frozenset())
+        return FilterPlan(pushed=pushed, residual=self._predicate, metadata_residual=rest)
 
     def _nothing(self) -> FilterPlan:
         return FilterPlan(
@@ -325,7 +335,7 @@ class _Planning:
         on_rows = [
             each
             for each in parts
-            if not columns_in(each) & further and not columns_in(each) <= decided
+            if not columns_in(each) & further and not _is_decided(each, decided)
         ]
         on_metadata = [each for each in parts if columns_in(each) & further]
         return conjoined(on_rows), conjoined(on_metadata)
@@ -341,6 +351,12 @@ class _Planning:
     def _asked(self, names: Sequence[str]) -> str:
         looked_at = columns_of(weakened(self._bound, names))
         return ", ".join(each for each in names if each in looked_at) or "the filter"
+
+
+def _is_decided(part: Predicate, decided: frozenset[str]) -> bool:
+    """Whether every row fulfils a condition; a constant has no columns, and may be false."""
+    columns = columns_in(part)
+    return bool(columns) and columns <= decided
 
 
 def _is_void(bounds: Range | None) -> bool:

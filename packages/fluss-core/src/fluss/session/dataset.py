@@ -235,8 +235,7 @@ class _Asked:
         filter: ds.Expression | None,  # noqa: A002 - Arrow's name
     ) -> _Asked:
         rest = filter
-        # A limit comes before a filter that is applied to the dataset.
-        if filter is not None and options.limit is None:
+        if filter is not None and options.takes_filter:
             metadata = metadata_types(options.metadata_names)
             said, rest = split_arrow(filter, core.info.schema, metadata)
             options = replace(options, filter=_both(options.filter, said))

@@ -51,7 +51,7 @@ class Pins:
         """Plan a scan that sees no more than those before it."""
         with self._lock:
             plan = plan_scan(table, options)
-            key = (table.info.table_id, plan.shape.mode, options.end, options.as_of, options.tail)
+            key = _key(table, plan)
             seen = self._seen.setdefault(key, _Seen())
             if plan.shape.mode is Mode.STATE:
                 plan = _held_state(table, plan, seen)
@@ -60,6 +60,15 @@ class Pins:
                 plan = replace(plan, splits=tuple(_held(each, seen, options) for each in kept))
             _remember(plan, seen)
             return plan
+
+
+def _key(table: TableCore, plan: ScanPlan) -> Hashable:
+    """Which scans share their offsets: with a tail only those that cut the same rows."""
+    options = plan.shape.options
+    shared = (table.info.table_id, plan.shape.mode, options.end, options.as_of)
+    if options.tail is None:
+        return shared
+    return (*shared, options.tail, options.start, options.partitions)
 
 
 def _is_known(split: ScanSplit, seen: _Seen) -> bool:
@@ -93,13 +102,14 @@ def _held_state(table: TableCore, plan: ScanPlan, seen: _Seen) -> ScanPlan:
 
 def _remember(plan: ScanPlan, seen: _Seen) -> None:
     options = plan.shape.options
-    asked = frozenset[str]() if options.filter is None else columns_in(options.filter)
+    filter_ = options.filter if options.filter_prunes else None
+    asked = frozenset[str]() if filter_ is None else columns_in(filter_)
     if asked & set(options.metadata_names):
         return  # its ranges may be narrower than what there is
     pinned: Sequence[ScanSplit] = [each for each in plan.splits if each.keys is None]
     for each in pinned:
         seen.ranges.setdefault(each.bucket, (each.start, each.stop))
-    if options.filter is None and options.partitions is None:
+    if filter_ is None and options.partitions is None:
         seen.is_complete = True
 
 
@@ -155,9 +165,7 @@ def _split(
     table: TableCore, options: ScanOptions, condition: ds.Expression | None
 ) -> tuple[Predicate | None, ds.Expression | None]:
     """What the scan can be asked of a condition, and the rest of it."""
-    # Which rows a limit or a tail leaves is decided before anybody asks anything of them.
-    is_cut = options.limit is not None or options.tail is not None
-    if condition is None or is_cut or options.mode is Mode.BINLOG:
+    if condition is None or not options.takes_filter:
         return None, condition
     return split_arrow(condition, table.info.schema, metadata_types(options.metadata_names))
 
