@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import time
+from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -54,6 +56,29 @@ async def test_rows_are_appended_as_dict_list_tuple_batch_table_and_frame(door):
         "pandas",
         "e",
     ]
+
+
+async def test_a_float_column_takes_the_nearest_number_at_every_door(door):
+    """`89.3` has 64 bits in Python and in frames; what would become infinite is refused."""
+    table = await door.table({"f": pa.float32()})
+    writer = table.new_append().create_writer()
+    columns = {"f": [89.3]}
+    writer.append({"f": 89.3})
+    writer.append((Decimal("89.3"),))
+    writer.write_arrow(pa.table(columns))
+    writer.write_arrow_batch(pa.RecordBatch.from_pydict(columns))
+    writer.write_pandas(pd.DataFrame(columns))
+    large = {"f": [1e39]}
+    for write, value in (
+        (writer.append, {"f": 1e39}),
+        (writer.write_arrow, pa.table(large)),
+        (writer.write_pandas, pd.DataFrame(large)),
+    ):
+        with pytest.raises(InvalidValueError):
+            write(value)
+    await writer.flush()
+    found = await door.rows(table.new_scan())
+    assert [row["f"] for row in found] == [float(np.float32(89.3))] * 5
 
 
 async def test_a_handle_may_be_ignored_or_waited_for(door):

@@ -164,3 +164,9 @@ def test_a_long_chain_is_no_deep_nest_and_a_deep_nest_is_refused():
         deep = (col("i") == each) & (deep | (col("i") != each))
     with pytest.raises(InvalidValueError, match="more than 100 deep"):
         bound(deep)
+
+
+def test_a_decimal_is_not_compared_with_floating_point_numbers():
+    """A column takes the nearest number; a filter by that would answer another question."""
+    with pytest.raises(InvalidValueError, match=r"does not take Decimal\('0.1'\)"):
+        bound(col("f") == Decimal("0.1"))

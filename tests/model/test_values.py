@@ -245,6 +245,7 @@ def test_a_float_is_rounded_to_32_bits_and_no_further():
     assert physical(D.float(), math.inf) == math.inf
     assert physical(D.float(), 2**24) == 2.0**24
     assert "cannot hold it exactly" in refused(D.float(), 2**24 + 1).message
+    assert "cannot hold it exactly" in refused(D.float(), np.int64(2**24 + 1)).message
     assert "too large for 32 bits" in refused(D.float(), 1e300).message
     assert math.copysign(1, physical(D.float(), -0.0)) == -1
 
@@ -257,8 +258,18 @@ def test_a_double_takes_floats_and_integers_it_holds_exactly():
     assert type(physical(D.double(), 3)) is float
     for value in (2**53 + 1, 10**400, np.int64(2**53 + 1)):
         assert "cannot hold it exactly" in refused(D.double(), value).message
-    for value in (True, np.True_, "0.1", Decimal("0.1"), 1j):
+    for value in (True, np.True_, "0.1", Decimal("sNaN"), 1j):
         refused(D.double(), value)
+
+
+def test_a_decimal_becomes_the_nearest_floating_point_number():
+    assert physical(D.double(), Decimal("89.3")) == 89.3
+    assert physical(D.float(), Decimal("89.3")) == physical(D.float(), 89.3)
+    assert physical(D.float(), Decimal(16777217)) == 2.0**24
+    assert physical(D.double(), Decimal("-Infinity")) == -math.inf
+    assert math.isnan(physical(D.float(), Decimal("NaN")))
+    assert "too large for 64 bits" in refused(D.double(), Decimal("1e309")).message
+    assert "too large for 32 bits" in refused(D.float(), Decimal("-1e39")).message
 
 
 @pytest.mark.parametrize(

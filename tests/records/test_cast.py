@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 from random import Random
 
@@ -147,18 +148,46 @@ def test_floats_do_not_become_integers():
     assert error.hint == "cast the column: column.cast(pa.int32())"
 
 
-def test_a_double_becomes_a_float_only_where_it_keeps_its_value():
+def test_a_double_becomes_the_nearest_float():
     values = [1.5, None, float("inf"), -0.0, 2.0**100]
     assert cast_one(pa.array(values, pa.float64()), FloatType()).to_pylist() == values
     nan = cast_one(pa.array([float("nan")], pa.float64()), FloatType())[0].as_py()
     assert nan != nan  # noqa: PLR0124 - that is what a NaN is
-    assert refused_value(pa.array([1.5, 0.1]), FloatType()).row == 1
+    rounded = [
+        struct.unpack("f", struct.pack("f", each))[0] for each in (89.3, 1e-46, 3.4028235e38)
+    ]
+    assert cast_one(pa.array([89.3, 1e-46, 3.4028235e38]), FloatType()).to_pylist() == rounded
+    assert refused_value(pa.array([1.5, None, -3.5e38]), FloatType()).row == 2
+
+
+def test_floats_are_rounded_inside_of_nested_values():
+    nearest = struct.unpack("f", struct.pack("f", 89.3))[0]
+    lists = pa.array([[89.3], None, [1e39]])
+    assert cast_one(lists.slice(0, 2), ArrayType(FloatType())).to_pylist() == [[nearest], None]
+    assert refused_value(lists, ArrayType(FloatType())).row == 2
+    rows = pa.array([{"x": 89.3}, None], pa.struct([("x", pa.float64())]))
+    kind = RowType((DataField("x", FloatType()),))
+    assert cast_one(rows, kind).to_pylist() == [{"x": nearest}, None]
+
+
+def test_decimals_become_the_nearest_floating_point_numbers():
+    decimals = [Decimal("0.3"), Decimal("89.3"), None, Decimal("-0.1")]
+    array = pa.array(decimals, pa.decimal128(38, 20))
+    # Arrow's own cast gives 0.30000000000000004.
+    assert cast_one(array, DoubleType()).to_pylist() == [0.3, 89.3, None, -0.1]
+    assert cast_one(array, FloatType())[1].as_py() == struct.unpack("f", struct.pack("f", 89.3))[0]
+    large = pa.array([Decimal(1), Decimal(10) ** 40], pa.decimal256(50, 0))
+    assert refused_value(large, FloatType()).row == 1
 
 
 def test_integers_become_floats_only_where_they_keep_their_value():
     assert cast_one(pa.array([2**53]), DoubleType()).to_pylist() == [2.0**53]
     assert refused_value(pa.array([0, 2**53 + 1]), DoubleType()).row == 1
     assert refused_value(pa.array([2**24 + 1]), FloatType()).row == 0
+    # Arrow refuses every integer of more bits than the mantissa has, also those that fit.
+    wide = [2**25, -(2**63), 0, None, 2**62 + 2**40]
+    assert cast_one(pa.array(wide), FloatType()).to_pylist() == wide
+    assert refused_value(pa.array([2**63, 2**64 - 1], pa.uint64()), DoubleType()).row == 1
     assert cast_one(pa.array([0.5], pa.float16()), FloatType()).to_pylist() == [0.5]
 
 

@@ -48,6 +48,7 @@ from fluss.model.types import (
     TimestampType,
     TimeType,
 )
+from fluss.model.value_target import Target
 from fluss.model.values import to_physical
 
 DEPTH_MAX: Final = 100
@@ -296,6 +297,9 @@ class _Place(NamedTuple):
 
 def _place(value: Any, data_type: DataType, column: str) -> _Place:
     nullable = data_type.as_nullable()
+    if isinstance(nullable, FloatType | DoubleType) and isinstance(value, Decimal):
+        # A column takes the nearest number; a comparison with that is not the one asked for.
+        raise Target(nullable, column).refuse(value, hint="write float(value)")
     for finer, steps in _finer_types(value, nullable):
         try:
             fine = to_physical(finer, column)(value)

@@ -1,7 +1,7 @@
 """Truth values and numbers: from what people write to physical values, and back.
 
 Nothing is rounded away: an integer must fit its type, a decimal its digits. The exception is
-FLOAT, which rounds every number to 32 bits; that is what it is for.
+floating point, which takes the nearest number; only integers must be held exactly.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _FLOAT = struct.Struct("<f")
 # Digits beyond what a column holds are an error, not a rounding.
 _EXACT = Context(prec=PRECISION_MAX_DECIMAL, traps=[Inexact, InvalidOperation])
 _ONE = Decimal(1)
+_INFINITE = (float("inf"), float("-inf"))
 _SIZED = "choose a wider type for the column"
 
 
@@ -68,7 +69,7 @@ def _hint_for_integer(value: object) -> str:
 
 
 def float_to_physical(target: Target) -> Converter:
-    """Takes floats and integers that 32 bits can hold; floats are rounded to them."""
+    """Takes what `double_to_physical` takes, rounded to 32 bits; integers must be held exactly."""
     double = double_to_physical(target)
     pack, unpack = _FLOAT.pack, _FLOAT.unpack
 
@@ -80,20 +81,37 @@ def float_to_physical(target: Target) -> Converter:
             (rounded,) = unpack(pack(wide))
         except OverflowError:
             raise target.refuse(value, "it is too large for 32 bits", "use DOUBLE") from None
-        if rounded != wide and type(value) is int:
+        if rounded != wide and not isinstance(value, float) and is_integer(value):
             raise target.refuse(value, "32 bits cannot hold it exactly", "use DOUBLE or an integer")
         return rounded
 
     return convert
 
 
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer by itself, Python's or numpy's."""
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
 def double_to_physical(target: Target) -> Converter:
-    """Takes floats, and integers that 64 bits can hold exactly."""
+    """Takes floats, decimals, and integers that 64 bits can hold exactly."""
 
     def convert(value: Any) -> Any:
         if type(value) is float:
             return value
         return otherwise(value)
+
+    def nearest(value: Decimal) -> float:
+        if value.is_snan():
+            raise target.refuse(value, hint="write float('nan')")
+        number = float(value)
+        if value.is_finite() and number in _INFINITE:
+            raise target.refuse(value, "it is too large for 64 bits", "use DECIMAL or STRING")
+        return number
 
     def otherwise(value: Any) -> Any:
         if is_nothing(value):
@@ -102,13 +120,14 @@ def double_to_physical(target: Target) -> Converter:
             raise target.refuse(value, hint="write 0.0 or 1.0")
         if isinstance(value, float):
             return float(value)
+        if isinstance(value, Decimal):
+            return nearest(value)
         try:
             number = operator.index(value)
         except TypeError:
             if is_numpy(value) and value.dtype.kind == "f":
                 return float(value)
-            hint = "write float(value)" if isinstance(value, Decimal) else "write a float"
-            raise target.refuse(value, hint=hint) from None
+            raise target.refuse(value, hint="write a float") from None
         try:
             exact = float(number)
         except OverflowError:

@@ -5,7 +5,7 @@ type                    taken                                         given back
 ======================  ============================================  ==========================
 BOOLEAN                 bool                                          bool
 TINYINT … BIGINT        int, if it fits                               int
-FLOAT, DOUBLE           float; int, if it is held exactly             float
+FLOAT, DOUBLE           float, Decimal; int, if it is held exactly    float
 DECIMAL(p, s)           Decimal and int, if all digits have a place   Decimal
 CHAR(n), STRING         str, of at most n characters                  str
 BINARY(n), BYTES        bytes, bytearray, memoryview; exactly n       bytes
@@ -19,9 +19,9 @@ ROW                     mapping by name, sequence by position         dict
 ======================  ============================================  ==========================
 
 numpy's scalars and pandas's Timestamp stand for what they hold; None, NA and NaT for NULL. A
-value that does not fit is refused with its column, never rounded, cut off or wrapped around;
-only FLOAT rounds to 32 bits. On the way back nanoseconds are cut off to microseconds, because
-`datetime` ends there.
+value that does not fit is refused with its column, never rounded, cut off or wrapped around; only
+FLOAT and DOUBLE take the nearest number (decision 0004). On the way back nanoseconds are cut off to
+microseconds, because `datetime` ends there.
 
 A converter is made once for a type and then called for each value, so that no value pays for
 finding out what its column is.

@@ -3,7 +3,8 @@
 One rule decides every case: a cast is allowed where it either keeps every value exactly or fails at
 the one it cannot keep. So integers, decimals and units of time are compared by value, floats are
 not made integers (NaN, rounding), text is not made bytes, and a time zone is neither invented nor
-thrown away, except that a plain timestamp is taken for UTC where an instant is wanted.
+thrown away, except that a plain timestamp is taken for UTC where an instant is wanted. The other
+exception is floating point, which rounds: FLOAT and DOUBLE take the nearest number (decision 0004).
 
 A rule looks at types once and returns a function over arrays, or None where the buffers already
 are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does not fit.
@@ -42,6 +43,7 @@ from fluss.model.types import (
     TinyIntType,
 )
 from fluss.records.columns import validity_buffer
+from fluss.records.number_casts import to_floating
 
 Caster: TypeAlias = Callable[[pa.Array], pa.Array]
 
@@ -107,12 +109,10 @@ def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Ca
     match target:
         case TinyIntType() | SmallIntType() | IntType() | BigIntType():
             allowed = at.is_integer(source)
-        case FloatType():
-            if at.is_float64(source):
-                return _exact_float32
-            allowed = at.is_floating(source) or at.is_integer(source)
-        case DoubleType():
-            allowed = at.is_floating(source) or at.is_integer(source)
+        case FloatType() | DoubleType():
+            if at.is_floating(source) or at.is_integer(source) or at.is_decimal(source):
+                return lambda array: to_floating(array, wire)
+            allowed = False
         case CharType() | StringType():
             allowed = (
                 at.is_string(source) or at.is_large_string(source) or at.is_string_view(source)
@@ -146,14 +146,6 @@ def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Ca
 
 def _is_binary(source: pa.DataType) -> bool:
     return bool(at.is_binary(source) or at.is_large_binary(source) or at.is_binary_view(source))
-
-
-def _exact_float32(array: pa.Array) -> pa.Array:
-    narrow = array.cast(pa.float32(), safe=False)
-    same = pc.or_(pc.equal(narrow.cast(pa.float64()), array), pc.is_nan(array))
-    if pc.all(same).as_py() is False:
-        raise pa.ArrowInvalid("a 32-bit number cannot hold it exactly; round it first")
-    return narrow
 
 
 def _fixed_binary(target: BinaryType, wire: pa.DataType) -> Caster:
