@@ -5,7 +5,12 @@ import pyarrow as pa
 import pytest
 
 import fluss_duckdb
-from fluss.errors import FlussError, SchemaMismatchError
+from fluss.errors import (
+    FlussError,
+    InvalidValueError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
 
 
 def test_a_query_is_appended_as_it_runs(con, session, events, name):
@@ -30,6 +35,35 @@ def test_rows_are_upserted_by_key_from_any_relation(session, cluster, name):
     fluss_duckdb.upsert(path, pa.table({"id": [4], "x": ["third"]}), session=session)
     found = {row["id"]: row["x"] for row in table.to_arrow().to_pylist()}
     assert (len(found), found[2], found[3], found[4]) == (10, "first", "second", "third")
+
+
+def test_wide_integers_are_written_where_they_fit(session, name):
+    table = session.create_table(name, pa.schema([("a", pa.int64())]), buckets=1)
+    plain = duckdb.connect()
+    fluss_duckdb.append(
+        table.name, plain.sql("SELECT sum(i) AS a FROM range(10) t(i)"), session=session
+    )
+    fluss_duckdb.append(table.name, plain.sql("SELECT 7::UHUGEINT AS a"), session=session)
+    assert sorted(row["a"] for row in table.to_arrow().to_pylist()) == [7, 45]
+    largest = plain.sql("SELECT 170141183460469231731687303715884105727::HUGEINT AS a")
+    for path, how in ((table.name, {}), (f"{table.name}_made", {"create": True})):
+        with pytest.raises(InvalidValueError) as refused:
+            fluss_duckdb.append(path, largest, session=session, **how)
+        assert (refused.value.column, refused.value.row) == ("a", 0)
+    # As Arrow, DuckDB makes -1 of it.
+    unsigned = plain.sql("SELECT 340282366920938463463374607431768211455::UHUGEINT AS a")
+    with pytest.raises((duckdb.Error, FlussError), match="out of range"):
+        fluss_duckdb.append(table.name, unsigned, session=session)
+    assert table.count() == 2
+
+
+@pytest.mark.parametrize("kind", ["BIT", "BIGNUM", "BIGNUM[]", "TIME WITH TIME ZONE"])
+def test_what_duckdb_does_not_give_as_arrow_is_refused(session, name, kind):
+    rows = duckdb.connect().sql(f"SELECT NULL::{kind} AS a")
+    with pytest.raises(UnsupportedTypeError, match="does not give as Arrow") as refused:
+        fluss_duckdb.append(str(session.path_of(name)), rows, session=session, create=True)
+    assert 'CAST("a" AS VARCHAR)' in refused.value.hint
+    assert name not in session.tables()
 
 
 def test_what_does_not_fit_is_refused_and_errors_of_the_query_come_through(con, session, events):

@@ -14,6 +14,7 @@ from fluss.errors import (
     SchemaMismatchError,
     TableNotFoundError,
     UnsupportedOperationError,
+    UnsupportedTypeError,
 )
 from tests.connectors.expectations.tables import TYPES, _types
 
@@ -65,6 +66,39 @@ def test_every_type_comes_back_as_it_was_written(session, dressed):
     assert dressed(read).fluss.append(copy).rows == 3
     first, second = session.table("types").to_arrow(), copy.to_arrow()
     assert str(second.to_pylist()) == str(first.to_pylist())
+
+
+def test_categories_and_wide_integers_are_written(session, dressed):
+    frame = pl.DataFrame(
+        {
+            "c": pl.Series(["x", None, "y"], dtype=pl.Categorical),
+            "e": pl.Series(["y", "x", None], dtype=pl.Enum(["x", "y"])),
+            "l": pl.Series([["x"], None, []], dtype=pl.List(pl.Categorical)),
+            "s": pl.Series([{"k": "x"}, None, {"k": "y"}], dtype=pl.Struct({"k": pl.Categorical})),
+            "n": pl.Series([1, None, 2**62], dtype=pl.Int128),
+        }
+    )
+    text = pl.String
+    plain = frame.with_columns(
+        pl.col("c", "e").cast(text), pl.col("l").cast(pl.List(text)),
+        pl.col("s").cast(pl.Struct({"k": text})), pl.col("n").cast(pl.Int64),
+    )  # fmt: skip
+    table = session.create_table("kinds", plain, buckets=1)
+    assert dressed(frame).fluss.append(table).rows == 3
+    assert pl.scan_fluss(table).collect().equals(plain)
+    objects = pl.DataFrame({"c": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(UnsupportedTypeError, match="Object"):
+        dressed(objects).fluss.append(table)
+    assert table.count() == 3
+
+
+def test_a_wide_integer_that_does_not_fit_is_refused_before_anything_is_sent(session, dressed):
+    table = session.create_table("kinds", pa.schema([("n", pa.int64())]), buckets=1)
+    frame = pl.DataFrame({"n": pl.Series([1, 2**63], dtype=pl.Int128)})
+    with pytest.raises(InvalidValueError) as refused:
+        dressed(frame).fluss.append(table)
+    assert (refused.value.column, refused.value.row) == ("n", 1)
+    assert table.count() == 0
 
 
 def test_a_changelog_is_applied(session, keyed, rows):

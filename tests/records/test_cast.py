@@ -142,6 +142,48 @@ def test_what_stands_under_a_null_does_not_matter():
     assert cast_one(array, IntType()).to_pylist() == [None, 1]
 
 
+def test_whole_decimals_become_integers_by_value():
+    """DuckDB's sums of integers, and integers of 128 bits, come as DECIMAL(38, 0)."""
+    whole = pa.array([Decimal(5), None, Decimal(-(2**63))], pa.decimal128(38, 0))
+    assert cast_one(whole, BigIntType()).to_pylist() == [5, None, -(2**63)]
+    assert refused_value(whole, IntType()).row == 2
+    refused_type(pa.array([Decimal("1.0")]), BigIntType())
+
+
+def test_a_decimal_whose_memory_holds_more_digits_is_refused():
+    """DuckDB gives a HUGEINT of 39 digits as DECIMAL(38, 0), and Arrow does not look."""
+    huge = (10**38).to_bytes(16, "little")
+    data = pa.py_buffer(bytes(16) + huge)
+    kind = pa.decimal128(38, 0)
+    array = pa.Array.from_buffers(kind, 2, [None, data])
+    assert "at most 38 digits" in refused_value(array, DecimalType(38, 0)).message
+    assert refused_value(array, DecimalType(38, 0)).row == 1
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), array)
+    assert refused_value(lists, ArrayType(DecimalType(38, 0))).row == 1
+
+
+@pytest.mark.parametrize("millis", [-1, 86_400_000])
+def test_a_time_of_day_lies_within_a_day(millis):
+    times = pa.array([0, 86_399_999, millis], pa.int32()).view(pa.time32("ms"))
+    assert cast_one(times.slice(0, 2), TimeType(3)).equals(times.slice(0, 2))
+    assert refused_value(times, TimeType(3)).row == 2
+
+
+@pytest.mark.parametrize("values", [pa.string_view(), pa.large_string()], ids=str)
+def test_dictionaries_are_decoded_whatever_holds_their_values(values):
+    """Polars' Categorical and Enum are dictionaries of views, from which Arrow cannot take."""
+    array = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None], pa.uint8()), pa.array(["a", "b"], values)
+    )
+    assert cast_one(array, StringType()).to_pylist() == ["b", "a", None]
+    assert cast_one(array.slice(1), StringType()).to_pylist() == ["a", None]
+    rows = pa.StructArray.from_arrays([array], ["x"], mask=pa.array([True, False, False]))
+    kind = RowType((DataField("x", StringType()),))
+    assert cast_one(rows, kind).to_pylist() == [None, {"x": "a"}, {"x": None}]
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), array)
+    assert cast_one(lists, ArrayType(StringType())).to_pylist() == [["b", "a"], [None]]
+
+
 def test_floats_do_not_become_integers():
     error = refused_type(pa.array([1.0]), IntType())
     assert "INT" in error.message

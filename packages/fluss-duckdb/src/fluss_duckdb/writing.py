@@ -7,12 +7,14 @@ streamed: no more of them is in memory than DuckDB and the writer hold at a time
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 
 import fluss
+from fluss.errors import UnsupportedTypeError
 from fluss.model.config import Config
 from fluss.session import Session
 from fluss_duckdb.passing import Relation
@@ -91,6 +93,8 @@ def _session_of(rows: Any) -> Session | None:
 
 @contextlib.contextmanager
 def _stream(rows: Any) -> Iterator[Any]:
+    if isinstance(rows, duckdb.DuckDBPyRelation):  # a Relation of ours says so, too
+        rows = _exportable(rows)
     if type(rows) is Relation:
         with rows.streamed(BATCH_ROWS) as reader:
             yield reader
@@ -100,3 +104,49 @@ def _stream(rows: Any) -> Iterator[Any]:
             yield reader
     else:
         yield rows
+
+
+# What the Arrow stream of DuckDB holds for these is not their value: their inner bytes, or a time
+# that has lost its zone.
+_NOT_EXPORTED: Final = ("bit", "bignum", "time with time zone")
+_UNSIGNED: Final = "uhugeint"
+
+
+def _exportable(rows: Any) -> Any:
+    """The relation with columns whose Arrow stream gives their values.
+
+    DuckDB exports a UHUGEINT of more than 127 bits as a negative number; as a HUGEINT, DuckDB
+    refuses it.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that DuckDB does not export.
+    """
+    replaced = []
+    for name, kind in zip(rows.columns, rows.types, strict=True):
+        inner = set(_kinds(kind))
+        for unknown in _NOT_EXPORTED:
+            if unknown in inner:
+                raise UnsupportedTypeError(
+                    f"The column {name!r} is {kind}, which DuckDB does not give as Arrow.",
+                    hint=f"Cast it in the query: CAST({_quoted(name)} AS VARCHAR).",
+                    column=name,
+                )
+        if _UNSIGNED in inner:
+            signed = re.sub(r"\bUHUGEINT\b", "HUGEINT", str(kind))
+            replaced.append(f"CAST({_quoted(name)} AS {signed}) AS {_quoted(name)}")
+    if not replaced:
+        return rows
+    return rows.project(f"* REPLACE ({', '.join(replaced)})")
+
+
+def _kinds(kind: Any) -> Iterator[str]:
+    """The ids of a type and of the types in it."""
+    yield kind.id
+    if kind.id in {"list", "array", "struct", "map", "union"}:
+        for _, child in kind.children:
+            if hasattr(child, "id"):  # an array's size stands among its children
+                yield from _kinds(child)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import polars as pl
 import pyarrow as pa
 
+from fluss.client.frames.from_polars import exportable, exportable_schema
 from fluss.client.frames.outcomes import WriteReport
 from fluss.session import Table, TableName, source_of
 
@@ -112,7 +113,8 @@ class FlussLazyFrame(_Writes):
 
     def _rows(self) -> pa.RecordBatchReader:
         frame = self._frame
-        schema = pl.DataFrame(schema=frame.collect_schema()).to_arrow().schema
+        exported = exportable_schema(frame.collect_schema())
+        schema = pl.DataFrame(schema=exported).to_arrow().schema
         batches = _batches(frame, schema)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -146,11 +148,13 @@ def _batches(frame: pl.LazyFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]
 
     thread = threading.Thread(target=compute, name="fluss-polars-sink", daemon=True)
     thread.start()
+    rows = 0
     try:
         while (item := _get(waiting)) is not _END:
             if isinstance(item, BaseException):
                 raise item
-            yield from item.to_arrow().cast(schema).to_batches()
+            yield from exportable(item, first_row=rows).to_arrow().cast(schema).to_batches()
+            rows += len(item)
     finally:
         stopped.set()
         thread.join(END_S_MAX)

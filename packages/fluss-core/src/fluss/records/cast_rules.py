@@ -79,7 +79,7 @@ def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caste
     if isinstance(source, pa.BaseExtensionType):
         return _after(lambda array: array.storage, source.storage_type, target, wire)
     if at.is_dictionary(source):
-        return _after(lambda array: array.dictionary_decode(), source.value_type, target, wire)
+        return _after(decoded, source.value_type, target, wire)
     if at.is_run_end_encoded(source):
         return _after(pc.run_end_decode, source.value_type, target, wire)
     if at.is_null(source):
@@ -100,6 +100,17 @@ def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataTy
     return first if then is None else lambda array: then(first(array))
 
 
+def decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary array; those that Polars makes hold views, as which it says."""
+    values = array.dictionary
+    if at.is_string_view(values.type) or at.is_binary_view(values.type):
+        # Arrow has no kernel that takes from views.
+        plain = pa.large_string() if at.is_string_view(values.type) else pa.large_binary()
+        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(plain))
+        return array.dictionary_decode().cast(values.type)
+    return array.dictionary_decode()
+
+
 # --- types without children -------------------------------------------------------------------
 
 
@@ -108,7 +119,8 @@ def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Ca
         return None
     match target:
         case TinyIntType() | SmallIntType() | IntType() | BigIntType():
-            allowed = at.is_integer(source)
+            # Whole decimals too: DuckDB's sums of integers and Polars' Int128 come as these.
+            allowed = at.is_integer(source) or (at.is_decimal(source) and source.scale == 0)
         case FloatType() | DoubleType():
             if at.is_floating(source) or at.is_integer(source) or at.is_decimal(source):
                 return lambda array: to_floating(array, wire)
@@ -282,6 +294,8 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
 def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
     if not parent.null_count:
         return child
+    if at.is_dictionary(child.type):
+        return pa.DictionaryArray.from_arrays(_masked(child.indices, parent), child.dictionary)
     if at.is_string_view(child.type) or at.is_binary_view(child.type):
         # Arrow has no kernel that chooses among views.
         plain = pa.large_string() if at.is_string_view(child.type) else pa.large_binary()

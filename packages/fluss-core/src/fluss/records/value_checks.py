@@ -1,5 +1,8 @@
 """Whether values fit beyond what Arrow's type says: NOT NULL, CHAR's length, TIME in rows.
 
+Arrow does not look into the buffers that it is given either: DuckDB hands over a HUGEINT of 39
+digits as DECIMAL(38, 0), and a time of day of 24:00.
+
 A check looks at one array in wire form, its nested values included, and raises `DoesNotFitError` at
 a value that does not fit; `records.cast` finds the row and makes the sentence. Types that Arrow's
 own say everything about have no check, and cost nothing.
@@ -18,6 +21,7 @@ from fluss.model.types import (
     ArrayType,
     CharType,
     DataType,
+    DecimalType,
     MapType,
     RowType,
     TimeType,
@@ -27,6 +31,9 @@ from fluss.records.cast_rules import as_list, list_parts
 from fluss.records.numpy_arrays import to_numpy
 
 ValueCheck: TypeAlias = Callable[[pa.Array], None]
+
+_MILLIS = UNITS_PER_SECOND["ms"]
+_SECONDS_PER_DAY = 86_400
 
 
 class DoesNotFitError(Exception):
@@ -61,8 +68,10 @@ def _inner_check(data_type: DataType, *, keeps_millis: bool) -> ValueCheck | Non
     match data_type:
         case CharType(length=length):
             return lambda array: _check_length(array, length)
-        case TimeType(unit="us" | "ns" as unit) if keeps_millis:
-            return lambda array: _check_millis(array, UNITS_PER_SECOND[unit] // 1_000)
+        case DecimalType():
+            return lambda array: _check_digits(array, data_type)
+        case TimeType(unit=unit):
+            return lambda array: _check_time(array, unit, keeps_millis=keeps_millis)
         case ArrayType():
             return _list_check(value_check_of(data_type.element, keeps_millis=keeps_millis))
         case MapType() | RowType():
@@ -84,9 +93,19 @@ def _check_length(array: pa.Array, length: int) -> None:
         raise DoesNotFitError(f"CHAR({length}) has at most {length} characters")
 
 
-def _check_millis(array: pa.Array, units: int) -> None:
-    present = array.drop_null() if array.null_count else array
-    if (to_numpy(present) % units).any():
+def _check_digits(array: pa.Array, data_type: DecimalType) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DoesNotFitError(f"{data_type} has at most {data_type.precision} digits") from error
+
+
+def _check_time(array: pa.Array, unit: str, *, keeps_millis: bool) -> None:
+    per_second = UNITS_PER_SECOND[unit]
+    counts = to_numpy(array.drop_null() if array.null_count else array)
+    if len(counts) and not 0 <= counts.min() <= counts.max() < per_second * _SECONDS_PER_DAY:
+        raise DoesNotFitError("a time of day lies between 00:00 and 24:00, which is the next day")
+    if keeps_millis and per_second > _MILLIS and (counts % (per_second // _MILLIS)).any():
         raise DoesNotFitError(ONLY_MILLIS, hint=ONLY_MILLIS_HINT)
 
 

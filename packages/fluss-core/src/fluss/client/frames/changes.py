@@ -20,6 +20,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.change_type import ChangeType
 from fluss.model.scan_options import CHANGE_TYPE, METADATA_COLUMNS
 from fluss.model.table_info import TableInfo
+from fluss.records.cast_rules import decoded
 from fluss.records.numpy_arrays import from_numpy
 from fluss.rows.columns import BoolArray
 
@@ -79,7 +80,7 @@ def change_types(column: pa.Array) -> npt.NDArray[np.int8]:
         InvalidValueError: One is NULL, or no kind of change; `row` says where.
     """
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = decoded(column)
     if not _is_text(column.type):
         raise InvalidValueError(
             f"The column {CHANGE_TYPE!r} holds {column.type}, not texts.",

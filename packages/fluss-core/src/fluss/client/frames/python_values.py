@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from fluss.client.frames.from_polars import exportable_series, is_from_polars
 from fluss.errors import InvalidValueError
 from fluss.model.arrow_types import to_wire_arrow_type
 from fluss.model.types import DataType
@@ -187,6 +188,8 @@ def _inferred(values: Any, name: str) -> pa.Array:
     try:
         if _is_numbers(values):
             return from_numpy(values)
+        if is_from_polars(values):
+            values = exportable_series(values, name)
         array = pa.array(values, from_pandas=hasattr(values, "iloc") or None)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InvalidValueError(

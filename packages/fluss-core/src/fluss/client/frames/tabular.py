@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from fluss.client.frames.from_polars import exportable, is_from_polars
 from fluss.client.frames.python_values import ColumnFrame, RowFrame, is_one_row
 from fluss.errors import InvalidValueError
 from fluss.model.types import DataType
@@ -90,15 +91,24 @@ def frame_of(data: Tabular) -> Frame:
         return _stream(data.scanner().to_reader())
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         return _whole(_read(data, lambda: pa.Table.from_pandas(data, preserve_index=False)))
-    if _is_from(data, "polars") and hasattr(data, "collect"):
-        data = data.collect()
+    if is_from_polars(data):
+        return _of_polars(data)
     if hasattr(data, "__arrow_c_stream__"):
-        reader = _read(data, lambda: pa.RecordBatchReader.from_stream(data))
-        return _whole(reader.read_all()) if _is_from(data, "polars") else _stream(reader)
+        return _stream(_read(data, lambda: pa.RecordBatchReader.from_stream(data)))
     if hasattr(data, "__arrow_c_array__"):
         batch = _read(data, lambda: pa.record_batch(data))
         return ArrowFrame(batch.schema, [batch], is_whole=True)
     return _of_python(data)
+
+
+def _of_polars(data: Any) -> Frame:
+    if hasattr(data, "collect"):
+        data = data.collect()
+    if hasattr(data, "to_frame"):
+        data = data.to_frame()
+    data = exportable(data)
+    reader = _read(data, lambda: pa.RecordBatchReader.from_stream(data))
+    return _whole(reader.read_all())
 
 
 def _of_python(data: Any) -> Frame:
