@@ -101,6 +101,28 @@ def test_a_second_server_for_a_directory_is_refused_and_told_where_the_first_is(
         assert cluster.bootstrap_servers in second.stderr
 
 
+def test_a_second_server_is_refused_where_the_lock_file_was_removed(tmp_path, connect):
+    with running(tmp_path) as first:
+        table = LogTable(connect(first.address))
+        assert table.produce(batch_bytes(1)).base_offset == 0
+        (tmp_path / "LOCK").unlink()
+        with pytest.raises(LocalServerError, match="is served by"), running(tmp_path):
+            pass
+        assert is_served(tmp_path)
+        assert table.produce(batch_bytes(1, first=1)).base_offset == 1
+    with running(tmp_path) as second:
+        assert LogTable(connect(second.address)).fetch().high_watermark == 2
+
+
+def test_a_removed_lock_file_is_made_again_with_the_address(tmp_path):
+    with running(tmp_path) as server:
+        (tmp_path / "LOCK").unlink()
+        server.on_loop(server.server._upkeep.do_round)
+        assert read_holder(tmp_path).bootstrap_servers == server.address
+        assert is_served(tmp_path)
+    assert not is_served(tmp_path)
+
+
 def test_who_comes_second_attaches_and_leaves_the_server_alone(tmp_path, connect):
     with LocalCluster(tmp_path / "data") as first:
         with LocalCluster(tmp_path / "data") as second:

@@ -111,7 +111,7 @@ class Server:
             node.make_partitions(table)
         node.sweep_soon()
         await self._listen(node)
-        self._upkeep = Upkeep(node)
+        self._upkeep = Upkeep(node, self._lock)
         self._upkeep.start()
         node.warm_up()
         self._lock.write(

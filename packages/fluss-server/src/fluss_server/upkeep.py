@@ -16,6 +16,7 @@ from fluss_server import autopart
 from fluss_server.config import Durability
 
 if TYPE_CHECKING:
+    from fluss_server.lock import DirectoryLock
     from fluss_server.node import Node
     from fluss_server.tablets import Tablet
 
@@ -30,10 +31,12 @@ class Upkeep:
 
     Args:
         node: The server.
+        lock: The locks of its directory.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, lock: DirectoryLock) -> None:
         self._node = node
+        self._lock = lock
         self._round = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -59,6 +62,7 @@ class Upkeep:
         """Do what is due."""
         self._round += 1
         node = self._node
+        self._lock.restore()
         for tablet in node.tablets:
             await self._guarded(tablet, self._keep_synced)
         node.scans.expire(now_ms=node.now_ms())
