@@ -2,67 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
-from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet as pq
 
-from fluss.cli import main
-
-ROWS = [
-    {"id": 1, "name": "Ann", "price": "1.10"},
-    {"id": 2, "name": "Böb, Jr.", "price": "2.20"},
-    {"id": 3, "name": None, "price": None},
-]
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended, and what it wrote."""
-
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-
-
-@pytest.fixture
-def run(cluster, database, monkeypatch, capfdbinary):
-    """Runs `fluss`; what it shares with a shell (files, pipes, exit codes) is real."""
-    monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", cluster.bootstrap)
-
-    def one(*words: str, given: bytes = b"") -> Done:
-        monkeypatch.setattr(sys, "argv", ["fluss", *words])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
-        capfdbinary.readouterr()
-        code = main()
-        written = capfdbinary.readouterr()
-        return Done(code, written.out, written.err)
-
-    return one
-
-
-@pytest.fixture
-def people(session, database):
-    """A primary-key table of three rows."""
-    frame = pa.table(
-        {
-            "id": pa.array([1, 2, 3], pa.int64()),
-            "name": [each["name"] for each in ROWS],
-            "price": pa.array(
-                [None if each["price"] is None else Decimal(each["price"]) for each in ROWS],
-                pa.decimal128(9, 2),
-            ),
-        }
-    )
-    session.create_table("people", frame, primary_key=["id"], buckets=2).upsert(frame)
-    return f"{database}.people"
+from tests.cli.conftest import ROWS, Done
 
 
 def _lines(done: Done) -> list[dict[str, object]]:

@@ -69,6 +69,17 @@ def test_the_first_layer_that_says_something_is_heard(profile_file):
     assert servers() == "127.0.0.1:9123"
 
 
+def test_a_named_profile_counts_more_than_the_active_session_and_the_environment(profile_file):
+    environ = profile_file(PROFILES) | {"FLUSS_BOOTSTRAP_SERVERS": "env:1"}
+    assert servers(environ=environ, profile="prod") == "prod:1"
+    with entered(fluss.Config({SERVERS: "session:1"})):
+        assert servers(environ=environ, profile="prod") == "prod:1"
+        assert servers("fluss://url:1", environ=environ, profile="prod") == "url:1"
+    login = environ | {"FLUSS_SASL_USERNAME": "other", "FLUSS_SASL_PASSWORD": "theirs"}
+    found = resolve(environ=login, profile="prod").config
+    assert (found.security_sasl_username, found.security_sasl_password) == ("me", SECRET)
+
+
 def test_the_active_session_is_the_innermost_with_else_the_last_opened():
     first, second, inner = (fluss.Config({SERVERS: f"{name}:1"}) for name in "abc")
     before = active_config()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -41,19 +42,21 @@ class Format(StrEnum):
 
 @app.command()
 def sql(
+    context: typer.Context,
     query: Annotated[
         str | None, typer.Argument(help="The statements; what comes on the standard input else.")
     ] = None,
     *,
     url: Annotated[
         str | None,
-        typer.Option(help="The cluster: fluss://user@host:9123; or FLUSS_URL.", envvar="FLUSS_URL"),
+        typer.Option(help="The cluster, as of `fluss --url`.", show_default=False),
     ] = None,
     database: Annotated[
         str, typer.Option(help="DuckDB's own database: a file, or its memory.")
     ] = ":memory:",
     profile: Annotated[
-        str | None, typer.Option(help="A profile of the configuration file.")
+        str | None,
+        typer.Option(help="A profile of the configuration file, as of `fluss --profile`."),
     ] = None,
     form: Annotated[
         Format | None,
@@ -68,6 +71,7 @@ def sql(
     if not text.strip():
         _complain("There is no query. Give one, or send it: fluss sql < query.sql")
         raise typer.Exit(MISUSED)
+    url, profile = _cluster(context, url, profile)
     written = form or (Format.TABLE if sys.stdout.isatty() else Format.CSV)
     try:
         with connect(database, url, profile=profile) as connection:
@@ -83,6 +87,23 @@ def sql(
     except (FlussError, duckdb.Error) as error:
         _complain(f"{type(error).__name__}: {error}")
         raise typer.Exit(FAILED) from None
+
+
+def _cluster(
+    context: typer.Context, url: str | None, profile: str | None
+) -> tuple[str | None, str | None]:
+    """The URL and the profile: the command's own options, or those before the command."""
+    place = context.obj  # None where `sql` is run by itself, without `fluss`
+    for name, own, before in (
+        ("--url", url, getattr(place, "given_url", None)),
+        ("--profile", profile, getattr(place, "profile", None)),
+    ):
+        if own is not None and before is not None and own != before:
+            raise typer.BadParameter(f"{name} is {before} before `sql` and {own} after it")
+    if url is None and profile is None:
+        from_environment = os.environ.get("FLUSS_URL") or None
+        return getattr(place, "url", from_environment), getattr(place, "profile", None)
+    return url or getattr(place, "given_url", None), profile or getattr(place, "profile", None)
 
 
 def _standard_input() -> str:

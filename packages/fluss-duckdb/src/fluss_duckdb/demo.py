@@ -1,4 +1,4 @@
-"""What DuckDB answers in `fluss demo`; {url} is the address of the demo's shop."""
+"""What DuckDB answers in `fluss demo`; {url} is the cluster, {database} the demo's database."""
 
 REVENUE_BY_COUNTRY = """\
 import fluss_duckdb
@@ -6,7 +6,8 @@ import fluss_duckdb
 con = fluss_duckdb.connect(url="{url}")
 answer = con.sql('''
     SELECT country, sum(amount)
-    FROM fluss('shop.orders') AS o JOIN fluss('shop.customers') AS c ON o.customer = c.id
+    FROM fluss('{database}.orders') AS o
+    JOIN fluss('{database}.customers') AS c ON o.customer = c.id
     GROUP BY country
 ''').fetchall()
 """

@@ -19,6 +19,8 @@ GROUP = "fluss.commands"
 
 # Commands of other packages, with what to install for those who do not have them.
 _ELSEWHERE = {"server": "fluss-server", "sql": "fluss-duckdb"}
+# Commands that serve a cluster instead of asking one.
+_WITHOUT_CLUSTER = {"server"}
 _ANY_WORDS = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
@@ -71,17 +73,27 @@ def _begin(
     url: Annotated[
         str | None,
         typer.Option(
-            help="fluss://user@host:9123, or embedded:./folder; FLUSS_BOOTSTRAP_SERVERS, the "
-            "profile file, or 127.0.0.1:9123 otherwise.",
+            help="The cluster: fluss://user@host:9123, or embedded:./folder. Without --url and "
+            "--profile, FLUSS_URL, FLUSS_BOOTSTRAP_SERVERS, the default profile or 127.0.0.1:9123.",
             show_default=False,
         ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="A profile of the configuration file.", show_default=False)
+        str | None,
+        typer.Option(
+            help="A profile of the configuration file; it counts more than the environment.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Apache Fluss tables from a terminal."""
-    context.obj = Place(url=url, profile=profile)
+    place = Place(given_url=url, profile=profile)
+    if place.is_given and context.invoked_subcommand in _WITHOUT_CLUSTER:
+        raise typer.BadParameter(
+            f"--url and --profile name a cluster to ask, and `fluss {context.invoked_subcommand}` "
+            "asks none; leave them out"
+        )
+    context.obj = place
 
 
 def _missing(name: str, package: str) -> Callable[[], None]:

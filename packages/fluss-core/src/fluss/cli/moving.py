@@ -53,20 +53,20 @@ def import_rows(
     if not create and (primary_key or partition_by or buckets):
         raise typer.BadParameter("--primary-key, --partition-by and --buckets go with --create")
     place: Place = context.obj
-    with place.session() as session:
+    with place.named(name) as (session, path):
         table: Table | None = None
         written = 0
         with _progress("importing") as advance:
             for each in files:
                 schema, batches = open_rows(each, format_of(each, file_format))
                 if table is None and create:
-                    table = _created(session, name, schema, primary_key, partition_by, buckets)
-                table = table or session.table(name)
+                    table = _created(session, path, schema, primary_key, partition_by, buckets)
+                table = table or session.table(path)
                 for chunk in _chunks(batches, schema):
                     _write(table, chunk, each, written)
                     written += chunk.num_rows
                     advance(chunk.num_rows, None)
-    typer.echo(f"{written:,} rows written to {name}", err=True)
+    typer.echo(f"{written:,} rows written to {path}", err=True)
 
 
 def export_rows(

@@ -2,39 +2,81 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
+
+import typer
 
 import fluss
 from fluss.session.session import Session
 from fluss.session.table import Table
 
+URL_VARIABLE: Final = "FLUSS_URL"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What was said before the command.
+    """The cluster that the options before the command name.
 
     Args:
-        url: The cluster's URL, where one was given.
-        profile: A profile of the configuration file.
+        given_url: The URL of `--url`.
+        profile: The profile of `--profile`.
     """
 
-    url: str | None
+    given_url: str | None
     profile: str | None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether an option names the cluster; the environment does not count."""
+        return self.given_url is not None or self.profile is not None
+
+    @property
+    def url(self) -> str | None:
+        """The URL of `--url`, or of FLUSS_URL where no option names the cluster."""
+        return self.given_url if self.is_given else os.environ.get(URL_VARIABLE) or None
 
     @contextmanager
     def session(self, url: str | None = None) -> Iterator[Session]:
-        """A session for one command; a URL among its arguments counts more."""
+        """A session for one command.
+
+        Args:
+            url: A URL among the command's arguments; it replaces FLUSS_URL.
+
+        Raises:
+            BadParameter: `--url` names a cluster as well.
+        """
+        if url is not None and self.given_url is not None:
+            raise typer.BadParameter(
+                "--url and the URL of the table both name a cluster; leave one of them out"
+            )
         with fluss.connect(url or self.url, profile=self.profile) as session:
             yield session
 
     @contextmanager
+    def named(self, name: str) -> Iterator[tuple[Session, str]]:
+        """A session, and the name in it of a table given as `database.table` or by its URL."""
+        if not is_url(name):
+            with self.session() as session:
+                yield session, name
+            return
+        with self.session(name) as session:
+            yield session, str(session.path_of())
+
+    @contextmanager
     def table(self, name: str) -> Iterator[Table]:
         """A table by `database.table` or by its URL."""
-        if "://" in name or name.startswith("embedded:"):
+        if is_url(name):
             with self.session(name) as session:
                 yield session.table()
         else:
             with self.session() as session:
                 yield session.table(name)
+
+
+def is_url(name: str) -> bool:
+    """Whether a name of a table is its URL."""
+    return "://" in name or name.startswith("embedded:")

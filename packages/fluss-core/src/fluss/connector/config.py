@@ -1,7 +1,8 @@
 """Where settings come from, and which of them counts: `fluss.config`.
 
-The first that says something is heard: an argument, the URL, the active session, the environment,
-the profile file, the default. `explain()` tells which it was. A user and a password belong to the
+The first layer that has a setting counts: an argument, the URL, a profile that is named as an
+argument, the active session, the environment, the profile file, the default. `explain()` reports
+which it was. A user and a password belong to the
 servers they were written for: a layer that names other servers, or another user, lends neither.
 """
 
@@ -78,7 +79,8 @@ def resolve(
 
     Args:
         given: Settings, a URL, or nothing.
-        profile: The profile in the configuration file.
+        profile: A profile of the configuration file; it counts more than the active session and
+            the environment.
         environ: The environment; the process's by default.
         with_active: Whether the active session counts; to other processes it does not.
         **arguments: Single settings, by the names of `Config`; they count most.
@@ -95,16 +97,21 @@ def resolve(
         layers.append(Layer(name="argument", settings=given.written()))
     elif given is not None:
         layers.append(Layer(name="argument", settings=_keyed(given)))
+    if profile is not None:
+        layers += _profile_layers(variables, profile)
     active = active_config() if with_active else None
     if active is not None:
         layers.append(Layer(name="active session", settings=active.written()))
     layers.append(Layer(name="environment", settings=_of_environment(variables)))
     # A file that nobody needs is not opened: what is wrong with it would be in the way.
-    if profile is not None or not any(SERVERS in each.settings for each in layers):
-        found = find_profile(variables, profile)
-        if found is not None:
-            layers.append(Layer(name=str(found), settings=found.settings))
+    if profile is None and not any(SERVERS in each.settings for each in layers):
+        layers += _profile_layers(variables, None)
     return _merged(layers)
+
+
+def _profile_layers(environ: Mapping[str, str], name: str | None) -> list[Layer]:
+    found = find_profile(environ, name)
+    return [] if found is None else [Layer(name=str(found), settings=found.settings)]
 
 
 def explain(given: Settings = None, **arguments: Any) -> str:

@@ -47,8 +47,9 @@ def connect(
 ) -> Session:
     """Open a session.
 
-    What is not given here is taken from the URL, the active session, the environment, the profile
-    file, and the defaults, in this order; `fluss.config.explain()` says from where.
+    A setting that is not given here is taken from the URL, the profile named here, the active
+    session, the environment, the profile file, and the defaults, in this order;
+    `fluss.config.explain()` reports the source of each.
 
     Args:
         url: `fluss://user@host:9123,host2:9123/database.table?tail=100`, or `embedded:./folder`.
@@ -191,8 +192,8 @@ class Session:
             options["mode"] = mode
         return Table(self._run(self._connection.table(path)), options)
 
-    def path_of(self, name: TablePath | str) -> TablePath:
-        """The path that a name stands for: in the URL's database, where it says no other."""
+    def path_of(self, name: TablePath | str | None = None) -> TablePath:
+        """The path of a name in the URL's database; without a name, the path of the URL's table."""
         return self._path(name)
 
     def create_table(

@@ -1,5 +1,10 @@
 """`fluss demo`: a shop in Fluss, alive, and asked in every engine that is installed.
 
+It runs on a server of its own, in a directory that is removed at the end, unless options name a
+cluster or a directory. Its tables are in a database that it creates, under a name that was free;
+in a cluster it drops that database at the end, and it never drops anything else. FLUSS_URL and the
+rest of the environment do not name a cluster here: the demo writes to none by accident.
+
 On a screen it shows what is written while it is written, until Ctrl-C; elsewhere it writes so many
 rounds and ends. Every answer is compared with the shop's own books; the exit code says whether all
 were right.
@@ -13,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Final
@@ -24,9 +30,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fluss.cli.demo.answers import Answer, answers
-from fluss.cli.demo.business import DATABASE, Shop
+from fluss.cli.demo.business import Shop
 from fluss.cli.places import Place
 from fluss.session.follow import Follow
+from fluss.session.session import Session
 
 ROUNDS_UNSEEN: Final = 20
 ROUND_S: Final = 0.25
@@ -42,26 +49,45 @@ def demo(
         ),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Keep the shop here; a directory that vanishes, otherwise.")
+        Path | None,
+        typer.Option(
+            help="Keep the shop in this directory; a temporary one is used and removed otherwise."
+        ),
     ] = None,
 ) -> None:
-    """Start an embedded server with a small shop in it, and ask it in Polars, DuckDB and pandas."""
+    """Run a small shop in Fluss, and ask it in Polars, DuckDB and pandas.
+
+    It starts an embedded server in a temporary directory, or uses the cluster of `fluss --url` or
+    `fluss --profile`. It creates a database of its own (fluss_demo, or fluss_demo_2 and so on where
+    that exists), writes only there, and drops only that database at the end. With --data-dir the
+    shop stays.
+    """
     place: Place = context.obj
+    if place.is_given and data_dir is not None:
+        raise typer.BadParameter("--data-dir starts a server, and --url or --profile names another")
     console = Console(width=None if sys.stdout.isatty() else 100)
     with tempfile.TemporaryDirectory(prefix="fluss-demo-") as scratch:
-        url = place.url or f"embedded:{data_dir or scratch}"
         began = time.perf_counter()
-        with place.session(url) as session:
+        with _cluster(place, data_dir or Path(scratch)) as session:
             servers = session.config.bootstrap_servers
             took = time.perf_counter() - began
             console.print(f"A Fluss is ready at {servers} after {took:.2f} s.", highlight=False)
             shop = Shop(session)
-            _keep_shop(shop, console, rounds)
-            right = _ask(shop, f"fluss://{servers}", console)
-            if sys.stdout.isatty() and rounds is None:
-                _stay_open(console)
+            try:
+                _keep_shop(shop, console, rounds)
+                right = _ask(shop, f"fluss://{servers}", console)
+                if sys.stdout.isatty() and rounds is None:
+                    _stay_open(console)
+            finally:
+                if place.is_given:
+                    shop.drop()
     if not right:
         raise typer.Exit(1)
+
+
+def _cluster(place: Place, directory: Path) -> AbstractContextManager[Session]:
+    """A session on the cluster that options name, or on a server in a directory."""
+    return place.session() if place.is_given else place.session(f"embedded:{directory}")
 
 
 def _keep_shop(shop: Shop, console: Console, rounds: int | None) -> None:
@@ -136,7 +162,7 @@ class _Board:
             f"{shop.order_count:,} orders, {shop.click_count:,} clicks, ",
             f"{shop.change_count:,} changes of {shop.customer_count:,} customers",
         )
-        top = RichTable(title=f"{DATABASE}.clicks, followed", box=None, title_justify="left")
+        top = RichTable(title=f"{shop.database}.clicks, followed", box=None, title_justify="left")
         top.add_column("page")
         top.add_column("clicks", justify="right")
         top.add_column("")
@@ -156,7 +182,7 @@ def _ask(shop: Shop, url: str, console: Console) -> bool:
         table.add_column(country, justify="right")
     table.add_row("the books", "", *(_money(spent) for _, spent in expected))
     heard: list[Answer] = []
-    for each in answers(url):
+    for each in answers(url, shop.database):
         heard.append(each)
         table.add_row(
             each.engine, f"{each.seconds:.3f}", *(_money(spent) for _, spent in each.rows)

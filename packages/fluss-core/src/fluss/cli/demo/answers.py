@@ -16,13 +16,13 @@ from typing import Any, Final
 
 GROUP: Final = "fluss.demo"
 
-# {url} is the shop's address.
+# {url} is the address of the cluster, {database} the shop's database.
 _PANDAS: Final = """\
 import pandas as pd
 import fluss.pandas
 
-orders = pd.read_fluss("{url}/shop.orders", columns=["customer", "amount"])
-customers = pd.read_fluss("{url}/shop.customers", columns=["id", "country"])
+orders = pd.read_fluss("{url}/{database}.orders", columns=["customer", "amount"])
+customers = pd.read_fluss("{url}/{database}.customers", columns=["id", "country"])
 joined = orders.merge(customers, left_on="customer", right_on="id")
 answer = joined.groupby("country")["amount"].sum().items()
 """
@@ -45,10 +45,10 @@ class Answer:
     seconds: float
 
 
-def answers(url: str) -> Iterator[Answer]:
+def answers(url: str, database: str) -> Iterator[Answer]:
     """Ask every engine that is installed."""
     for engine, template in _programs().items():
-        lines = template.format(url=url)
+        lines = template.format(url=url, database=database)
         program = compile(lines, f"<{engine}>", "exec")
         _run(program)  # the first run imports the engine
         began = time.perf_counter()

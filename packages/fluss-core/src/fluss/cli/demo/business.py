@@ -6,6 +6,7 @@ clicks a log. The same seed gives the same shop, round by round.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from decimal import Decimal
 from typing import Final
@@ -13,9 +14,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from fluss.errors import DatabaseAlreadyExistsError, DatabaseNotEmptyError, LimitExceededError
 from fluss.session.session import Session
 
-DATABASE: Final = "shop"
+# The shop's database; `fluss_demo_2` and so on where there is one of that name already.
+DATABASE: Final = "fluss_demo"
+DATABASES_MAX: Final = 1_000
 COUNTRIES: Final = np.array(["AT", "BR", "CN", "DE", "FR", "IN", "JP", "US"])
 PAGES: Final = np.array(
     ["/", "/basket", "/books", "/checkout", "/games", "/garden", "/kitchen", "/music", "/search",
@@ -42,26 +46,37 @@ class Shop:
     """Writes the shop's tables, and remembers what must be in them."""
 
     def __init__(self, session: Session, *, seed: int = 7) -> None:
-        """Make the tables anew; the database `shop` is the demo's own."""
+        """Create a database that does not exist yet, and the tables in it."""
         self._chance = np.random.default_rng(seed)
-        session.drop_database(DATABASE, ignore_if_not_exists=True, cascade=True)
-        session.create_database(DATABASE, comment="what `fluss demo` writes")
-        self.orders = session.create_table(
-            f"{DATABASE}.orders", ORDERS, partition_by=["day"], buckets=2
-        )
-        for day in DAYS.tolist():
-            self.orders.create_partition({"day": day})
-        self.customers = session.create_table(
-            f"{DATABASE}.customers", CUSTOMERS, primary_key=["id"], buckets=2
-        )
-        self.clicks = session.create_table(f"{DATABASE}.clicks", CLICKS, buckets=2)
+        self._session = session
         self._country: dict[int, str] = {}
         self._spent_cents: Counter[int] = Counter()
         self.pages: Counter[str] = Counter()
         self.order_count = 0
         self.change_count = 0
         self._next_customer = 1
-        self._welcome(CUSTOMERS_AT_FIRST)
+        self.database = _new_database(session)
+        try:
+            self._create_tables()
+            self._welcome(CUSTOMERS_AT_FIRST)
+        except BaseException:
+            self.drop()
+            raise
+
+    def _create_tables(self) -> None:
+        create, database = self._session.create_table, self.database
+        self.orders = create(f"{database}.orders", ORDERS, partition_by=["day"], buckets=2)
+        for day in DAYS.tolist():
+            self.orders.create_partition({"day": day})
+        self.customers = create(f"{database}.customers", CUSTOMERS, primary_key=["id"], buckets=2)
+        self.clicks = create(f"{database}.clicks", CLICKS, buckets=2)
+
+    def drop(self) -> None:
+        """Drop the tables and the database; a table that another program made in it stays."""
+        for name in ("orders", "customers", "clicks"):
+            self._session.drop_table(f"{self.database}.{name}", ignore_if_not_exists=True)
+        with contextlib.suppress(DatabaseNotEmptyError):
+            self._session.drop_database(self.database, ignore_if_not_exists=True)
 
     @property
     def click_count(self) -> int:
@@ -138,6 +153,21 @@ class Shop:
 
     def _some(self, count: int) -> np.ndarray:
         return self._chance.choice(np.fromiter(self._country, np.int64), count)
+
+
+def _new_database(session: Session) -> str:
+    """Create a database under the first free name."""
+    for number in range(1, DATABASES_MAX + 1):
+        name = DATABASE if number == 1 else f"{DATABASE}_{number}"
+        try:
+            session.create_database(name, comment="made by `fluss demo`")
+        except DatabaseAlreadyExistsError:
+            continue
+        return name
+    raise LimitExceededError(
+        f"There are {DATABASES_MAX:,} databases of the demo already: {DATABASE} and so on.",
+        hint="drop those that nobody needs; the demo drops none that it did not make",
+    )
 
 
 def _money(cents: np.ndarray) -> pa.Array:
