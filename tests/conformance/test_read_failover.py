@@ -6,6 +6,7 @@ import time
 import pyarrow as pa
 import pytest
 
+import fluss
 from tests.support.raw_client import RawClient
 from tests.support.read_desk import ReadDesk, new_database, poll_rows
 
@@ -120,3 +121,50 @@ def test_reading_does_not_need_the_coordinator(desk, replicated_cluster):
             other.close()
     finally:
         replicated_cluster.restart_coordinator()
+
+
+DEADLINE_S = 60
+
+
+def sessions_that_scan(desk, replicated_cluster, table, *, seconds):
+    """Open sessions for a while, each of which reads a state; how many that were."""
+    end, count = time.monotonic() + seconds, 0
+    servers = replicated_cluster.bootstrap_servers
+    while time.monotonic() < end:
+        begin = time.monotonic()
+        with fluss.connect(
+            f"fluss://{servers}", operation_timeout_ms=DEADLINE_S * 1_000
+        ) as session:
+            state = session.table(str(table.info.table_path)).scan().to_arrow()
+            assert state.num_rows == 10
+        assert time.monotonic() - begin < DEADLINE_S
+        count += 1
+    return count
+
+
+@pytest.fixture(scope="module")
+def state(desk):
+    table = desk.make(KEYED, bucket_count=3, primary_keys=["id"], properties=REPLICAS)
+    writer = table.upsert()
+    for number in range(10):
+        writer.upsert({"id": number, "s": f"v{number}"})
+    desk.run(writer.flush())
+    return table
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_new_sessions_open_and_scan_while_a_server_hangs(desk, replicated_cluster, state, number):
+    replicated_cluster.pause_tablet_server(number)
+    threading.Timer(3.0, replicated_cluster.resume_tablet_server, [number]).start()
+    try:
+        assert sessions_that_scan(desk, replicated_cluster, state, seconds=3)
+    finally:
+        replicated_cluster.resume_tablet_server(number)
+
+
+def test_new_sessions_open_and_scan_while_the_first_server_is_dead(desk, replicated_cluster, state):
+    replicated_cluster.kill_tablet_server(0)
+    try:
+        assert sessions_that_scan(desk, replicated_cluster, state, seconds=5)
+    finally:
+        replicated_cluster.restart_tablet_server(0)

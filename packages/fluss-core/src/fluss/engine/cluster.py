@@ -1,10 +1,10 @@
 """One client's way to a cluster: connections, metadata, and requests to the right server.
 
 Lives on the engine's loop. A request is addressed to a role (the coordinator, any server) or to a
-tablet server by id; connections are opened when first needed, shared, and opened again after they
-were lost. Who leads a bucket is looked up in `plan.cluster` and asked for again when it proved
-wrong; whether and when to try again is decided in `plan.retry`. What the answers mean is left to
-the callers.
+tablet server by id. What any server knows is asked of another one where one fails or hangs
+(`engine.hedging`). Who leads a bucket is looked up in `plan.cluster` and asked for again when it
+proved wrong; whether and when to try again is decided in `plan.retry`, and how long at most by the
+call's operation (`engine.operation`). What the answers mean is left to the callers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -20,15 +21,17 @@ import anyio
 from google.protobuf.message import Message
 
 from fluss.engine.connection import ServerConnection
+from fluss.engine.connections import Connections
 from fluss.engine.counters import Counters
-from fluss.engine.handshake import open_connection
+from fluss.engine.hedging import first_answer
 from fluss.engine.metadata import read_facts, write_question
 from fluss.engine.newcomers import Newcomers
+from fluss.engine.operation import Operation, note_waiting, operation, within
 from fluss.errors import (
-    ClosedError,
     ConnectError,
     FlussError,
     PartitionNotFoundError,
+    RequestTimeoutError,
     ServerError,
     TableNotFoundError,
 )
@@ -38,7 +41,7 @@ from fluss.plan.cluster import ClusterView, Leader
 from fluss.plan.retry import decide_retry
 from fluss.plan.settings import ConnectionSettings
 from fluss.wire import messages
-from fluss.wire.api import ApiKey, ServerType
+from fluss.wire.api import ApiKey, ServerApis, ServerType
 from fluss.wire.buffers import Buffer
 from fluss.wire.messages import read_message, write_message
 from fluss.wire.paths import write_table_path
@@ -62,63 +65,77 @@ class Cluster:
         self.counters = Counters()
         self.newcomers = Newcomers()
         self.retry_policy = settings.retry_policy
-        self._version = version
-        self._connections: dict[Address, ServerConnection] = {}
-        self._opening: dict[Address, asyncio.Task[ServerConnection]] = {}
+        self._connections = Connections(settings, counters=self.counters, version=version)
         self._refreshing: dict[PhysicalTablePath | None, asyncio.Task[None]] = {}
         self._closed = False
 
     async def open(self) -> None:
-        """Find a bootstrap server that answers and learn the cluster from it; fails fast.
+        """Find a bootstrap server and a tablet server that answer, and learn the cluster from them.
+
+        Fails fast where none can be reached: the addresses may be wrong.
 
         Raises:
-            ConnectError: No bootstrap server can be reached.
+            ConnectError: No bootstrap server, or no tablet server, can be reached.
             AuthenticationError: The server did not accept the user.
         """
-        await self.refresh()
+        with self.operation() as limited:
+            await within(limited, self.refresh())
+            await within(limited, self._tablet_server_apis())
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail. Twice is once."""
+        """Close every connection; requests under way fail. Idempotent."""
         self._closed = True
-        for task in [*self._opening.values(), *self._refreshing.values()]:
+        for task in self._refreshing.values():
             task.cancel()
-        for connection in self._connections.values():
-            connection.close(ClosedError("The connection to the cluster has been closed."))
-        self._connections.clear()
+        self._connections.close()
+
+    def operation(self) -> AbstractContextManager[Operation]:
+        """Begin a call that may take `operation-timeout`, or take part in the one under way."""
+        return operation(self.settings.retry_timeout_ms)
 
     # --- asking -------------------------------------------------------------------------------
 
     async def ask_coordinator(
-        self, api: ApiKey, request: Message, answer: type[AnswerT], *, repeatable: bool = True
+        self, api: ApiKey, request: Message, answer_type: type[AnswerT], *, repeatable: bool = True
     ) -> AnswerT:
         """Ask the coordinator, again where that can help and does no harm.
 
         Args:
             api: What to ask.
             request: The request.
-            answer: The class of the answer.
+            answer_type: The class of the answer.
             repeatable: Whether the request may reach the server twice. What changes something
                 may not: it is sent again only where it has certainly not been received.
         """
+        is_under_way = False
 
-        async def attempt() -> AnswerT:
+        async def attempt() -> AnswerT | FlussError:
+            nonlocal is_under_way
             connection = await self._coordinator()
+            answer = await self._send(connection, api, [write_message(request)])
+            is_under_way = True
             try:
-                return await self._ask(connection, api, request, answer)
-            except ConnectError as error:
+                return read_message(answer_type, await answer)
+            except (ConnectError, RequestTimeoutError) as error:
                 if repeatable:
                     raise
-                raise _in_doubt(api, error) from error
+                return _in_doubt(api, error)
+            finally:
+                is_under_way = answer.cancelled()
 
-        return await self.retrying(attempt)
+        try:
+            found = await self.retrying(attempt)
+        except RequestTimeoutError as error:
+            if is_under_way and not repeatable:
+                raise _in_doubt(api, error) from error
+            raise
+        if isinstance(found, FlussError):
+            raise found
+        return found
 
     async def ask_any(self, api: ApiKey, request: Message, answer: type[AnswerT]) -> AnswerT:
         """Ask whichever server answers; for what every server knows."""
-
-        async def attempt() -> AnswerT:
-            return await self._ask(await self._any_server(), api, request, answer)
-
-        return await self.retrying(attempt)
+        return await self.retrying(lambda: self._ask_any(api, request, answer))
 
     async def ask_server(
         self, server_id: int, api: ApiKey, request: Message, answer: type[AnswerT]
@@ -131,39 +148,61 @@ class Cluster:
     ) -> memoryview:
         """Send a request that is bytes already to one tablet server, once; the answer is bytes."""
         connection = await self.tablet_server(server_id)
-        return await connection.ask(
-            api, body, timeout_ms=timeout_ms or self.settings.request_timeout_ms
-        )
+        return await (await self._send(connection, api, body, timeout_ms=timeout_ms))
 
     async def offers(self, api: ApiKey) -> bool:
-        """Whether the servers know an API; it decides what a newer server may be asked."""
-        if not self.view.tablet_servers:
-            await self.refresh()
-        server_id = min(self.view.tablet_servers, default=None)
-        if server_id is None:
-            return False
-        return (await self.tablet_server(server_id)).apis.offers(api)
+        """Whether the tablet servers know an API; it decides what a newer server may be asked.
+
+        Asked of any of them that answers, once; all that are known by then have to offer it.
+        """
+        known = self._known_apis() or await self.retrying(self._tablet_server_apis)
+        return bool(known) and all(each.offers(api) for each in known)
 
     def offers_now(self, api: ApiKey) -> bool:
-        """The same without asking: whether a server that is connected serves it. Any thread."""
-        return any(each.apis.offers(api) for each in list(self._connections.values()))
+        """The same without asking: as far as is known. Any thread may call it."""
+        known = self._known_apis()
+        return bool(known) and all(each.offers(api) for each in known)
+
+    def _known_apis(self) -> list[ServerApis]:
+        found = self._connections.apis_of(self.view.tablet_servers.values())
+        return [each for each in found if each.server_type is not ServerType.COORDINATOR]
+
+    async def _tablet_server_apis(self) -> list[ServerApis]:
+        """What a tablet server offers; nothing where the cluster names none."""
+        if not self.view.tablet_servers:
+            await self.refresh()
+        if not self.view.tablet_servers:
+            return []
+        connection = await self._first_answer(
+            self.view.tablet_servers.values(), self._tablet_server_at
+        )
+        return [connection.apis]
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Make an attempt again, as long as its error is one that may heal and time is left."""
+        """Make an attempt again, as long as its error is one that may heal and time is left.
+
+        Raises:
+            RequestTimeoutError: The call's time was over while something was under way.
+            FlussError: The error of the last attempt.
+        """
+        with self.operation() as limited:
+            return await within(limited, self._retrying(attempt, limited))
+
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]], limited: Operation) -> T:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.settings.retry_timeout_ms / 1_000
         number = 0
         while True:
             number += 1
             try:
-                return await attempt()
+                result = await attempt()
             except FlussError as error:
+                limited.last_error = error
                 retry = decide_retry(
                     self.retry_policy,
                     error,
                     attempt=number,
                     now=loop.time(),
-                    deadline=deadline,
+                    deadline=limited.deadline,
                     dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
                 )
                 if retry is None or self._closed:
@@ -173,6 +212,9 @@ class Cluster:
                 await anyio.sleep(max(0.0, retry.at - loop.time()))
                 if retry.refresh_metadata:
                     await self._refresh_quietly()
+            else:
+                limited.last_error = None
+                return result
 
     # --- leaders ------------------------------------------------------------------------------
 
@@ -186,9 +228,16 @@ class Cluster:
             TableNotFoundError: The table is gone, or another one has its name.
             PartitionNotFoundError: The same of the partition.
         """
+        leader = self.view.leader_of(bucket)
+        if leader is not None:
+            return leader
+        with operation(self.settings.retry_timeout_ms, deadline=deadline) as limited:
+            return await within(limited, self._wait_for_leader(path, bucket, limited))
+
+    async def _wait_for_leader(
+        self, path: PhysicalTablePath, bucket: TableBucket, limited: Operation
+    ) -> Leader:
         loop = asyncio.get_running_loop()
-        if deadline is None:
-            deadline = loop.time() + self.settings.retry_timeout_ms / 1_000
         why = "no leader has been elected"
         while (leader := self.view.leader_of(bucket)) is None:
             try:
@@ -199,9 +248,10 @@ class Cluster:
                 why = error.message
             self._check_is_same(path, bucket)
             if self.view.leader_of(bucket) is None:
-                if loop.time() >= deadline:
+                pause_s = LEADER_POLL_MS / 1_000
+                if loop.time() + pause_s >= limited.deadline:
                     raise _leaderless(path, bucket, why)
-                await anyio.sleep(LEADER_POLL_MS / 1_000)
+                await anyio.sleep(pause_s)
         return leader
 
     def _check_is_same(self, path: PhysicalTablePath, bucket: TableBucket) -> None:
@@ -243,12 +293,8 @@ class Cluster:
 
     async def refresh_partition(self, table: TablePath, partition_id: int) -> None:
         """Fetch metadata of the partition with this id."""
-        answer = await self._ask(
-            await self._any_server(),
-            ApiKey.GET_METADATA,
-            write_question([PhysicalTablePath(table)], partition_ids=[partition_id]),
-            messages.MetadataResponse,
-        )
+        question = write_question([PhysicalTablePath(table)], partition_ids=[partition_id])
+        answer = await self._ask_any(ApiKey.GET_METADATA, question, messages.MetadataResponse)
         self.view.learn(read_facts(answer))
 
     def _refreshed(self, chunk: Iterable[PhysicalTablePath | None], _: asyncio.Task[None]) -> None:
@@ -257,27 +303,22 @@ class Cluster:
 
     async def _refresh(self, paths: Sequence[PhysicalTablePath]) -> None:
         self.counters.metadata_refreshes += 1
-        connection = await self._any_server()
         try:
-            answer = await self._ask(
-                connection, ApiKey.GET_METADATA, write_question(paths), messages.MetadataResponse
+            answer = await self._ask_any(
+                ApiKey.GET_METADATA, write_question(paths), messages.MetadataResponse
             )
         except ServerError as error:
             if error.error_code == UNKNOWN_SERVER_ERROR_CODE:
                 # That is how 0.9.1 says that one of the tables does not exist; another question
                 # gets the answer that has a code.
-                await self._find_missing_table(connection, paths)
+                await self._find_missing_table(paths)
             raise
         self.view.learn(read_facts(answer))
 
-    async def _find_missing_table(
-        self, connection: ServerConnection, paths: Sequence[PhysicalTablePath]
-    ) -> None:
+    async def _find_missing_table(self, paths: Sequence[PhysicalTablePath]) -> None:
         for table in dict.fromkeys(each.table_path for each in paths):
             request = messages.GetTableInfoRequest(table_path=write_table_path(table))
-            await self._ask(
-                connection, ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
-            )
+            await self._ask_any(ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse)
 
     async def _refresh_quietly(self) -> None:
         try:
@@ -286,15 +327,56 @@ class Cluster:
             # The attempt that follows will fail in its own words, if it still has to.
             log.debug("metadata could not be refreshed: %s", error.message)
 
-    # --- connections --------------------------------------------------------------------------
+    # --- servers ------------------------------------------------------------------------------
+
+    async def _ask_any(self, api: ApiKey, request: Message, answer: type[AnswerT]) -> AnswerT:
+        """Ask the servers for what each of them knows, until one answers."""
+        known = [*self.view.tablet_servers.values(), self.view.coordinator]
+
+        async def ask(server: Address) -> AnswerT:
+            return await self._ask(await self._connections.to(server), api, request, answer)
+
+        return await self._first_answer([*self.settings.bootstrap, *filter(None, known)], ask)
+
+    async def _first_answer(
+        self, servers: Iterable[Address], ask: Callable[[Address], Awaitable[T]]
+    ) -> T:
+        async def noted(server: Address) -> T:
+            answer = await ask(server)
+            self._connections.answered(server)
+            return answer
+
+        return await first_answer(
+            self._connections.by_promise(servers), noted, given_up=self._connections.was_late
+        )
+
+    async def ask_any_tablet_server(
+        self, api: ApiKey, request: Message, answer: type[AnswerT]
+    ) -> AnswerT:
+        """Ask the tablet servers for what each of them knows, until one answers; one round."""
+
+        async def ask(server: Address) -> AnswerT:
+            return await self._ask(await self._tablet_server_at(server), api, request, answer)
+
+        return await self._first_answer(self.view.tablet_servers.values(), ask)
 
     async def _ask(
         self, connection: ServerConnection, api: ApiKey, request: Message, answer: type[AnswerT]
     ) -> AnswerT:
-        body = await connection.ask(
-            api, [write_message(request)], timeout_ms=self.settings.request_timeout_ms
-        )
+        body = await (await self._send(connection, api, [write_message(request)]))
         return read_message(answer, body)
+
+    async def _send(
+        self,
+        connection: ServerConnection,
+        api: ApiKey,
+        body: Sequence[Buffer],
+        *,
+        timeout_ms: int | None = None,
+    ) -> asyncio.Future[memoryview]:
+        note_waiting(f"{connection.address} to answer {api.name}")
+        timeout_ms = timeout_ms or self.settings.request_timeout_ms
+        return await connection.send(api, body, timeout_ms=timeout_ms)
 
     async def _coordinator(self) -> ServerConnection:
         if self.view.coordinator is None:
@@ -304,7 +386,7 @@ class Cluster:
                 "The cluster names no coordinator at the moment.",
                 hint="Is the coordinator server running?",
             )
-        connection = await self._connection(self.view.coordinator)
+        connection = await self._connections.to(self.view.coordinator)
         connection.apis.check_type(ServerType.COORDINATOR)
         return connection
 
@@ -317,56 +399,11 @@ class Cluster:
         address = self.view.tablet_servers.get(server_id)
         if address is None:
             raise ConnectError(f"Tablet server {server_id} is not part of the cluster any more.")
-        connection = await self._connection(address)
+        return await self._tablet_server_at(address)
+
+    async def _tablet_server_at(self, address: Address) -> ServerConnection:
+        connection = await self._connections.to(address)
         connection.apis.check_type(ServerType.TABLET_SERVER)
-        return connection
-
-    async def _any_server(self) -> ServerConnection:
-        for connection in self._connections.values():
-            if connection.is_open:
-                return connection
-        errors: list[FlussError] = []
-        known = [*self.view.tablet_servers.values(), self.view.coordinator]
-        for address in dict.fromkeys([*self.settings.bootstrap, *filter(None, known)]):
-            try:
-                return await self._connection(address)
-            except ConnectError as error:
-                errors.append(error)
-        if len(errors) == 1:
-            raise errors[0]
-        raise ConnectError(
-            "None of the servers can be reached: " + "; ".join(each.message for each in errors),
-            hint="Is Fluss running, and do 'bootstrap.servers' name it?",
-        )
-
-    async def _connection(self, advertised: Address) -> ServerConnection:
-        if self._closed:
-            raise ClosedError(
-                "The connection to the cluster has been closed.", hint="Open a new one."
-            )
-        address = self.settings.address_map.get(advertised, advertised)
-        connection = self._connections.get(address)
-        if connection is not None and connection.is_open:
-            return connection
-        task = self._opening.get(address)
-        if task is None:
-            task = self._opening[address] = asyncio.create_task(self._open(address))
-            task.add_done_callback(lambda _: self._opening.pop(address, None))
-        try:
-            return await asyncio.shield(task)
-        except ConnectError as error:
-            if advertised in self.settings.bootstrap:
-                raise
-            raise _advertised(advertised, error) from error
-
-    async def _open(self, address: Address) -> ServerConnection:
-        connection = await open_connection(
-            address, self.settings, counters=self.counters, version=self._version
-        )
-        if self._closed:
-            connection.close()
-            raise ClosedError("The connection to the cluster has been closed.")
-        self._connections[address] = connection
         return connection
 
 
@@ -380,19 +417,9 @@ def _leaderless(path: PhysicalTablePath, bucket: TableBucket, why: str) -> Conne
     )
 
 
-def _advertised(address: Address, error: ConnectError) -> ConnectError:
-    return ConnectError(
-        f"The cluster advertises a server at {address}, which cannot be reached from here: "
-        f"{error.message}",
-        hint="Where servers advertise addresses that are not reachable (containers), "
-        f"'address.map' says how to reach them: {{'{address}': 'host:port'}}.",
-        address=str(address),
-    )
-
-
-def _in_doubt(api: ApiKey, error: ConnectError) -> FlussError:
+def _in_doubt(api: ApiKey, error: FlussError) -> FlussError:
     return FlussError(
-        f"The connection ended while {api.name} was under way: {error.message} "
+        f"No answer to {api.name} came: {error.message} "
         "The server may or may not have carried it out.",
         error.error_code,
         hint="Look whether it has been done before you do it again.",

@@ -267,9 +267,8 @@ class Sender:
         request = messages.InitWriterRequest()
         for table in {each.path.table_path for each in self._plan.unsettled()}:
             request.table_path.add(database_name=table.database_name, table_name=table.table_name)
-        server_id = random.choice(list(servers))  # noqa: S311 - any will do
-        answer = await self._cluster.ask_server(
-            server_id, ApiKey.INIT_WRITER, request, messages.InitWriterResponse
+        answer = await self._cluster.ask_any_tablet_server(
+            ApiKey.INIT_WRITER, request, messages.InitWriterResponse
         )
         return int(answer.writer_id)
 

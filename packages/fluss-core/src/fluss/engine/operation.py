@@ -1,0 +1,101 @@
+"""The time limit of one call: `operation-timeout`, with all its retries and requests in it.
+
+The first that is started on the way down from a public call counts; what is started inside it ends
+with it, however many requests, retries and waits that are. Whoever does something on behalf of an
+operation notes what it is, so that the error at the end says what was being waited for.
+
+Tasks that outlive a call must not be started inside its operation: they would inherit its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fluss.errors import FlussError, RequestTimeoutError
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Operation:
+    """One call that is under way.
+
+    Attributes:
+        deadline: When it ends, on the loop's clock.
+        limit_ms: How long that was when it began.
+        waits_for: What it is waiting for, as a clause: "127.0.0.1:9123 to answer GET_METADATA".
+        last_error: What its last attempt failed with.
+    """
+
+    deadline: float
+    limit_ms: int
+    waits_for: str | None = None
+    last_error: FlussError | None = None
+
+    def timed_out(self) -> RequestTimeoutError:
+        """The error at the end of its time."""
+        waited = "" if self.waits_for is None else f" It waited for {self.waits_for}."
+        last = "" if self.last_error is None else f" Before that: {self.last_error.message}"
+        return RequestTimeoutError(
+            f"The call was given up after {self.limit_ms / 1_000:g} s.{waited}{last}",
+            hint="Is the server overloaded or hung? The limit is 'operation-timeout'.",
+            waits_for=self.waits_for,
+            limit_ms=self.limit_ms,
+        )
+
+
+_current: ContextVar[Operation | None] = ContextVar("fluss_operation", default=None)
+
+
+def current_operation() -> Operation | None:
+    """The operation that the running task works for, if any."""
+    return _current.get()
+
+
+def note_waiting(waits_for: str) -> None:
+    """Note what the operation of the running task waits for from now on."""
+    operation = _current.get()
+    if operation is not None:
+        operation.waits_for = waits_for
+
+
+@contextmanager
+def operation(limit_ms: int, *, deadline: float | None = None) -> Iterator[Operation]:
+    """Begin an operation, or take part in the one that has begun.
+
+    Args:
+        limit_ms: How long it may take.
+        deadline: When it ends, where it began before: on the loop's clock.
+    """
+    outer = _current.get()
+    if outer is not None:
+        yield outer
+        return
+    if deadline is None:
+        deadline = asyncio.get_running_loop().time() + limit_ms / 1_000
+    token = _current.set(begun := Operation(deadline=deadline, limit_ms=limit_ms))
+    try:
+        yield begun
+    finally:
+        _current.reset(token)
+
+
+async def within(limited: Operation, work: Awaitable[T]) -> T:
+    """Do something until the operation's time is over.
+
+    Raises:
+        RequestTimeoutError: It is over.
+    """
+    limit = asyncio.timeout_at(limited.deadline)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise limited.timed_out() from limited.last_error
