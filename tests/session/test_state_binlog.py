@@ -2,6 +2,7 @@
 
 import re
 
+import pyarrow.dataset as ds
 import pytest
 
 from fluss import col
@@ -74,3 +75,18 @@ def test_partitions_are_summed_up(parted):
     assert "partitions: 3 by day" in repr(parted)
     assert "rows: at most 1,000" in repr(parted)
     assert "size of the log: about" in repr(parted)
+
+
+def test_a_dataset_of_a_binlog_has_its_columns_and_its_rows(keyed):
+    scan = keyed.scan(mode="binlog")
+    whole = scan.to_arrow()
+    dataset = scan.to_dataset()
+    assert dataset.count_rows() == whole.num_rows
+    assert dataset.to_table(columns=["after"]).column_names == ["after"]
+    deleted = ds.field("_change_type") == "delete"
+    wanted = whole.filter(deleted).num_rows
+    assert wanted == 10
+    assert dataset.count_rows(filter=deleted) == wanted
+    assert dataset.to_table(columns=["before"], filter=deleted).num_rows == wanted
+    pieces = [each.to_table(columns=["_log_offset"]) for each in dataset.get_fragments()]
+    assert sum(each.num_rows for each in pieces) == whole.num_rows

@@ -23,7 +23,7 @@ from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import conjoined
-from fluss.model.scan_options import ScanOptions
+from fluss.model.scan_options import Mode, ScanOptions
 from fluss.records.arrow_expressions import split_arrow
 
 # What Arrow's scanners take besides; the rest of it is for files.
@@ -248,8 +248,8 @@ class _Asked:
                     f"The dataset has no column {name!r}.",
                     hint=did_you_mean(name, schema.names) or f"it has {', '.join(schema.names)}",
                 )
-        if rest is None:
-            # What Arrow still has to filter may look at any column.
+        if rest is None and options.mode is not Mode.BINLOG:
+            # What Arrow still has to filter may look at any column; a binlog's are whole rows.
             unique = tuple(dict.fromkeys(wanted))
             options = replace(options, columns=unique, with_metadata=())
         return cls(options=options, columns=wanted, rest=rest)
