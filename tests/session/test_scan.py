@@ -484,3 +484,76 @@ def test_a_state_has_no_offsets_of_its_own(keyed):
         keyed.scan(tail=5)
     with pytest.raises(InvalidValueError, match="no cursor"):
         keyed.scan().cursor()
+
+
+# --- rows without columns -------------------------------------------------------------------------
+
+WITHOUT_COLUMNS = {
+    "a key": col("id") == 3,
+    "several keys": col("id").is_in([3, 4, 15, 5_000]),
+    "a key and more": (col("id") == 3) & (col("x") < 0),
+    "a key that is not there": col("id") == 15,
+    "other columns": col("x") == 20.0,
+    "a bucket": col("_bucket") == 1,
+    "nothing": col("x") > 10_000.0,
+    "no filter": None,
+}
+
+
+def counts(scan):
+    """How many rows each way to read a scan without columns gives."""
+    dataset = scan.to_dataset()
+    return {
+        "count": scan.count(),
+        "to_arrow": scan.to_arrow().num_rows,
+        "to_reader": scan.to_reader().read_all().num_rows,
+        "stream": pa.table(scan).num_rows,
+        "to_pandas": len(scan.to_pandas()),
+        "count_rows": dataset.count_rows(),
+        "to_table": dataset.to_table(columns=[]).num_rows,
+        "head": dataset.head(5_000, columns=[]).num_rows,
+        "fragments": sum(each.count_rows() for each in dataset.get_fragments()),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"as_of": "latest"}, {"mode": "changelog"}], ids=str)
+def test_a_scan_without_columns_has_its_rows(keyed, options):
+    for name, predicate in WITHOUT_COLUMNS.items():
+        whole = keyed.scan(filter=predicate, **options).to_arrow().num_rows
+        found = counts(keyed.scan(columns=[], filter=predicate, **options))
+        assert set(found.values()) == {whole}, (name, found)
+        if predicate is not None:
+            assert keyed.scan(columns=[], filter=predicate, limit=1, **options).count() == min(
+                1, whole
+            )
+
+
+def test_a_dataset_counts_rows_whose_keys_its_filter_fixes(keyed):
+    dataset = keyed.scan().to_dataset()
+    key = ds.field("id") == 3
+    assert dataset.count_rows(filter=key) == 1
+    assert dataset.to_table(columns=[], filter=key).num_rows == 1
+    assert dataset.head(3, columns=[], filter=key).num_rows == 1
+    assert dataset.count_rows(filter=ds.field("id").isin([3, 4, 15])) == 2
+
+
+def test_rows_that_are_found_by_a_prefix_are_counted_without_columns(session):
+    rows = pa.table({"user": [1, 1, 1, 2], "line": [1, 2, 3, 1], "x": [0.5, 1.5, 2.5, 3.5]})
+    table = session.create_table(
+        "lines", rows, primary_key=["user", "line"], bucket_key=["user"], buckets=2
+    )
+    table.upsert(rows)
+    scan = table.scan(columns=[], filter=col("user") == 1)
+    assert scan.splits()[0].prefix_columns == ("user",)
+    assert set(counts(scan).values()) == {3}
+    narrower = table.scan(columns=[], filter=(col("user") == 1) & (col("x") > 1))
+    assert set(counts(narrower).values()) == {2}
+
+
+def test_a_column_with_the_name_of_a_lookups_own_is_read_by_key(session):
+    rows = pa.table({"id": [1, 2], "_found": [10, 20]})
+    table = session.create_table("finds", rows, primary_key=["id"], buckets=1)
+    table.upsert(rows)
+    assert table.scan(filter=col("id") == 2).to_arrow().to_pylist() == [{"id": 2, "_found": 20}]
+    assert table.scan(filter=col("id") == 2, columns=["id"]).count() == 1
+    assert "a column '_found'" in table.scan(filter=col("id") == 2).explain()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fluss.client.frames.lookups import FOUND
 from fluss.connector.split import ScanSplit
 from fluss.model.bounds import Bound
 from fluss.model.scan_options import Mode, ScanOptions
@@ -40,7 +41,7 @@ def _shown(split: ScanSplit) -> str:
 
 
 def reasons_of(
-    shape: ScanShape, pinned: Pinned, start: Bound | None, end: Bound | None
+    table: TableInfo, shape: ScanShape, pinned: Pinned, start: Bound | None, end: Bound | None
 ) -> tuple[str, ...]:
     """What was decided about a scan, and why, as lines of text."""
     options, filtered = shape.options, pinned.filtered
@@ -60,7 +61,9 @@ def reasons_of(
         )
         return tuple(said)
     if shape.mode is Mode.STATE and (filtered.lookups or filtered.prefixes):
-        said.append(f"no lookup, which answers the state at the moment of reading: {_why(options)}")
+        said.append(
+            f"no lookup, which answers the state at the moment of reading: {_why(table, options)}"
+        )
     said.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more need not be read")
     if shape.mode is Mode.STATE:
         said.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
@@ -75,7 +78,9 @@ def reasons_of(
     return tuple(said)
 
 
-def _why(options: ScanOptions) -> str:
+def _why(table: TableInfo, options: ScanOptions) -> str:
+    if FOUND in table.schema.column_names:
+        return f"the table has a column {FOUND!r}, which is the name of a lookup's own"
     for name in ("as_of", "strategy", "partitions"):
         if getattr(options, name) is not None:
             return f"{name}= is given"

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from fluss.client.connection import TableCore
+from fluss.client.frames.lookups import FOUND
 from fluss.client.state.changelog import binlog_schema
 from fluss.client.state.planning import plan_states
 from fluss.connector.explaining import reasons_of
@@ -43,6 +44,7 @@ from fluss.model.scan_options import (
     check_order,
     is_arrow_expression,
 )
+from fluss.model.table_info import TableInfo
 from fluss.plan.filters import FilterPlan, plan_filter
 from fluss.plan.scan import (
     BucketFacts,
@@ -148,7 +150,7 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
     check_order(start, end)
     pinned = table.connection.engine.run(_pin(table, shape, start, end))
     splits = pinned.splits
-    reasons = reasons_of(shape, pinned, start, end)
+    reasons = reasons_of(table.info, shape, pinned, start, end)
     if options.tail is not None:
         splits = cut_to_tail(table, splits, options.tail)
     stats = ScanStats(
@@ -274,7 +276,7 @@ async def _pin(
         if filtered.is_empty:
             return pruning
         try:
-            if may_look_up(shape, filtered):
+            if may_look_up(table.info, shape, filtered):
                 return replace(pruning, splits=_lookup_splits(table, shape, filtered))
             facts = await _facts(table, kept, filtered, start, end)
             splits = await _splits(table, shape, filtered, facts, start, end)
@@ -509,10 +511,11 @@ def _range(
 # --- lookups --------------------------------------------------------------------------------------
 
 
-def may_look_up(shape: ScanShape, filtered: FilterPlan) -> bool:
+def may_look_up(table: TableInfo, shape: ScanShape, filtered: FilterPlan) -> bool:
     """Whether lookups may answer: they know the state at the moment of reading, and no other.
 
-    So not where another was asked for; `end` a state does not take at all (`decide_mode`).
+    So not where another was asked for; `end` a state does not take at all (`decide_mode`). Nor
+    where the table has a column with the name of the one that lookups add to their answer.
     """
     options = shape.options
     return (
@@ -523,6 +526,7 @@ def may_look_up(shape: ScanShape, filtered: FilterPlan) -> bool:
         and options.partitions is None
         and filtered.metadata_residual is None
         and not any(shape.output.metadata)
+        and FOUND not in table.schema.column_names
     )
 
 

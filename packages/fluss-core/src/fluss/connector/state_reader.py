@@ -96,7 +96,8 @@ class LookupReader:
             columns += [each for each in looked_at if each not in columns]
         look_up = prefix_lookup_frame if split.prefix_columns else lookup_frame
         found = look_up(self._table, keys, columns=columns)
-        rows = found.filter(found.column(FOUND)).drop_columns([FOUND])
+        # FOUND stays until the end: batches that lose their last column lose their rows with it.
+        rows = found.filter(found.column(FOUND))
         self._stats.add(rows_read=rows.num_rows)
         wanted = output_schema(split.output, schema.to_arrow())
         for batch in rows.combine_chunks().to_batches():
@@ -104,8 +105,10 @@ class LookupReader:
             if row_filter is not None:
                 kept = batch.take(from_numpy(row_filter.matching(batch)))
             if kept.num_rows:
-                chosen = kept.select(list(split.output.names))
-                yield Piece(index=self._index, batch=chosen.cast(wanted))
+                chosen = kept.select(wanted.names)
+                # Arrow's cast of a batch without columns forgets how many rows it has.
+                dressed = chosen.cast(wanted) if wanted.names else chosen
+                yield Piece(index=self._index, batch=dressed)
 
     def close(self) -> None:
         """A lookup is one round; there is nothing to break off."""
