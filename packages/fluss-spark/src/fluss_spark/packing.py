@@ -17,6 +17,7 @@ from pyspark.sql.datasource import InputPartition
 
 from fluss.connector import ScanSplit, open_split
 from fluss.model.scan_options import Mode
+from fluss_spark.connecting import connected
 from fluss_spark.options import FlussOptions
 from fluss_spark.types import to_spark
 
@@ -51,6 +52,7 @@ class SplitsPartition(InputPartition):
         """Their rows, as Fluss has them."""
         if not self.splits:
             return
+        connected(self.settings)
         reader = open_split(
             self.splits, config=self.settings, order=self.order, max_parallel=self.max_parallel
         )

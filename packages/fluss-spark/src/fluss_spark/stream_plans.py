@@ -29,6 +29,7 @@ from fluss.model.paths import TableBucket
 from fluss.model.scan_options import BUCKET, CHANGE_TYPE, PARTITION, Mode, ScanOptions
 from fluss.session.scan import Scan
 from fluss.session.source import TableSource
+from fluss_spark.connecting import opened
 from fluss_spark.options import FlussOptions
 from fluss_spark.stream_offsets import Ends, StreamOffset
 from fluss_spark.tables import source_for, with_columns
@@ -106,7 +107,7 @@ class StreamPlans:
 
     def has_state(self) -> bool:
         """Whether the table has a state, beside its log."""
-        return bool(self._source.open().primary_key)
+        return bool(opened(self._source).primary_key)
 
     def log(self, start: Any) -> LogPlan:
         """The log from here to where it ends now.
@@ -171,7 +172,7 @@ class StreamPlans:
         )
         if not places:
             return []
-        table = self._source.open()
+        table = opened(self._source)
         # What only a change has is added where the rows are read.
         metadata = self._source.options.metadata_names
         known = {*table.schema.names, *(n for n, of in metadata.items() if of in _OF_STATES)}
@@ -210,7 +211,7 @@ class StreamPlans:
                 self._say_dropped(bucket, offset)
 
     def _planned(self, start: Any) -> LogPlan:
-        table = self._source.open()
+        table = opened(self._source)
         asked = with_columns(self._log_options(table.primary_key), self._columns)
         asked = replace(asked, start=bound_of(start, "start"))
         began_s = time.monotonic()

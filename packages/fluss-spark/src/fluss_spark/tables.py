@@ -26,6 +26,7 @@ from fluss.session.session import Session
 from fluss.session.source import TableSource, source_of
 from fluss.session.table import Table
 from fluss_spark.conditions import condition_of
+from fluss_spark.connecting import opened, patiently
 from fluss_spark.options import FILTER, FlussOptions
 
 
@@ -54,7 +55,7 @@ def source_for(options: FlussOptions) -> TableSource:
 def schema_of(options: FlussOptions) -> pa.Schema:
     """The columns of the scan that was described."""
     source = source_for(options)
-    table = source.open()
+    table = opened(source)
     return Scan(table.core, filtered(source.options, table, options)).schema
 
 
@@ -66,7 +67,7 @@ def plan_scan(options: FlussOptions, *, columns: Sequence[str]) -> PlannedScan:
         columns: The columns wanted, metadata columns among them.
     """
     source = source_for(options)
-    table = source.open()
+    table = opened(source)
     asked = filtered(with_columns(source.options, columns), table, options)
     return PlannedScan(
         table=table,
@@ -120,7 +121,9 @@ def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
 @contextmanager
 def session_of(options: FlussOptions) -> Iterator[Session]:
     """A session with the settings that were given."""
-    with fluss.connect(_url_of(options), config=options.settings) as session:
+    config = source_of(options.table, config=options.settings).config
+    url = _url_of(options)
+    with patiently(lambda: fluss.connect(url, config=options.settings), config) as session:
         yield session
 
 
@@ -128,8 +131,14 @@ def session_of(options: FlussOptions) -> Iterator[Session]:
 def session_elsewhere(settings: dict[str, Any]) -> Iterator[Session]:
     """A session as another process would open it: what is active in this one does not count."""
     config = resolve(settings, with_active=False).config
-    with Session(connection_for(config), config) as session:
+    connection = patiently(lambda: connection_for(config), config)
+    with Session(connection, config) as session:
         yield session
+
+
+def table_of(options: FlussOptions) -> Table:
+    """The table that is written to; its connection is kept for what this process does next."""
+    return opened(source_of(options.table, config=options.settings))
 
 
 def settings_of(session: Session) -> dict[str, Any]:

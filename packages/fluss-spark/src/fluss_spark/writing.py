@@ -11,6 +11,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from fluss.session.table import Table
 from fluss_spark.exactly_once import Promise, check_bound, promise_of, say, this_task
 from fluss_spark.fitting import check_fit
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
-from fluss_spark.tables import session_of, settings_of
+from fluss_spark.tables import session_of, settings_of, table_of
 from fluss_spark.telling import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
 from fluss_spark.types import arrow_schema, made_as
 
@@ -108,18 +109,26 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         options: What was written beside the format.
         schema: The columns of the frame.
         is_for_commit: Whether the rows are there already. Whether others would fit the table, which
-            may have other columns by now, is for the next micro-batch to say.
+            may have other columns by now, is for the next micro-batch to say. Nothing is asked of
+            servers then: Spark makes a sink to give a micro-batch up, too, and where that fails it
+            reports `Writing job failed.` in place of what did fail.
     """
 
     def __init__(
         self, options: FlussOptions, schema: StructType, *, is_for_commit: bool = False
     ) -> None:
-        self._plan = plan_write(options, schema, is_checked=not is_for_commit)
-        say(self._plan.options.table, self._plan.promise)
+        self._options = options
+        self._schema = schema
+        if not is_for_commit:
+            say(options.name, self._plan.promise)
+
+    @cached_property
+    def _plan(self) -> WritePlan:
+        return plan_write(self._options, self._schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
-        with Telling(self._plan.options.table, START_AGAIN):
+        with Telling(self._options.name, START_AGAIN):
             return self._plan.write(iterator, None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -133,7 +142,7 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         written = _written(messages)
         if len(written) < len(messages):
             raise UnsupportedOperationError(
-                f"{self._plan.options.table}: Spark commits {len(messages)} tasks of which "
+                f"{self._options.name}: Spark commits {len(messages)} tasks of which "
                 f"{len(messages) - len(written)} have written nothing, as it does with "
                 "trigger(continuous=...): a sink in Python is given no rows there.",
                 hint="trigger(processingTime='1 second'), or trigger(availableNow=True)",
@@ -141,13 +150,13 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         run = next((each.run for each in written if each.run is not None), None)
         if run is not None:
             receipts = [each.receipt for each in written if each.receipt is not None]
-            with Telling(self._plan.options.table, START_AGAIN):
-                commit_once(self._plan.table().core, run, batchId, receipts)
-        _LOG.debug("%s: micro-batch %d is written", self._plan.options.table, batchId)
+            with Telling(self._options.name, START_AGAIN):
+                commit_once(table_of(self._options).core, run, batchId, receipts)
+        _LOG.debug("%s: micro-batch %d is written", self._options.name, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
         """A task has failed, which Spark tells, or the query was stopped; it comes again."""
-        _LOG.info("%s: micro-batch %d is given up for now", self._plan.options.table, batchId)
+        _LOG.info("%s: micro-batch %d is given up for now", self._options.name, batchId)
 
 
 @dataclass(frozen=True)
@@ -168,7 +177,7 @@ class WritePlan:
 
     def table(self) -> Table:
         """The table; its connection is kept for what this process does next."""
-        return source_of(self.options.table, config=self.options.settings).open()
+        return table_of(self.options)
 
     def write(self, batches: Iterator[pa.RecordBatch], run: str | None) -> Written:
         """Write a task's rows.
@@ -190,15 +199,12 @@ class WritePlan:
         return Written(rows)
 
 
-def plan_write(
-    options: FlussOptions, columns_of: StructType, *, is_checked: bool = True
-) -> WritePlan:
+def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
     """Check a write on the driver, and make the table where that was asked for.
 
     Args:
         options: What was written beside the format.
         columns_of: The columns of the frame.
-        is_checked: Whether the table has to take them.
 
     Raises:
         FlussError: The table is not there, or does not take such rows; nothing has been written.
@@ -221,8 +227,7 @@ def plan_write(
                 f"targetColumns is for updates, and this is an {operation}.",
                 hint="add .option('operation', 'update')",
             )
-        if is_checked:
-            check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
+        check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
         promise = promise_of(options, table)
         shipped = replace(options, table=table.name, settings=settings_of(session))
     return WritePlan(shipped, operation, named, promise)
