@@ -28,7 +28,7 @@ from tests.support.raw_client import RawConnection, RefusedError
 from tests.support.server_logs import PLAIN, SCHEMA, batch_bytes, rows_of
 
 INT, STRING, DOUBLE = 3, 8, 6
-EQUAL, NOT_EQUAL, LESS, GREATER, STARTS, IS_NULL, NOT_NULL, IN = 0, 1, 2, 4, 8, 6, 7, 11
+EQUAL, NOT_EQUAL, LESS, GREATER, STARTS, IS_NULL, NOT_NULL, IN, NOT_IN = 0, 1, 2, 4, 8, 6, 7, 11, 12
 LAYOUT = TableSchemas({1: SCHEMA}, LogFormat.ARROW).layouts[1]
 
 
@@ -90,6 +90,10 @@ def offsets_of(found):
         (leaf(LESS, 11), [0, 3, 9]),
         (leaf(GREATER, 12), [6, 9]),
         (leaf(IN, 1, 21), [0, 6, 9]),
+        (leaf(IN), [9]),
+        (both(1, leaf(IN), leaf(EQUAL, 22)), [6, 9]),
+        (both(0, leaf(IN), leaf(NOT_NULL)), [9]),
+        (leaf(NOT_IN), [0, 3, 6, 9]),
         (leaf(IS_NULL), [9]),
         (leaf(NOT_NULL), [0, 3, 6, 9]),
         (leaf(NOT_EQUAL, 11), [0, 3, 6, 9]),

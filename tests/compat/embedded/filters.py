@@ -51,6 +51,8 @@ def filters():
     yield "less", col("id").less_than(7).or_(col("id").less_or_equal(5))
     yield "greater", col("id").greater_than(40).and_(col("id").greater_or_equal(57))
     yield "in", col("id").is_in([2, 33, 1000])
+    yield "in nothing", col("id").is_in([])
+    yield "not in nothing", col("id").not_in([])
     yield "not in", col("id").not_in([2, 33, 1000])
     yield "null", col("name").is_null()
     yield "not null", col("name").is_not_null()

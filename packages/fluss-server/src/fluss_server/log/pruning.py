@@ -203,14 +203,13 @@ def _test_of(leaf: pb.PbLeafPredicate, data_type: DataType) -> _Test | None:
         return lambda known: known.has_nulls
     if function is LeafFunction.IS_NOT_NULL:
         return lambda known: known.has_values
-    if function not in _RANGES or not leaf.literals:
+    # A list may be empty, and nothing is in it.
+    if function not in _RANGES or (function is not LeafFunction.IN and len(leaf.literals) != 1):
         return None
     literals = [_literal(each, data_type) for each in leaf.literals]
     if any(each is _UNUSABLE for each in literals):
         return None
     values = [each for each in literals if each is not None]  # nothing is equal to NULL
-    if function is not LeafFunction.IN and len(leaf.literals) != 1:
-        return None
     if function is LeafFunction.STARTS_WITH and not isinstance(data_type, CharType | StringType):
         return None
     fits = _RANGES[function]
