@@ -1,8 +1,8 @@
 """The command `fluss sql`: a query over Fluss, from an argument or from a file, to a terminal.
 
 Rows go to the standard output and nothing else does; errors go to the other one. It ends with 0,
-with 1 where the query failed, with 2 where it was called in a way that no query is, and with 130
-after Ctrl-C.
+with 1 where the query failed, with 2 where it was called in a way that no query is, with 130 after
+Ctrl-C, and as a command of `fluss` with 141 where the reader of the standard output closed it.
 """
 
 from __future__ import annotations
@@ -78,10 +78,6 @@ def sql(
             found = connection.sql(text)
             if found is not None:
                 _WRITERS[written](found)
-    except BrokenPipeError:
-        # Who reads has enough; Python would complain of it again at the end.
-        sys.stdout = None
-        raise typer.Exit(0) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except (FlussError, duckdb.Error) as error:

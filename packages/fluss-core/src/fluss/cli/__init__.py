@@ -3,20 +3,54 @@
 Everything goes through `fluss.connect`; other packages add commands (`server`, `sql`) by the entry
 points of the group `fluss.commands`. Rows go to the standard output and nothing else does, so every
 command can stand in a pipe. Exit codes: 0 done, 1 refused or failed, 2 wrong words, 130 Ctrl-C, 141
-nobody reads on.
+the reader of the standard output has closed it.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 REFUSED = 1
 INTERRUPTED = 130
+PIPE_CLOSED = 141  # what a shell shows for a program that SIGPIPE has ended
 
 
 def main() -> int:
     """Run the command line; what the console script calls."""
+    out = sys.stdout
+    try:
+        code = _run()
+        if out is not None:
+            out.flush()
+    except SystemExit as ended:
+        # typer and rich meet a closed pipe before we do, and exit with 1.
+        if not _is_closed_pipe(ended.__context__):
+            raise
+        return _leave(out, PIPE_CLOSED)
+    except OSError as error:
+        if _is_closed_pipe(error):
+            return _leave(out, PIPE_CLOSED)
+        where = "" if error.filename is None else f"{error.filename}: "
+        sys.stderr.write(f"fluss: {where}{error.strerror or error}\n")
+        return _leave(out, REFUSED)
+    return code
+
+
+def _is_closed_pipe(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EPIPE
+
+
+def _leave(out: TextIO | None, code: int) -> int:
+    """End with a standard output that takes nothing more; Python flushes it once again."""
+    if out is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    return code
+
+
+def _run() -> int:
     try:
         import typer
 
@@ -32,7 +66,6 @@ def main() -> int:
     wrong_words: Any = typer.BadParameter.__mro__[2]
     try:
         code = application()(standalone_mode=False)
-        sys.stdout.flush()
     except FlussError as error:
         sys.stderr.write(f"fluss: {error}\n")
         return REFUSED

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -27,7 +26,6 @@ from rich.text import Text
 
 from fluss.errors import InvalidValueError
 
-PIPE_CLOSED: Final = 141  # what a shell shows for a program that SIGPIPE has ended
 _CELL_CHARS_MAX: Final = 60
 
 
@@ -55,14 +53,9 @@ def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: For
             "Arrow is not for screens.", hint="write it to a file or a pipe: ... -o arrow > rows"
         )
     writer = _WRITERS[chosen](schema)
-    try:
-        for each in batches:
-            writer.write(each)
-        writer.close()
-    except BrokenPipeError:
-        # The reader has gone (`| head`). Python would complain about it again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(PIPE_CLOSED) from None
+    for each in batches:
+        writer.write(each)
+    writer.close()
 
 
 class _Writer(ABC):
