@@ -9,6 +9,7 @@ import pytest
 from fluss.client.write_rows import RowReader
 from fluss.errors import InvalidValueError
 from fluss.model.data_types import DataTypes
+from fluss.model.value_limits import ValueLimits
 from fluss.model.values import from_physical, to_physical
 from tests.support.random_values import ALL_TYPES, exact, random_rows
 
@@ -148,7 +149,9 @@ def test_a_row_by_key_takes_no_time_that_it_would_cut(precision):
     names, types = ["id", "at"], [DataTypes.bigint(), DataTypes.time(precision)]
 
     def taken(value, *, keeps_millis):
-        one = RowReader(names, types, places=(0, 1), width=2, keeps_millis=keeps_millis)
+        one = RowReader(
+            names, types, places=(0, 1), width=2, limits=ValueLimits(keeps_millis=keeps_millis)
+        )
         (_, physical), _ = one.read((1, value))
         return physical
 

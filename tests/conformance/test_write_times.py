@@ -98,12 +98,12 @@ def test_a_key_that_no_row_can_have_is_refused_and_finds_no_other(session, colum
     table = session.create_table("t", schema, primary_key=columns, bucket_key=["at"], buckets=1)
     table.upsert([{"id": 1, "at": WHOLE}])
     keys = [{"id": 1, "at": FINE}]
-    with pytest.raises(InvalidValueError, match=r"'at' .* in row 0: .* keeps milliseconds"):
+    with pytest.raises(InvalidValueError, match=r"In row 0: .* 'at' .* keeps milliseconds"):
         table.delete(keys)
-    with pytest.raises(InvalidValueError, match=r"'at' .* in row 0: .* keeps milliseconds"):
+    with pytest.raises(InvalidValueError, match=r"In row 0: .* 'at' .* keeps milliseconds"):
         table.lookup(keys)
     if len(columns) > 1:
-        with pytest.raises(InvalidValueError, match=r"'at' .* in row 0: .* keeps milliseconds"):
+        with pytest.raises(InvalidValueError, match=r"In row 0: .* 'at' .* keeps milliseconds"):
             table.prefix_lookup(keys)
 
 

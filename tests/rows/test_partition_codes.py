@@ -81,10 +81,12 @@ def test_no_rows_have_no_partitions():
 
 def test_null_is_refused_with_its_row_and_column():
     columns = columns_of([IntType(), StringType()], [(1, "a"), (2, None), (3, "c")])
-    with pytest.raises(InvalidValueError, match="column 1 is NULL in row 1") as caught:
+    with pytest.raises(InvalidValueError, match="In row 1: Partition column 1 is NULL") as caught:
         partition_codes(columns)
     assert (caught.value.column, caught.value.row) == (1, 1)
-    with pytest.raises(InvalidValueError, match="column region is NULL in row 1") as caught:
+    with pytest.raises(
+        InvalidValueError, match="In row 1: Partition column region is NULL"
+    ) as caught:
         partition_codes(columns, names=["id", "region"])
     assert (caught.value.column, caught.value.row) == ("region", 1)
 
@@ -98,10 +100,10 @@ def test_null_is_refused_with_its_row_and_column():
 )
 def test_a_value_longer_than_any_name_is_refused(data_type, short, long):
     assert partition_codes([column_of(data_type, [short])])[1].tolist() == [0]
-    with pytest.raises(InvalidValueError, match="in row 1") as caught:
+    with pytest.raises(InvalidValueError, match="In row 1: ") as caught:
         partition_codes([column_of(data_type, [short, long])])
     assert caught.value.row == 1
-    with pytest.raises(InvalidValueError, match="in row 0"):
+    with pytest.raises(InvalidValueError, match="In row 0: "):
         partition_codes([column_of(BinaryType(201), [b"\x00" * 201])])
 
 

@@ -44,8 +44,7 @@ class KeyPlacer:
         schema = table.schema
         types = {name: schema.column(name).data_type.not_null() for name in self._columns}
         self._converters = [
-            to_physical(types[name], name, keeps_millis=table.keeps_millis)
-            for name in self._columns
+            to_physical(types[name], name, limits=table.value_limits) for name in self._columns
         ]
         self._partition_types = [(name, types[name]) for name in table.partition_keys]
         lake = table.options.datalake_format

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from fluss.client.row_places import rows_counted
 from fluss.model.partitions import SEPARATOR
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.table_info import TableInfo
@@ -111,7 +112,8 @@ class Placement:
         paths, codes = self._partitions(batch)
         if self.encoder is not None:
             if keys is None:
-                keys = self.encoder.encode_rows(self.columns(batch, self._bucket_places))
+                with rows_counted(names=self._table.bucket_keys):
+                    keys = self.encoder.encode_rows(self.columns(batch, self._bucket_places))
             buckets = self._function.buckets(keys, self._table.num_buckets).astype(np.int64)
             return _grouped(paths, codes, buckets, self._table.num_buckets)
         if self._is_round_robin and not is_frame:

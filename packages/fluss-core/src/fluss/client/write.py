@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from fluss.client.placement import Placement
 from fluss.client.row_function import RowFunction
+from fluss.client.row_places import rows_counted
 from fluss.client.write_buffer import WriteBuffer
 from fluss.client.write_encoding import KvTarget, LogTarget, Target
 from fluss.client.write_result import (
@@ -265,10 +266,13 @@ class _Core:
         self, batches: Iterable[pa.RecordBatch], *, deletes: bool = False
     ) -> WriteResultHandle:
         results: list[WriteResultHandle] = []
+        first = 0
         for batch in batches:
             if batch.num_rows:
-                results += self._buffer.add_frame(batch, deletes=deletes)
+                with rows_counted(first=first):
+                    results += self._buffer.add_frame(batch, deletes=deletes)
                 self.rows_taken += batch.num_rows
+                first += batch.num_rows
         if not results:
             return NoRows(self._buffer)
         return results[0] if len(results) == 1 else JoinedResult(results)
@@ -280,13 +284,13 @@ class AppendCore(_Core):
     def __init__(self, table: TableInfo, buffer: WriteBuffer) -> None:
         super().__init__(table, buffer)
         names, types = table.schema.column_names, table.schema.column_types
-        self._layout = BatchLayout.of_schema(table.schema, keeps_millis=table.keeps_millis)
+        self._layout = BatchLayout.of_schema(table.schema, limits=table.value_limits)
         self._read = RowReader(
             names,
             types,
             places=range(len(names)),
             width=len(names),
-            keeps_millis=table.keeps_millis,
+            limits=table.value_limits,
         ).read
 
     append = _Core.take
@@ -298,8 +302,7 @@ class AppendCore(_Core):
             SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
-        batches = [to_wire_batch(each, self._layout) for each in _batches(frame)]
-        return self._take_frames(batches)
+        return self._take_frames(_cast_batches(frame, self._layout))
 
 
 class UpsertCore(_Core):
@@ -316,7 +319,7 @@ class UpsertCore(_Core):
             [types[each] for each in written],
             places=written,
             width=width,
-            keeps_millis=table.keeps_millis,
+            limits=table.value_limits,
         ).read
         keys = schema.primary_key_indexes
         self._read_key = RowReader(
@@ -326,9 +329,9 @@ class UpsertCore(_Core):
             width=width,
             ignored=frozenset(names),
             what="key",
-            keeps_millis=table.keeps_millis,
+            limits=table.value_limits,
         ).read
-        whole = BatchLayout.of_schema(schema, keeps_millis=table.keeps_millis)
+        whole = BatchLayout.of_schema(schema, limits=table.value_limits)
         self._whole = nullable_layout(table)
         self._row_layout = whole if len(written) == width else whole.project(written)
         self._key_layout = whole.project(keys)
@@ -349,16 +352,14 @@ class UpsertCore(_Core):
 
     def upsert_arrow(self, frame: Frame) -> WriteResultHandle:
         """Take the rows of a frame; see `upsert` and `AppendCore.append_arrow`."""
-        batches = [to_wire_batch(each, self._row_layout) for each in _batches(frame)]
+        batches = _cast_batches(frame, self._row_layout)
         return self._take_frames([self._widened(each, self._row_layout) for each in batches])
 
     def delete_arrow(self, frame: Frame) -> WriteResultHandle:
         """Take the keys of rows to delete; further columns of the table are not looked at."""
         self._check_deletes()
         known = set(self._whole.names) - set(self._key_layout.names)
-        batches = [
-            to_wire_batch(_without(each, known), self._key_layout) for each in _batches(frame)
-        ]
+        batches = _cast_batches(frame, self._key_layout, left_out=known)
         widened = [self._widened(each, self._key_layout) for each in batches]
         return self._take_frames(widened, deletes=True)
 
@@ -435,7 +436,22 @@ def _batches(frame: Frame) -> Iterable[pa.RecordBatch]:
     )
 
 
+def _cast_batches(
+    frame: Frame, layout: BatchLayout, *, left_out: set[str] | None = None
+) -> list[pa.RecordBatch]:
+    """The batches of a frame in wire form, without some columns; errors count its rows."""
+    made: list[pa.RecordBatch] = []
+    first = 0
+    for batch in _batches(frame):
+        with rows_counted(first=first):
+            made.append(to_wire_batch(_without(batch, left_out or set()), layout))
+        first += batch.num_rows
+    return made
+
+
 def _without(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
+    if names.isdisjoint(batch.schema.names):
+        return batch
     return batch.select([each for each in batch.schema.names if each not in names])
 
 

@@ -22,6 +22,7 @@ import anyio.to_thread
 import numpy as np
 import pyarrow as pa
 
+from fluss.client.row_places import rows_counted
 from fluss.client.write_encoding import Encoded, Target
 from fluss.client.write_result import Chunk, WriteResultHandle, copy_of, in_doubt
 from fluss.engine.sender import Sender
@@ -61,6 +62,7 @@ class WriteBuffer:
         self._clock_runs = False
         self._closed: ClosedError | None = None
         self._frame_ratio = 0.5  # encoded bytes per byte of a frame, learned from the last ones
+        self._rows_before = 0  # how many rows were taken before the open chunk
         self._spread = 1  # over how many buckets the rows of a frame go, learned from the last one
         self._open_chunk()
         # Only the engine thread touches these.
@@ -168,8 +170,11 @@ class WriteBuffer:
                 self._sender.check_open()
                 self._sender.room.wait()
                 marks = None if deletes is None else deletes[first : first + batch.num_rows]
+                # Rows of a frame are counted in it, others by the writer.
+                with rows_counted(first=first if is_frame else self._rows_before):
+                    encoded = self._target.encode(batch, marks, is_frame=is_frame)
                 first += batch.num_rows
-                encoded = self._target.encode(batch, marks, is_frame=is_frame)
+                self._rows_before += batch.num_rows
                 self._learn(batch, encoded)
                 chunk = Chunk(self)
                 self._queue(chunk, encoded)
@@ -220,6 +225,8 @@ class WriteBuffer:
                 return
             chunk, count, deletes = self._chunk, self._count, self._deletes
             rows, frames, size = self._rows, self._frames, self._bytes
+            first = self._rows_before
+            self._rows_before += count
             self._open_chunk()
         self._sizes.observe(size)
         try:
@@ -227,7 +234,8 @@ class WriteBuffer:
                 frames.append(batch_from_values(rows, self._target.layout))
             marks = _marks(deletes, count) if deletes else None
             batch = _joined(frames, self._target.layout)
-            encoded = self._target.encode(batch, marks, is_frame=False)
+            with rows_counted(first=first):
+                encoded = self._target.encode(batch, marks, is_frame=False)
             self._queue(chunk, encoded)
         except FlussError as error:
             # The rows were taken: their handles say what became of them, and the next flush does.
@@ -308,6 +316,7 @@ class WriteBuffer:
         """The connection is gone, and what was collected for it."""
         with self._lock:
             chunk, count = self._chunk, self._count
+            self._rows_before += count
             self._open_chunk()
         if count:
             self._spoil(chunk, error)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.client.placement import Placement, Share
+from fluss.client.row_places import rows_counted
 from fluss.errors import LimitExceededError
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.table_info import TableInfo
@@ -89,28 +90,31 @@ class LogTarget:
         ordered = batch if placed.order is None else batch.take(from_numpy(placed.order))
         made: list[WriteBatch] = []
         edges = [0]
-        for share in placed.shares:
-            for each in self._bodies(ordered.slice(share.start, share.stop - share.start)):
-                made.append(self._made(share.path, share.bucket_id, each))
-                edges.append(edges[-1] + each.record_count)
+        with rows_counted(places=placed.order):
+            for share in placed.shares:
+                for each in self._bodies(ordered, share.start, share.stop):
+                    made.append(self._made(share.path, share.bucket_id, each))
+                    edges.append(edges[-1] + each.record_count)
         return _encoded(made, edges, placed.order)
 
     def encode_rest(self, made: WriteBatch, rows: pa.RecordBatch) -> list[WriteBatch]:
         """Encode some rows of a batch, for where it belongs."""
-        return [self._made(made.path, made.bucket_id, each) for each in self._bodies(rows)]
+        bodies = self._bodies(rows, 0, rows.num_rows)
+        return [self._made(made.path, made.bucket_id, each) for each in bodies]
 
-    def _bodies(self, rows: pa.RecordBatch) -> Iterator[LogBody]:
-        body = self._body(rows)
+    def _bodies(self, rows: pa.RecordBatch, start: int, stop: int) -> Iterator[LogBody]:
+        with rows_counted(first=start, names=self.layout.names):
+            body = self._body(rows.slice(start, stop - start))
         size = _log_size(body)
         limit = self._settings.request_bytes_max
         if size <= limit:
             yield body
             return
-        if rows.num_rows == 1:
-            raise _too_large(size, limit)
-        half = rows.num_rows // 2
-        yield from self._bodies(rows.slice(0, half))
-        yield from self._bodies(rows.slice(half))
+        if stop - start == 1:
+            raise _too_large(size, limit, row=start)
+        half = (start + stop) // 2
+        yield from self._bodies(rows, start, half)
+        yield from self._bodies(rows, half, stop)
 
     def _body(self, rows: pa.RecordBatch) -> LogBody:
         if self._format is not LogFormat.ARROW:
@@ -173,7 +177,8 @@ class KvTarget:
         self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
     ) -> Encoded:
         """Encode rows in wire form; `deletes` says which of them delete their key."""
-        keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
+        with rows_counted(names=[self.layout.names[each] for each in self._key_places]):
+            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
         placed = self._placement.place(
             batch, keys=keys if self._has_one_key else None, is_frame=is_frame
         )
@@ -182,13 +187,14 @@ class KvTarget:
             batch = batch.take(from_numpy(order))
             keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
             deletes = None if deletes is None else deletes[order]
-        rows = rows_from_batch(batch, self.layout, self._format)
         made: list[WriteBatch] = []
         edges = [0]
-        for share in placed.shares:
-            for start, stop in self._cuts(share, keys, rows):
-                made.append(self._made(share, keys, rows, deletes, start, stop))
-                edges.append(stop)
+        with rows_counted(places=order, names=self.layout.names):
+            rows = rows_from_batch(batch, self.layout, self._format)
+            for share in placed.shares:
+                for start, stop in self._cuts(share, keys, rows):
+                    made.append(self._made(share, keys, rows, deletes, start, stop))
+                    edges.append(stop)
         return _encoded(made, edges, order)
 
     def _cuts(self, share: Share, keys: RowBytes, rows: RowBytes) -> Iterator[tuple[int, int]]:
@@ -202,7 +208,7 @@ class KvTarget:
             stop = min(max(stop, start + 1), share.stop, start + _KV_ROWS_MAX)
             size = int(ends[stop] - ends[start]) + KV_HEADER_BYTES
             if size > self._settings.request_bytes_max:
-                raise _too_large(size, self._settings.request_bytes_max)
+                raise _too_large(size, self._settings.request_bytes_max, row=start)
             yield start, stop
             start = stop
 
@@ -267,11 +273,11 @@ def _encoded(made: list[WriteBatch], edges: list[int], order: Any) -> Encoded:
     return Encoded(batches=made, batch_of_row=batch_of_row)
 
 
-def _too_large(size: int, limit: int) -> LimitExceededError:
+def _too_large(size: int, limit: int, *, row: int) -> LimitExceededError:
     return LimitExceededError(
         f"One row takes {size} bytes, and a request may have {limit}.",
         hint="Raise 'writer.request-max-size' (servers take requests up to 100 MiB, their "
         "'netty.server.max-request-size'), or keep large values elsewhere.",
         size=size,
         limit=limit,
-    )
+    ).add_context(row=row)

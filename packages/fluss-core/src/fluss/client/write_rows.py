@@ -15,6 +15,7 @@ from fluss.client.row_function import RowFunction, RowShape, row_function
 from fluss.errors import InvalidValueError
 from fluss.model.nearest import did_you_mean
 from fluss.model.types import DataType
+from fluss.model.value_limits import NO_LIMITS, ValueLimits
 from fluss.model.values import to_physical
 
 
@@ -28,7 +29,7 @@ class RowReader:
         width: How many columns the table has.
         ignored: Further columns that a mapping may have without their being read.
         what: What such a row is called in errors.
-        keeps_millis: Whether the table keeps milliseconds of a TIME.
+        limits: What the table adds to the limits of its types.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class RowReader:
         width: int,
         ignored: frozenset[str] = frozenset(),
         what: str = "row",
-        keeps_millis: bool = False,
+        limits: ValueLimits = NO_LIMITS,
     ) -> None:
         self._names = tuple(names)
         self._known = frozenset(names) | ignored
@@ -54,7 +55,7 @@ class RowReader:
                 names=self._names,
                 types=tuple(types),
                 converters=tuple(
-                    to_physical(each, name, keeps_millis=keeps_millis)
+                    to_physical(each, name, limits=limits)
                     for each, name in zip(types, names, strict=True)
                 ),
                 places=self._places,

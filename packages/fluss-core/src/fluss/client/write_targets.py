@@ -61,7 +61,7 @@ def nullable_layout(table: TableInfo) -> BatchLayout:
         each if place in keys else each.as_nullable()
         for place, each in enumerate(table.schema.column_types)
     ]
-    return BatchLayout.of(table.schema.column_names, types, keeps_millis=table.keeps_millis)
+    return BatchLayout.of(table.schema.column_names, types, limits=table.value_limits)
 
 
 def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) -> None:
@@ -82,11 +82,10 @@ def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) ->
         if missing.any():
             row = int(missing.argmax())
             raise InvalidValueError(
-                f"The column {name!r} cannot take None in row {row}: it may not be NULL.",
+                f"The column {name!r} cannot take None: it may not be NULL.",
                 hint="Fill it; only a row that deletes its key may leave it out.",
                 column=name,
-                row=row,
-            )
+            ).add_context(row=row)
 
 
 def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int]) -> None:

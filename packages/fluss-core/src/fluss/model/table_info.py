@@ -15,8 +15,9 @@ from fluss.model.schema import Schema
 from fluss.model.string_map import StringMap
 from fluss.model.table import TableDescriptor
 from fluss.model.table_keys import physical_primary_keys
-from fluss.model.table_options import LogFormat, TableOptions
+from fluss.model.table_options import KvFormat, LogFormat, TableOptions
 from fluss.model.types import RowType
+from fluss.model.value_limits import ValueLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,17 @@ class TableInfo:
         Only logs in ARROW format, which are written by column, keep finer ones.
         """
         return self.has_primary_key() or self.options.log_format is not LogFormat.ARROW
+
+    @property
+    def value_limits(self) -> ValueLimits:
+        """What the formats of its rows add to the limits of its types."""
+        options = self.options
+        is_indexed = (
+            options.kv_format is KvFormat.INDEXED
+            if self.has_primary_key()
+            else options.log_format is LogFormat.INDEXED
+        )
+        return ValueLimits(keeps_millis=self.keeps_millis, counts_char_bytes=is_indexed)
 
     @property
     def is_auto_partitioned(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fluss.errors import InvalidValueError
 from fluss.model.types import DataType
+from fluss.model.value_limits import NO_LIMITS, ValueLimits
 
 Converter = Callable[[Any], Any]
 
@@ -27,12 +28,12 @@ class Target:
     Attributes:
         type: The type it is to have.
         column: The column it is for; a whole row has none.
-        keeps_millis: Whether the table keeps milliseconds of a TIME, whatever its precision.
+        limits: What the table adds to the limits of its types.
     """
 
     type: DataType
     column: str
-    keeps_millis: bool = False
+    limits: ValueLimits = NO_LIMITS
 
     @property
     def place(self) -> str:

@@ -9,9 +9,14 @@ from typing import Any
 
 from fluss.model.value_target import Converter, Target, is_nothing
 
+# Why a CHAR is refused that has few enough characters, by row and by frame.
+CHAR_BYTES = "and the INDEXED format has room for as many bytes as characters"
+CHAR_BYTES_HINT = "Cut it, or use STRING."
+
 
 def text_to_physical(target: Target, length_max: int | None) -> Converter:
     """Takes str, for CHAR of at most so many characters."""
+    counts_bytes = target.limits.counts_char_bytes
 
     def convert(value: Any) -> Any:
         if type(value) is str and value.isascii():
@@ -30,13 +35,17 @@ def text_to_physical(target: Target, length_max: int | None) -> Converter:
         if length_max is not None and len(plain) > length_max:
             raise _too_long(target, plain, length_max)
         try:
-            plain.encode()
+            encoded = plain.encode()
         except UnicodeEncodeError as error:
             raise target.refuse(
                 plain,
                 f"it has half a surrogate pair at position {error.start}",
                 "decode it with errors='replace' where it comes from",
             ) from None
+        if length_max is not None and counts_bytes and len(encoded) > length_max:
+            raise target.refuse(
+                plain, f"it has {len(encoded)} bytes, {CHAR_BYTES}", CHAR_BYTES_HINT
+            )
         return plain
 
     return convert

@@ -69,7 +69,7 @@ def date_to_physical(target: Target) -> Converter:
 def time_to_physical(target: Target, data_type: TimeType) -> Converter:
     """Takes datetime.time without a zone."""
     scaled = _scaling(target, data_type.unit, cuts=False)
-    keeps_millis = target.keeps_millis
+    keeps_millis = target.limits.keeps_millis
 
     def convert(value: Any) -> Any:
         if not isinstance(value, time):

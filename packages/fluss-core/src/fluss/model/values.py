@@ -56,6 +56,7 @@ from fluss.model.types import (
     TimeType,
     TinyIntType,
 )
+from fluss.model.value_limits import NO_LIMITS, ValueLimits
 from fluss.model.value_numbers import (
     boolean_to_physical,
     decimal_from_physical,
@@ -77,19 +78,18 @@ from fluss.model.value_times import (
 )
 
 
-def to_physical(data_type: DataType, column: str, *, keeps_millis: bool = False) -> Converter:
+def to_physical(data_type: DataType, column: str, *, limits: ValueLimits = NO_LIMITS) -> Converter:
     """A function that makes one value the physical value of a type.
 
     Args:
         data_type: The type.
         column: The name of the column, for the error.
-        keeps_millis: Whether its table keeps milliseconds of a TIME (`TableInfo.keeps_millis`), so
-            that a finer one is refused.
+        limits: What its table adds to the limits of the type (`TableInfo.value_limits`).
 
     Returns:
         The function. It raises `InvalidValueError` for a value that does not fit.
     """
-    target = Target(data_type, column, keeps_millis)
+    target = Target(data_type, column, limits)
     match data_type:
         case BooleanType():
             return boolean_to_physical(target)
@@ -242,7 +242,7 @@ def _row_to_physical(target: Target, data_type: RowType) -> Converter:
 
 
 def _inner(target: Target, data_type: DataType, name: str) -> Converter:
-    return to_physical(data_type, target.column + name, keeps_millis=target.keeps_millis)
+    return to_physical(data_type, target.column + name, limits=target.limits)
 
 
 def _unknown_field(

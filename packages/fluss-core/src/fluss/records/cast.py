@@ -126,7 +126,7 @@ def _step(schema: pa.Schema, layout: BatchLayout, index: int, source: int | None
             ) from error
     check = None
     if source is not None:
-        check = value_check_of(data_type, keeps_millis=layout.keeps_millis)
+        check = value_check_of(data_type, limits=layout.limits)
     return _Step(name=name, wire_type=wire_type, source=source, cast=cast, check=check)
 
 
@@ -148,11 +148,10 @@ def _tried(step: _Step, work: Callable[[pa.Array], Any], array: pa.Array) -> Any
     except _REFUSALS as error:
         row, cause = _first_failing_row(work, array, error)
         raise InvalidValueError(
-            f"The column {step.name!r} cannot take {_shown(array, row)} in row {row}: {cause}.",
+            f"The column {step.name!r} cannot take {_shown(array, row)}: {cause}.",
             hint=cause.hint if isinstance(cause, DoesNotFitError) else None,
             column=step.name,
-            row=row,
-        ) from error
+        ).add_context(row=row) from error
 
 
 def _first_failing_row(

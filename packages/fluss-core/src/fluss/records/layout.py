@@ -17,6 +17,7 @@ import pyarrow as pa
 from fluss.model.arrow_types import to_arrow_schema, to_arrow_type, to_wire_arrow_type
 from fluss.model.schema import Schema
 from fluss.model.types import BytesType, CharType, DataType, MapType, RowType, StringType
+from fluss.model.value_limits import NO_LIMITS, ValueLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,8 +33,8 @@ class BatchLayout:
             the same buffers, so a body can be read with either.
         node_starts: The first field node of each column, and behind them the number of nodes.
         buffer_starts: The first buffer of each column, and behind them the number of buffers.
-        keeps_millis: Whether the table keeps milliseconds of a TIME (`TableInfo.keeps_millis`);
-            said where rows are to be written.
+        limits: What the table adds to the limits of the types (`TableInfo.value_limits`); given
+            where rows are to be written.
     """
 
     names: tuple[str, ...]
@@ -43,7 +44,7 @@ class BatchLayout:
     user_schema: pa.Schema
     node_starts: tuple[int, ...]
     buffer_starts: tuple[int, ...]
-    keeps_millis: bool = False
+    limits: ValueLimits = NO_LIMITS
 
     @classmethod
     def of(
@@ -53,7 +54,7 @@ class BatchLayout:
         *,
         column_ids: Sequence[int] | None = None,
         user_schema: pa.Schema | None = None,
-        keeps_millis: bool = False,
+        limits: ValueLimits = NO_LIMITS,
     ) -> Self:
         """The layout of columns with these names and types.
 
@@ -63,7 +64,7 @@ class BatchLayout:
             column_ids: Their ids in the table's schema.
             user_schema: The Arrow schema to read batches as, where it carries more than types
                 (comments, say); made from the types otherwise.
-            keeps_millis: See above.
+            limits: See above.
         """
         nodes, buffers = zip((0, 0), *(_counts(each) for each in types), strict=True)
         return cls(
@@ -74,11 +75,11 @@ class BatchLayout:
             user_schema=user_schema or _schema(names, types, to_arrow_type),
             node_starts=tuple(accumulate(nodes)),
             buffer_starts=tuple(accumulate(buffers)),
-            keeps_millis=keeps_millis,
+            limits=limits,
         )
 
     @classmethod
-    def of_schema(cls, schema: Schema, *, keeps_millis: bool = False) -> Self:
+    def of_schema(cls, schema: Schema, *, limits: ValueLimits = NO_LIMITS) -> Self:
         """The layout of whole batches of a schema."""
         ids = [each.column_id for each in schema.columns]
         return cls.of(
@@ -86,7 +87,7 @@ class BatchLayout:
             schema.column_types,
             column_ids=None if None in ids else [each for each in ids if each is not None],
             user_schema=to_arrow_schema(schema),
-            keeps_millis=keeps_millis,
+            limits=limits,
         )
 
     def project(self, positions: Sequence[int]) -> BatchLayout:
@@ -97,7 +98,7 @@ class BatchLayout:
             [self.types[each] for each in positions],
             column_ids=None if ids is None else [ids[each] for each in positions],
             user_schema=pa.schema([self.user_schema.field(each) for each in positions]),
-            keeps_millis=self.keeps_millis,
+            limits=self.limits,
         )
 
     def __len__(self) -> int:

@@ -24,8 +24,12 @@ from fluss.model.types import (
     DecimalType,
     MapType,
     RowType,
+    TimestampLtzType,
+    TimestampType,
     TimeType,
 )
+from fluss.model.value_limits import NO_LIMITS, ValueLimits
+from fluss.model.value_texts import CHAR_BYTES, CHAR_BYTES_HINT
 from fluss.model.value_times import ONLY_MILLIS, ONLY_MILLIS_HINT
 from fluss.records.cast_rules import as_list, list_parts
 from fluss.records.numpy_arrays import to_numpy
@@ -34,6 +38,7 @@ ValueCheck: TypeAlias = Callable[[pa.Array], None]
 
 _MILLIS = UNITS_PER_SECOND["ms"]
 _SECONDS_PER_DAY = 86_400
+_SECONDS_MAX = (2**63 - 1) // _MILLIS
 
 
 class DoesNotFitError(Exception):
@@ -44,14 +49,14 @@ class DoesNotFitError(Exception):
         self.hint = hint
 
 
-def value_check_of(data_type: DataType, *, keeps_millis: bool = False) -> ValueCheck | None:
+def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> ValueCheck | None:
     """The check for a column of this type, None where there is nothing to check.
 
     Args:
         data_type: The type.
-        keeps_millis: Whether the table keeps milliseconds of a TIME (`TableInfo.keeps_millis`).
+        limits: What the table adds to the limits of the type (`TableInfo.value_limits`).
     """
-    inner = _inner_check(data_type, keeps_millis=keeps_millis)
+    inner = _inner_check(data_type, limits)
     if data_type.nullable:
         return inner
 
@@ -64,26 +69,26 @@ def value_check_of(data_type: DataType, *, keeps_millis: bool = False) -> ValueC
     return check
 
 
-def _inner_check(data_type: DataType, *, keeps_millis: bool) -> ValueCheck | None:
+def _inner_check(data_type: DataType, limits: ValueLimits) -> ValueCheck | None:
     match data_type:
         case CharType(length=length):
-            return lambda array: _check_length(array, length)
+            return lambda array: _check_length(array, length, limits)
         case DecimalType():
             return lambda array: _check_digits(array, data_type)
         case TimeType(unit=unit):
-            return lambda array: _check_time(array, unit, keeps_millis=keeps_millis)
+            return lambda array: _check_time(array, unit, keeps_millis=limits.keeps_millis)
+        case TimestampType(unit="s") | TimestampLtzType(unit="s") if limits.keeps_millis:
+            return _check_seconds
         case ArrayType():
-            return _list_check(value_check_of(data_type.element, keeps_millis=keeps_millis))
+            return _list_check(value_check_of(data_type.element, limits=limits))
         case MapType() | RowType():
-            checks = [
-                value_check_of(each, keeps_millis=keeps_millis) for each in data_type.children()
-            ]
+            checks = [value_check_of(each, limits=limits) for each in data_type.children()]
             return _map_check(checks) if isinstance(data_type, MapType) else _row_check(checks)
         case _:
             return None
 
 
-def _check_length(array: pa.Array, length: int) -> None:
+def _check_length(array: pa.Array, length: int, limits: ValueLimits) -> None:
     # Bytes are cheaper to count than characters, and are never fewer.
     longest = pc.max(pc.binary_length(array)).as_py()
     if longest is None or longest <= length:
@@ -91,6 +96,10 @@ def _check_length(array: pa.Array, length: int) -> None:
     longest = pc.max(pc.utf8_length(array)).as_py()
     if longest > length:
         raise DoesNotFitError(f"CHAR({length}) has at most {length} characters")
+    if limits.counts_char_bytes:
+        raise DoesNotFitError(
+            f"it has more than {length} bytes, {CHAR_BYTES}", hint=CHAR_BYTES_HINT
+        )
 
 
 def _check_digits(array: pa.Array, data_type: DecimalType) -> None:
@@ -107,6 +116,12 @@ def _check_time(array: pa.Array, unit: str, *, keeps_millis: bool) -> None:
         raise DoesNotFitError("a time of day lies between 00:00 and 24:00, which is the next day")
     if keeps_millis and per_second > _MILLIS and (counts % (per_second // _MILLIS)).any():
         raise DoesNotFitError(ONLY_MILLIS, hint=ONLY_MILLIS_HINT)
+
+
+def _check_seconds(array: pa.Array) -> None:
+    counts = to_numpy(array.drop_null() if array.null_count else array)
+    if len(counts) and not -_SECONDS_MAX <= counts.min() <= counts.max() <= _SECONDS_MAX:
+        raise DoesNotFitError("the table keeps milliseconds, which do not fit 64 bits")
 
 
 def _list_check(element: ValueCheck | None) -> ValueCheck | None:

@@ -183,19 +183,16 @@ def _check_bucket_count(bucket_count: int) -> None:
 
 
 def _empty_key(*, row: int | None) -> InvalidValueError:
-    where = "" if row is None else f" of row {row}"
     return InvalidValueError(
-        f"The bucket key{where} has no bytes, and an empty key has no bucket.",
+        "The bucket key has no bytes, and an empty key has no bucket.",
         hint="A bucket key needs a column whose value is not empty in every row.",
         row=row,
-    )
+    ).add_context(row=row)
 
 
 def _not_a_hudi_key(length: int, *, row: int | None) -> InvalidValueError:
-    where = "" if row is None else f" of row {row}"
     return InvalidValueError(
-        f"The bucket key{where} has {length} bytes; a Hudi bucket key is a hash of "
-        f"{_HUDI_KEY_BYTES}.",
+        f"The bucket key has {length} bytes; a Hudi bucket key is a hash of {_HUDI_KEY_BYTES}.",
         hint="Encode it with bucket_key_encoder(…, lake_format='hudi').",
         row=row,
-    )
+    ).add_context(row=row)

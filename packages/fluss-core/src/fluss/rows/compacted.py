@@ -100,8 +100,8 @@ def write_compacted_keys(columns: Sequence[Column]) -> RowBytes:
         if column.valid is not None and not column.valid.all():
             row = int(np.flatnonzero(~column.valid)[0])
             raise InvalidValueError(
-                f"Column {index} of the key is NULL in row {row}.", column=index, row=row
-            )
+                f"Column {index} of the key is NULL.", column=index
+            ).add_context(row=row)
     return join_parts(list(_fields(columns)), count)
 
 

@@ -150,11 +150,10 @@ def _text_hashes(column: Column, index: int, *, is_only: bool) -> UInt32Array:
         text = data[starts[row] : starts[row] + lengths[row]].tobytes().decode()
         if _is_misread(text):
             raise InvalidValueError(
-                f"Column {index} of the key cannot be {text!r:.80} in row {row}: {_MISREAD}.",
+                f"Column {index} of the key cannot be {text!r:.80}: {_MISREAD}.",
                 hint="Bucket by a column without such values, or by this column alone.",
                 column=index,
-                row=row,
-            )
+            ).add_context(row=row)
     return codes
 
 

@@ -166,11 +166,10 @@ class KeyEncoder(ABC):
         if len(nulls):
             row = int(nulls[0])
             raise InvalidValueError(
-                f"Column {index} of the key is NULL in row {row}.",
+                f"Column {index} of the key is NULL.",
                 hint="A key is complete: fill the column, or leave out the row.",
                 column=index,
-                row=row,
-            )
+            ).add_context(row=row)
 
     def _identity(self) -> tuple[type[KeyEncoder], tuple[DataType, ...]]:
         return type(self), self.types

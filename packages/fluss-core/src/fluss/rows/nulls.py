@@ -33,8 +33,8 @@ def check_not_null(column: Column) -> None:
     if column.type.nullable or column.valid is None or column.valid.all():
         return
     row = int(np.flatnonzero(~column.valid)[0])
-    raise InvalidValueError(
-        f"The value in row {row} is NULL, but its type is {column.type}.", row=row
+    raise InvalidValueError(f"The value is NULL, but its type is {column.type}.").add_context(
+        row=row
     )
 
 

@@ -66,21 +66,19 @@ def _check_values(column: Column, label: str | int) -> None:
     if column.valid is not None and not column.valid.all():
         row = int(np.argmin(column.valid))
         raise InvalidValueError(
-            f"Partition column {label} is NULL in row {row}, and NULL names no partition.",
+            f"Partition column {label} is NULL, and NULL names no partition.",
             hint="Fill the column before writing, or drop the rows that have no partition.",
             column=label,
-            row=row,
-        )
+        ).add_context(row=row)
     lengths = _byte_lengths(column)
     if lengths is not None and (lengths > VALUE_BYTES_MAX).any():
         row = int(np.argmax(lengths > VALUE_BYTES_MAX))
         raise InvalidValueError(
-            f"Partition column {label} has {int(lengths[row])} bytes in row {row}; "
+            f"Partition column {label} has {int(lengths[row])} bytes; "
             f"a partition name has at most {VALUE_BYTES_MAX} characters.",
             hint="Partition by a shorter value, such as a date or a category.",
             column=label,
-            row=row,
-        )
+        ).add_context(row=row)
 
 
 def _byte_lengths(column: Column) -> Int64Array | None:

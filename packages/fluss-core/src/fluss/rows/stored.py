@@ -296,8 +296,8 @@ def refuse_value(data_type: DataType) -> Refuse:
 
     def refuse(wrong: BoolArray, why: str) -> None:
         row = int(np.flatnonzero(wrong)[0])
-        raise InvalidValueError(
-            f"The value in row {row} does not fit {data_type}: {why}.", row=row, why=why
+        raise InvalidValueError(f"The value does not fit {data_type}: {why}.", why=why).add_context(
+            row=row
         )
 
     return refuse

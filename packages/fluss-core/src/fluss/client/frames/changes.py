@@ -22,7 +22,7 @@ from fluss.model.scan_options import CHANGE_TYPE, METADATA_COLUMNS
 from fluss.model.table_info import TableInfo
 from fluss.records.cast_rules import decoded
 from fluss.records.numpy_arrays import from_numpy
-from fluss.rows.columns import BoolArray
+from fluss.rows.columns import BoolArray, Int64Array
 
 # Batches smaller than this are gathered, so that a changelog of small batches makes large ones.
 GATHERED_BYTES = 1024 * 1024
@@ -36,11 +36,13 @@ class ChangeBatch:
         rows: The rows, without those that updates replace.
         deletes: Which of them are deleted.
         counts: How many changes of each kind there were.
+        places: Which of the rows of the frame these are; None where they are all of them.
     """
 
     rows: pa.RecordBatch
     deletes: BoolArray
     counts: dict[str, int]
+    places: Int64Array | None = None
 
 
 def added_columns(table: TableInfo, names: Iterable[str]) -> list[str]:
@@ -67,10 +69,13 @@ def change_batch(batch: pa.RecordBatch) -> ChangeBatch:
     rows = without_columns(batch, [CHANGE_TYPE])
     counts = {change.long_name: int((kinds == change).sum()) for change in ChangeType if change}
     kept = kinds != ChangeType.UpdateBefore
+    places = None
     if not kept.all():
         rows = rows.filter(from_numpy(kept))
         kinds = kinds[kept]
-    return ChangeBatch(rows=rows, deletes=kinds == ChangeType.Delete, counts=counts)
+        places = np.flatnonzero(kept)
+    deletes = kinds == ChangeType.Delete
+    return ChangeBatch(rows=rows, deletes=deletes, counts=counts, places=places)
 
 
 def change_types(column: pa.Array) -> npt.NDArray[np.int8]:
@@ -134,8 +139,5 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 def _unknown(text: str | None, row: int) -> InvalidValueError:
     said = "is NULL" if text is None else f"says {text!r}, which is no kind of change"
     return InvalidValueError(
-        f"The column {CHANGE_TYPE!r} {said}, in row {row}.",
-        hint=_HINT,
-        column=CHANGE_TYPE,
-        row=row,
-    )
+        f"The column {CHANGE_TYPE!r} {said}.", hint=_HINT, column=CHANGE_TYPE
+    ).add_context(row=row)

@@ -97,11 +97,9 @@ def _cast(series: pl.Series, dtype: Any, first_row: int) -> pl.Series:
                 low = middle
             except pl.exceptions.InvalidOperationError:
                 high = middle
-        row = first_row + low
         raise InvalidValueError(
-            f"The column {series.name!r} cannot take {series.slice(low, 1).to_list()[0]} in row {row}: a whole number "
-            f"has at most {PRECISION_MAX_DECIMAL} digits.",
+            f"The column {series.name!r} cannot take {series.slice(low, 1).to_list()[0]}: a whole "
+            f"number has at most {PRECISION_MAX_DECIMAL} digits.",
             hint=f"Write it as text: pl.col({series.name!r}).cast(pl.String).",
             column=series.name,
-            row=row,
-        ) from error
+        ).add_context(row=first_row + low) from error

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fluss.client.frames.tabular import Frame, frame_of
 from fluss.client.placement import Placement, Share
+from fluss.client.row_places import rows_counted
 from fluss.errors import SchemaMismatchError
 from fluss.model.nearest import did_you_mean
 from fluss.model.table_info import TableInfo
@@ -90,7 +91,7 @@ class KeyFrames:
             name: table.schema.column(name).data_type.not_null() for name in columns
         }
         self.layout = BatchLayout.of(
-            tuple(self.types), tuple(self.types.values()), keeps_millis=table.keeps_millis
+            tuple(self.types), tuple(self.types.values()), limits=table.value_limits
         )
         self._placement = Placement(
             table, self.layout, has_leader=lambda _path, _bucket: True, is_round_robin=False
@@ -118,7 +119,12 @@ class KeyFrames:
             InvalidValueError: A key is NULL or does not fit its column.
         """
         frame = frame_of_keys(data, list(self.types))
-        batches = [self._cast(each) for each in frame.batches(self.types)]
+        batches = []
+        first = 0
+        for batch in frame.batches(self.types):
+            with rows_counted(first=first):
+                batches.append(self._cast(batch))
+            first += batch.num_rows
         whole = pa.Table.from_batches(batches, schema=self.layout.wire_schema).combine_chunks()
         return self._placed_rounds(whole)
 

@@ -8,6 +8,7 @@ Rows of one bucket keep their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from fluss.client.frames.changes import (
 from fluss.client.frames.key_frames import frame_of_keys
 from fluss.client.frames.outcomes import Outcomes, WriteReport
 from fluss.client.frames.tabular import Frame, frame_of
+from fluss.client.row_places import rows_counted
 from fluss.client.write import (
     AGG_OVERWRITE,
     AppendCore,
@@ -45,6 +47,7 @@ from fluss.model.types import DataType
 from fluss.records.cast import to_wire_batch
 from fluss.records.columns import to_column
 from fluss.records.layout import BatchLayout
+from fluss.rows.columns import Int64Array
 from fluss.rows.partition_codes import partition_codes
 
 Mode = Literal["append", "upsert", "delete", "update"]
@@ -84,7 +87,7 @@ def write_frame(
     frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
     way = _way_of(table, frame, mode, columns, merge_mode)
     batches = frame.batches(way.types)
-    pieces: Iterable[_Piece] = map(way.prepare, gathered(batches) if way.is_changelog else batches)
+    pieces: Iterable[_Piece] = _pieces(way, gathered(batches) if way.is_changelog else batches)
     if frame.is_whole:
         pieces = list(pieces)  # nothing is written before everything has been looked at
     return _write(table, way, pieces)
@@ -99,16 +102,38 @@ def rows_to_append(table: TableCore, data: Any) -> list[pa.RecordBatch]:
     """
     frame = frame_of(data)
     way = _way_of(table, frame, "append", None, None)
-    return [way.prepare(each).rows for each in frame.batches(way.types)]
+    return [piece.rows for piece in _pieces(way, frame.batches(way.types))]
+
+
+def _pieces(way: _Way, batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
+    first = 0
+    for batch in batches:
+        yield way.prepare(batch, first)
+        first += batch.num_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Piece:
-    """Rows in wire form, ready to be taken."""
+    """Rows in wire form, ready to be taken.
+
+    Attributes:
+        rows: The rows.
+        counts: What happens to them, and to how many.
+        deletes: Which of them delete, in a changelog.
+        first: Which row of the frame the first of them is.
+        places: Which rows of the frame from there on they are, where some are left out.
+    """
 
     rows: pa.RecordBatch
     counts: Mapping[str, int]
     deletes: Any = None
+    first: int = 0
+    places: Int64Array | None = None
+
+    def numbered(self) -> AbstractContextManager[None]:
+        """Errors in the block name rows as the frame has them."""
+        places = None if self.places is None else self.places + self.first
+        return rows_counted(first=self.first if places is None else 0, places=places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,18 +159,26 @@ class _Way:
     take: Callable[[_Piece], WriteResultHandle]
     layout: BatchLayout
 
-    def prepare(self, batch: pa.RecordBatch) -> _Piece:
-        """Check a batch of the frame and bring it into wire form."""
-        if self.mode == "append" and CHANGE_TYPE in self.left_out:
-            _refuse_changes(self.table, batch)
-        rows = without_columns(batch, self.left_out)
-        if not self.is_changelog:
-            rows = self._cast(rows)
-            return _Piece(rows=rows, counts={self.mode: rows.num_rows})
-        changes = change_batch(rows)
-        rows = self._cast(changes.rows)
-        check_changes(self.table, rows, changes.deletes)
-        return _Piece(rows=rows, deletes=changes.deletes, counts=changes.counts)
+    def prepare(self, batch: pa.RecordBatch, first: int) -> _Piece:
+        """Check a batch of the frame, whose first row is `first`, and bring it into wire form."""
+        with rows_counted(first=first):
+            if self.mode == "append" and CHANGE_TYPE in self.left_out:
+                _refuse_changes(self.table, batch)
+            rows = without_columns(batch, self.left_out)
+            if not self.is_changelog:
+                rows = self._cast(rows)
+                return _Piece(rows=rows, counts={self.mode: rows.num_rows}, first=first)
+            changes = change_batch(rows)
+            with rows_counted(places=changes.places):
+                rows = self._cast(changes.rows)
+                check_changes(self.table, rows, changes.deletes)
+        return _Piece(
+            rows=rows,
+            deletes=changes.deletes,
+            counts=changes.counts,
+            first=first,
+            places=changes.places,
+        )
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = to_wire_batch(batch, self.layout)
@@ -187,7 +220,7 @@ def _way_of(
         take=_taker(core, mode, is_changelog=is_changelog),
         layout=nullable_layout(info).project(info.schema.column_indexes(names))
         if is_changelog
-        else BatchLayout.of(tuple(types), tuple(types.values()), keeps_millis=info.keeps_millis),
+        else BatchLayout.of(tuple(types), tuple(types.values()), limits=info.value_limits),
     )
 
 
@@ -276,7 +309,9 @@ def _write(table: TableCore, way: _Way, pieces: Iterable[_Piece]) -> WriteReport
     failed: FlussError | None = None
     try:
         for piece in pieces:
-            outcomes.add(way.take(piece), piece.rows.num_rows)
+            with piece.numbered():
+                handle = way.take(piece)
+            outcomes.add(handle, piece.rows.num_rows)
             taken += piece.rows.num_rows
             for kind, count in piece.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
@@ -311,12 +346,11 @@ def _refuse_changes(table: TableInfo, batch: pa.RecordBatch) -> None:
         row = int(np.argmax(changed))
         kind = batch.column(CHANGE_TYPE)[row].as_py()
         raise InvalidValueError(
-            f"Row {row} is of kind {kind!r}, and {table.table_path} is a log, in which nothing changes.",
+            f"The change is of kind {kind!r}, and {table.table_path} is a log, in which nothing changes.",
             hint=f"Rename {CHANGE_TYPE!r} to a column of the table to keep changes as rows, or "
             "write to a table with a primary key.",
             column=CHANGE_TYPE,
-            row=row,
-        )
+        ).add_context(row=row)
 
 
 def _check_places(table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout) -> None:
@@ -328,11 +362,10 @@ def _check_places(table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout) -
         if column.null_count:
             row = int(np.argmax(np.asarray(column.is_null())))
             raise InvalidValueError(
-                f"The column {name!r} chooses the bucket, and is NULL in row {row}.",
+                f"The column {name!r} chooses the bucket, and is NULL.",
                 hint="Fill the column, or leave out the row.",
                 column=name,
-                row=row,
-            )
+            ).add_context(row=row)
     if table.partition_keys:
         for values in _partitions(table, rows, layout):
             PhysicalTablePath(table.table_path, SEPARATOR.join(values))  # refuses other names
