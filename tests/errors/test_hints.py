@@ -1,9 +1,20 @@
 """Every hint has a text at every door, and what a text names exists there."""
 
+import ast
+import importlib
+import itertools
+import re
 import string
+from pathlib import Path
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
+import fluss
+import fluss_duckdb
+from fluss.cli.application import application
 from fluss.hints import (
     CALL_HINTS,
     DATA_HINTS,
@@ -16,6 +27,7 @@ from fluss.hints import (
     render,
 )
 from fluss.model.scan_options import SCAN_OPTIONS
+from fluss.session import Scan, Session, Table
 
 ROWS = [
     *((key, door, text) for key, texts in CALL_HINTS.items() for door, text in texts.items()),
@@ -43,10 +55,12 @@ def test_every_key_is_in_one_table():
 
 
 @pytest.mark.parametrize("key", HintKey)
-@pytest.mark.parametrize("door", [None, *Door])
-@pytest.mark.parametrize("frame", [None, *FrameKind])
-def test_every_hint_has_a_text_at_every_door_and_for_every_frame(key, door, frame):
-    text = render(hint_of(key), door, frame)
+def test_every_hint_has_a_text_at_every_door_and_for_every_frame(key):
+    for door, frame in itertools.product([None, *Door], [None, *FrameKind]):
+        check_text(render(hint_of(key), door, frame))
+
+
+def check_text(text):
     assert text
     assert "{" not in text.replace("{bucket: offset}", "").replace("{(", "").replace(
         '{"', ""
@@ -78,3 +92,129 @@ def test_a_door_that_shows_its_frames_decides_what_is_said_of_them():
     assert "pl.col" in render(hint, Door.SESSION, FrameKind.POLARS)
     assert ".withColumn" in render(hint, Door.SPARK, FrameKind.ARROW)
     assert "column.cast" in render(hint, Door.SESSION)
+
+
+# --- what the texts name ------------------------------------------------------------------------
+
+
+def objects_at(door):
+    """What a name in a hint stands for at a door."""
+    importlib.import_module("fluss.pandas")
+    importlib.import_module("fluss_polars")
+    common = {"fluss": fluss, "pa": pa, "pyarrow": pa, "pl": pl, "pd": pd, "scan": Scan}
+    session = {"session": Session, "table": Table, "column": pa.Array, "batch": pa.RecordBatch}
+    match door:
+        case Door.CLIENT | Door.AIO:
+            door_fluss = fluss if door is Door.CLIENT else importlib.import_module("fluss.aio")
+            return common | {
+                "table": door_fluss.FlussTable,
+                "connection": door_fluss.FlussConnection,
+                "admin": fluss.FlussAdmin,
+                "column": pa.Array,
+                "batch": pa.RecordBatch,
+                "scan": fluss.session.Scan,
+                "col": fluss.col,
+            }
+        case Door.PANDAS:
+            return common | session | {"df": pd.DataFrame}
+        case Door.POLARS:
+            return common | session | {"df": pl.DataFrame}
+        case Door.DUCKDB:
+            known = {"fluss_duckdb": fluss_duckdb, "Connection": fluss_duckdb.Connection}
+            return common | session | known
+        case _:
+            return common | session
+
+
+CALL = re.compile(r"(?<![\w.'\"])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(")
+COMMAND = re.compile(r"`fluss (\w+)")
+SQL = {"CAST", "fluss"}
+SPARK = {"option", "load", "save", "withColumn", "where", "col", "lit"}
+
+
+@pytest.mark.parametrize("door", Door)
+def test_what_a_text_names_exists_at_its_door(door):
+    known = objects_at(door)
+    for key in HintKey:
+        check_names(render(hint_of(key), door), door, known)
+
+
+def check_names(text, door, known):
+    for name in CALL.findall(text):
+        first, *rest = name.split(".")
+        if door is Door.SPARK and name in SPARK:
+            continue
+        if door in {Door.DUCKDB, Door.CLI} and name in SQL:
+            continue
+        if first in {"value", "len"}:
+            continue
+        assert first in known, f"{name} in {text!r}"
+        found = known[first]
+        for part in rest:
+            assert hasattr(found, part), f"{name} in {text!r}"
+            found = getattr(found, part)
+            if isinstance(found, property):  # Expr.dt, for example
+                break
+    for command in COMMAND.findall(text):
+        assert command in COMMANDS, text
+
+
+COMMANDS = {"ls", "sql", "import", "export", "head", "tail", "count", "lookup", "describe"}
+
+
+def test_the_commands_exist():
+    own = {each.name or each.callback.__name__ for each in application().registered_commands}
+    assert own >= COMMANDS
+
+
+# --- texts beside their errors ------------------------------------------------------------------
+
+# Rooms that are a door of their own, or beneath one door only: their texts are in its words.
+AT_ONE_DOOR = (
+    "aio/", "cli/", "fsspec/", "pandas/", "session/", "connector/once", "plan/once", "client/scan.py",
+    "client/table_scan.py", "client/limit_scan.py", "client/log_scanner.py", "client/fluss_",
+    "client/admin.py", "client/frames/from_polars.py", "client/writers.py", "client/arguments.py", "model/offsets.py",
+)  # fmt: skip
+# A method, an option as an argument, or a type of one library.
+OF_A_DOOR = re.compile(r"\w\(|\b(?:pa|pl|pd|pyarrow)\.|\b[a-z_]+=(?![:'\w]*\.)|_OFFSET\b")
+# Right everywhere: types and descriptors are made with `fluss` at every door that makes tables.
+RIGHT_EVERYWHERE = re.compile(
+    r"DataTypes|fluss\.Schema|Schema\.builder|TablePath\(|call schema|close\(\)|is_in\(\)|"
+    r"custom_properties|pip install|float\(|key=value|name=value|errors=|resolved|bucket_key_encoder|from_pylist|NAME=|chmod|export "
+)
+
+
+def texts_of(node):
+    return [
+        "".join(
+            getattr(part, "value", "")
+            for part in ast.iter_child_nodes(each)
+            if isinstance(part, ast.Constant)
+        )
+        if isinstance(each, ast.JoinedStr)
+        else each.value
+        for each in ast.walk(node)
+        if isinstance(each, ast.JoinedStr)
+        or (isinstance(each, ast.Constant) and isinstance(each.value, str))
+    ]
+
+
+def test_a_text_of_the_core_that_names_a_method_has_a_key():
+    root = Path(fluss.__file__).parent
+    found = [
+        f"{path.relative_to(root).as_posix()}:{line}: {text}"
+        for path in sorted(root.rglob("*.py"))
+        if not path.relative_to(root).as_posix().startswith(AT_ONE_DOOR)
+        for line, text in hint_texts(path)
+        if OF_A_DOOR.search(text) and not RIGHT_EVERYWHERE.search(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def hint_texts(path):
+    """The texts that a file gives as hints, without those inside of a `Hint`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        is_hint = isinstance(node, ast.keyword) and node.arg == "hint"
+        if is_hint and not isinstance(node.value, ast.Call):
+            for text in texts_of(node.value):
+                yield node.value.lineno, text

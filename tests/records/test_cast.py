@@ -450,11 +450,11 @@ def test_nothing_but_the_right_kind_becomes_a_list_a_map_a_struct_or_a_time():
     text = pa.array(["x"])
     row = RowType((DataField("a", IntType()),))
     assert "pa.timestamp('us')" in refused_type(text, TimestampType(6)).hint
-    assert "pa.timestamp('ms')" in refused_type(text, TimestampLtzType(3)).hint
+    assert "pa.timestamp('ms', 'UTC')" in refused_type(text, TimestampLtzType(3)).hint
     assert "pa.time32('s')" in refused_type(text, TimeType(0)).hint
     assert "cast the column" in refused_type(pa.array([1], pa.date32()), TimestampType(6)).hint
-    assert "make structs" in refused_type(text, row).hint
-    assert "make maps" in refused_type(text, MapType(IntType(), IntType())).hint
+    assert "pa.struct(" in refused_type(text, row).hint
+    assert "pa.map_(" in refused_type(text, MapType(IntType(), IntType())).hint
     assert "pa.binary(3)" in refused_type(text, BinaryType(3)).hint
 
 

@@ -102,10 +102,40 @@ class HintKey(StrEnum):
     CHANGELOG_OR_AS_OF = "changelog_or_as_of"
     OFFSETS_OF_BUCKETS = "offsets_of_buckets"
     BEGIN_WHERE_THE_LOG_DOES = "begin_where_the_log_does"
+    COLUMNS_OF_BINLOG = "columns_of_binlog"
+    COUNT_CHANGES = "count_changes"
+    CREATE_PARTITION = "create_partition"
+    CURSOR_OF_A_SCAN = "cursor_of_a_scan"
+    FILTER_BINLOG = "filter_binlog"
+    GET_TABLE_AGAIN = "get_table_again"
+    LIST_DATABASES = "list_databases"
+    LIST_PARTITIONS = "list_partitions"
+    METADATA_OF_CHANGES = "metadata_of_changes"
+    NAME_PARTITION = "name_partition"
+    NAME_TABLE = "name_table"
+    OPEN_SESSION = "open_session"
+    OTHER_METADATA_NAMES = "other_metadata_names"
+    PARTITION_CHOICE = "partition_choice"
+    READ_WHAT_IS_THERE = "read_what_is_there"
+    SAY_ZONE = "say_zone"
+    SKIP_MISSING_PARTITIONS = "skip_missing_partitions"
+    START_AT_EARLIEST = "start_at_earliest"
+    TRIMMED_BEFORE_READ = "trimmed_before_read"
+    WRITE_PREDICATE = "write_predicate"
     # What to do with data.
     ADD_COLUMN = "add_column"
     ADD_COLUMN_OF_NULLS = "add_column_of_nulls"
     CAST_COLUMN = "cast_column"
+    GIVE_NESTED = "give_nested"
+    GIVE_TYPE = "give_type"
+    MAKE_TIMES = "make_times"
+    WRITE_DAY = "write_day"
+    WRITE_WALL_CLOCK_TIMES = "write_wall_clock_times"
+
+
+def _everywhere(text: str) -> dict[Door, str]:
+    """The same words at all doors; only options and facts differ."""
+    return dict.fromkeys((Door.CLIENT, Door.SESSION, Door.SPARK, Door.CLI), text)
 
 
 CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
@@ -152,6 +182,130 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.SPARK: "{on_trimmed:earliest} begins there",
             Door.CLI: "--start earliest begins there",
         },
+        HintKey.COLUMNS_OF_BINLOG: _everywhere(
+            "{columns} narrows the rows before and after; theirs are {names}"
+        ),
+        HintKey.COUNT_CHANGES: _everywhere(
+            "{mode:changelog} with {columns:[]} has a row for each of their halves"
+        ),
+        HintKey.CREATE_PARTITION: {
+            Door.CLIENT: "Create it with admin.create_partition(...), or set "
+            "'writer.dynamic-create-partition.enabled' to true.",
+            Door.SESSION: "Create it with session.table({table!r}).create_partition(...), or set "
+            "'writer.dynamic-create-partition.enabled' to true.",
+            Door.SPARK: "Create it beforehand, or set "
+            "option('writer.dynamic-create-partition.enabled', 'true').",
+            Door.CLI: "Set 'writer.dynamic-create-partition.enabled' to true in the profile.",
+        },
+        HintKey.CURSOR_OF_A_SCAN: _everywhere(
+            "pass what scan.cursor() of a session gave, or the text that it is in JSON"
+        ),
+        HintKey.FILTER_BINLOG: {
+            Door.CLIENT: "filter what the scan gives, or take {mode:changelog}; start and end cut "
+            "a binlog",
+            Door.SESSION: "filter what the scan gives, or take {mode:changelog}; start and end "
+            "cut a binlog",
+            Door.SPARK: ".where(...) on the frame, or load('db.table$changelog'); start and end "
+            "cut a binlog",
+            Door.CLI: "take {mode:changelog}; --start and --end cut a binlog",
+        },
+        HintKey.GET_TABLE_AGAIN: {
+            Door.CLIENT: "Get the table from the connection again, and write with a new writer.",
+            Door.SESSION: "Get the table again with session.table({table!r}), and write to that.",
+            Door.SPARK: "Run the query again.",
+            Door.CLI: "Run the command again.",
+        },
+        HintKey.LIST_DATABASES: {
+            Door.CLIENT: "admin.list_databases() lists them",
+            Door.SESSION: "session.databases() lists them",
+            Door.SPARK: "`fluss ls` lists them",
+            Door.CLI: "`fluss ls` lists them",
+        },
+        HintKey.LIST_PARTITIONS: {
+            Door.CLIENT: "admin.list_partition_infos({table!r}) lists those there are.",
+            Door.SESSION: "session.table({table!r}).partitions() lists those there are.",
+            Door.SPARK: "`fluss ls {table}` lists those there are.",
+            Door.CLI: "`fluss ls {table}` lists those there are.",
+        },
+        HintKey.METADATA_OF_CHANGES: _everywhere(
+            "{mode:changelog} gives the changes; _bucket and _partition a state has, too"
+        ),
+        HintKey.NAME_PARTITION: {
+            Door.CLIENT: "Write the value as Fluss names the partition; "
+            "admin.list_partition_infos(...) shows names.",
+            Door.SESSION: "Write the value as Fluss names the partition; table.partitions() shows "
+            "names.",
+            Door.SPARK: "Write the value as Fluss names the partition; `fluss ls` shows names.",
+            Door.CLI: "Write the value as Fluss names the partition; `fluss ls` shows names.",
+        },
+        HintKey.NAME_TABLE: {
+            Door.CLIENT: "name it: connection.get_table('database.table')",
+            Door.SESSION: "name it: session.table('database.table')",
+            Door.PANDAS: "name it: pd.read_fluss('database.table')",
+            Door.POLARS: "name it: pl.scan_fluss('database.table')",
+            Door.DUCKDB: "name it: fluss('database.table')",
+            Door.SPARK: "name it: .load('database.table'), .save('database.table')",
+            Door.CLI: "name it: database.table",
+        },
+        HintKey.OPEN_SESSION: {
+            Door.CLIENT: "Open one: fluss.connect(...)",
+            Door.SESSION: "Open one: fluss.connect(...)",
+            Door.DUCKDB: "Open one: fluss_duckdb.connect(...)",
+            Door.SPARK: "Run the query again.",
+            Door.CLI: "Run the command again.",
+        },
+        HintKey.OTHER_METADATA_NAMES: _everywhere(
+            "choose other names for the metadata, for example {metadata_prefix:__}"
+        ),
+        HintKey.PARTITION_CHOICE: {
+            Door.CLIENT: "write a partition's name, 'key=value', or {{'key': value}}",
+            Door.SESSION: "write a partition's name, 'key=value', or {{'key': value}}",
+            Door.SPARK: "write a partition's name, or 'key=value'",
+            Door.CLI: "write --partition key=value",
+        },
+        HintKey.READ_WHAT_IS_THERE: {
+            Door.CLIENT: "Rows that only a lake still has are not in the log; EARLIEST_OFFSET "
+            "reads what is.",
+            Door.SESSION: "Rows that only a lake still has are not in the log; {start:earliest} "
+            "reads what is.",
+            Door.SPARK: "Rows that only a lake still has are not in the log; {start:earliest} "
+            "reads what is.",
+            Door.CLI: "Rows that only a lake still has are not in the log; {start:earliest} reads "
+            "what is.",
+        },
+        HintKey.SAY_ZONE: {
+            Door.CLIENT: "say which: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+            Door.SESSION: "say which: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+            Door.DUCKDB: "say which: '2026-01-01T00:00:00Z'",
+            Door.SPARK: "say which: '2026-01-01T00:00:00Z'",
+            Door.CLI: "say which: 2026-01-01T00:00:00Z",
+        },
+        HintKey.SKIP_MISSING_PARTITIONS: _everywhere(
+            "{missing_partitions:skip} reads those that are there"
+        ),
+        HintKey.START_AT_EARLIEST: _everywhere("Begin again with {start:earliest}."),
+        HintKey.TRIMMED_BEFORE_READ: {
+            Door.CLIENT: "EARLIEST_OFFSET reads from the first row there is ({earliest}), "
+            "LATEST_OFFSET only new ones (from {latest}); 'table.log.ttl' says how long rows are "
+            "kept.",
+            Door.SESSION: "Scan again with {on_trimmed:earliest} to begin with the first row "
+            "there is ({earliest}); 'table.log.ttl' says how long rows are kept.",
+            Door.SPARK: "Load it again with {on_trimmed:earliest} to begin with the first row "
+            "there is ({earliest}); 'table.log.ttl' says how long rows are kept.",
+            Door.CLI: "Run it again with {start:earliest} to begin with the first row there is "
+            "({earliest}); 'table.log.ttl' says how long rows are kept.",
+        },
+        HintKey.WRITE_PREDICATE: {
+            Door.CLIENT: 'write one with col(), for example col("id") > 5, or with '
+            "pyarrow.compute.field()",
+            Door.SESSION: 'write one with fluss.col(), for example fluss.col("id") > 5, or with '
+            "pyarrow.compute.field()",
+            Door.POLARS: 'write one with fluss.col(), for example fluss.col("id") > 5; conditions '
+            "of Polars belong into .filter(...)",
+            Door.DUCKDB: 'write WHERE id > 5, or give fluss.col("id") > 5 to Connection.fluss()',
+            Door.SPARK: "write id > 5 AND kind = 'a', or .where(...) on the frame",
+            Door.CLI: "write the condition in `fluss sql`: ... WHERE id > 5",
+        },
     }
 )
 
@@ -182,12 +336,69 @@ DATA_HINTS: Final[Mapping[HintKey, Mapping[FrameKind, str]]] = MappingProxyType(
         HintKey.CAST_COLUMN: {
             FrameKind.ARROW: "cast the column: column.cast({arrow})",
             FrameKind.ROWS: "give values of another type; {column!r} is {type}",
-            FrameKind.PANDAS: "cast the column: df.astype({{{column!r}: {pandas!r}}})",
+            FrameKind.PANDAS: "cast the column: df.astype({{{column!r}: {pandas}}})",
             FrameKind.POLARS: "cast the column: df.with_columns(pl.col({column!r}).cast({polars}))",
             FrameKind.DUCKDB: 'cast the column: CAST("{column}" AS {duckdb})',
             FrameKind.SPARK: "cast the column: .withColumn({column!r}, "
             "col({column!r}).cast({spark!r}))",
             FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
+        },
+        HintKey.GIVE_NESTED: {
+            FrameKind.ARROW: "make the column {arrow}",
+            FrameKind.ROWS: "give a list, a dict or a tuple for {type}",
+            FrameKind.PANDAS: "make the column {pandas}",
+            FrameKind.POLARS: "make the column {polars}",
+            FrameKind.DUCKDB: "make the column {duckdb}",
+            FrameKind.SPARK: "make the column {spark}",
+            FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
+        },
+        HintKey.GIVE_TYPE: {
+            FrameKind.ARROW: "give the column a type: column.cast(pa.string())",
+            FrameKind.PANDAS: "give the column a type: df.astype({{{column!r}: 'string'}})",
+            FrameKind.POLARS: "give the column a type: "
+            "df.with_columns(pl.col({column!r}).cast(pl.String))",
+            FrameKind.DUCKDB: 'give the column a type: CAST("{column}" AS VARCHAR)',
+            FrameKind.SPARK: "give the column a type: .withColumn({column!r}, "
+            "col({column!r}).cast('string'))",
+            FrameKind.FILE: "the file must hold a value of the column {column!r}, or the table "
+            "must exist before",
+        },
+        HintKey.MAKE_TIMES: {
+            FrameKind.ARROW: "make times of the column: column.cast({arrow})",
+            FrameKind.PANDAS: "make times of the column: "
+            "df.assign(**{{{column!r}: pd.to_datetime(df[{column!r}])}})",
+            FrameKind.POLARS: "make times of the column: "
+            "df.with_columns(pl.col({column!r}).cast({polars})), or .str.to_datetime() of text",
+            FrameKind.DUCKDB: 'make times of the column: CAST("{column}" AS {duckdb})',
+            FrameKind.SPARK: "make times of the column: .withColumn({column!r}, "
+            "col({column!r}).cast({spark!r}))",
+            FrameKind.FILE: "the column {column!r} of the file must hold times, such as "
+            "2026-01-01T00:00:00",
+        },
+        HintKey.WRITE_DAY: {
+            FrameKind.ARROW: "write a date, value.date(), or make the column a TIMESTAMP",
+            FrameKind.PANDAS: "write days: df[{column!r}].dt.date, or make the column a TIMESTAMP",
+            FrameKind.POLARS: "write days: pl.col({column!r}).dt.date(), or make the column a "
+            "TIMESTAMP",
+            FrameKind.DUCKDB: 'write days: CAST("{column}" AS DATE), or make the column a '
+            "TIMESTAMP",
+            FrameKind.SPARK: "write days: .withColumn({column!r}, col({column!r}).cast('date')), "
+            "or make the column a TIMESTAMP",
+            FrameKind.FILE: "write days such as 2026-01-01, or make the column a TIMESTAMP",
+        },
+        HintKey.WRITE_WALL_CLOCK_TIMES: {
+            FrameKind.ARROW: "write wall clock times: pa.compute.local_timestamp(column), or make "
+            "the column a TIMESTAMP_LTZ",
+            FrameKind.PANDAS: "write wall clock times: df[{column!r}].dt.tz_localize(None), or "
+            "make the column a TIMESTAMP_LTZ",
+            FrameKind.POLARS: "write wall clock times: "
+            "pl.col({column!r}).dt.replace_time_zone(None), or make the column a TIMESTAMP_LTZ",
+            FrameKind.DUCKDB: 'write wall clock times: CAST("{column}" AS TIMESTAMP), or make '
+            "the column a TIMESTAMP_LTZ",
+            FrameKind.SPARK: "write wall clock times: .withColumn({column!r}, "
+            "col({column!r}).cast('timestamp_ntz')), or make the column a TIMESTAMP_LTZ",
+            FrameKind.FILE: "leave the zone out of the column {column!r} of the file, or make the "
+            "column a TIMESTAMP_LTZ",
         },
     }
 )

@@ -11,7 +11,9 @@ from typing import Any
 import duckdb
 
 import fluss
+from fluss.doors import at_door
 from fluss.errors import InvalidValueError
+from fluss.hints import Door
 from fluss.model.config import Config
 from fluss.session import Session
 from fluss_duckdb.catalog import Catalog
@@ -26,6 +28,7 @@ CREATE OR REPLACE TEMP MACRO fluss(name) AS TABLE SELECT * FROM query_table(
 """
 
 
+@at_door(Door.DUCKDB)
 def connect(
     database: Any = ":memory:",
     url: str | None = None,
@@ -72,6 +75,7 @@ def connect(
     return Connection(connection, tables, on_close=opened.close if is_mine else _nothing)
 
 
+@at_door(Door.DUCKDB)
 def attach(
     connection: duckdb.DuckDBPyConnection,
     url: str | None = None,

@@ -22,7 +22,8 @@ import duckdb
 import pyarrow as pa
 
 from fluss.connector import Cancellation
-from fluss.errors import ClosedError
+from fluss.errors import ClosedError, FlussError
+from fluss.hints import Door
 from fluss.session.pins import Pins
 
 T = TypeVar("T")
@@ -109,7 +110,12 @@ class Runs:
             cause = mine.cause_of(error)
             if cause is None or cause is error:
                 raise
+            if isinstance(cause, FlussError):
+                cause.add_context(door=Door.DUCKDB)
             raise cause.with_traceback(None) from None
+        except FlussError as error:
+            error.add_context(door=Door.DUCKDB)
+            raise
         finally:
             self._here.run = outer
             if run is None:

@@ -14,7 +14,9 @@ from typing import Any, Final
 import duckdb
 
 import fluss
+from fluss.doors import at_door
 from fluss.errors import UnsupportedTypeError
+from fluss.hints import Door
 from fluss.model.config import Config
 from fluss.session import Session
 from fluss_duckdb.passing import Relation
@@ -22,6 +24,7 @@ from fluss_duckdb.passing import Relation
 BATCH_ROWS = 64 * 1024
 
 
+@at_door(Door.DUCKDB)
 def append(
     table: str,
     rows: Any,
@@ -51,6 +54,7 @@ def append(
     return _written("append", table, rows, url, config, session, how)
 
 
+@at_door(Door.DUCKDB)
 def upsert(
     table: str,
     rows: Any,

@@ -23,6 +23,8 @@ import pyarrow as pa
 
 from fluss.connector import Cancellation, open_split
 from fluss.connector.config import resolve
+from fluss.doors import at_door
+from fluss.hints import Door
 from fluss.model.config import Config
 from fluss.model.scan_options import Order
 from fluss_polars.planning import Plan
@@ -37,6 +39,7 @@ END_S_MAX: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@at_door(Door.POLARS)
 class SplitSource:
     """What Polars calls for the rows of some splits.
 

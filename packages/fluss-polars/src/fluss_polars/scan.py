@@ -24,7 +24,9 @@ from polars.lazyframe.resolver import (
 )
 
 from fluss.connector import ScanSplit
+from fluss.doors import at_door
 from fluss.errors import SchemaMismatchError
+from fluss.hints import Door
 from fluss.model.bounds import Bound, BoundKind, Cursor
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.partitions import TOLD_BY_NAMES
@@ -44,6 +46,7 @@ PLAN_S_MAX: Final = 0.5
 _versions = itertools.count()
 
 
+@at_door(Door.POLARS)
 def scan_fluss(
     table: TableName, *, config: Any = None, pinned: bool = False, **options: Any
 ) -> pl.LazyFrame:
@@ -76,6 +79,7 @@ def scan_fluss(
     return FlussScan(source).lazy()
 
 
+@at_door(Door.POLARS)
 def read_fluss(table: TableName, *, config: Any = None, **options: Any) -> pl.DataFrame:
     """Read a Fluss table: `scan_fluss(...).collect()`, with the same arguments.
 
@@ -85,6 +89,7 @@ def read_fluss(table: TableName, *, config: Any = None, **options: Any) -> pl.Da
     return scan_fluss(table, config=config, **options).collect()
 
 
+@at_door(Door.POLARS)
 class FlussScan(LazyFrameResolver):
     """A table in a query of Polars. Holds no connection, and can be pickled."""
 

@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from fluss.client.frames.from_polars import exportable, exportable_schema
 from fluss.client.frames.outcomes import WriteReport
+from fluss.doors import at_door
+from fluss.hints import Door
 from fluss.session import Table, TableName, source_of
 
 BATCHES_AHEAD: Final = 2
@@ -26,6 +28,7 @@ END_S_MAX: Final = 5.0
 ROWS_PER_BATCH: Final = 64 * 1024
 
 
+@at_door(Door.POLARS)
 class _Writes(ABC):
     """The four ways to write; what a frame is, its namespace says."""
 

@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fluss.doors import at_door
 from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
+from fluss.hints import Door
 from fluss_spark.java import java_home
 from fluss_spark.options import check_no_password, read_options
 from fluss_spark.source import FlussDataSource
@@ -142,6 +144,7 @@ def _quiet_registry(spark: SparkSession) -> None:
         log4j.core.config.Configurator.setLevel(_REGISTRY, log4j.Level.ERROR)
 
 
+@at_door(Door.SPARK)
 def table(
     spark: SparkSession,
     name: str,
@@ -188,6 +191,7 @@ def _listed(columns: Sequence[str] | str) -> str:
     return ",".join(columns)
 
 
+@at_door(Door.SPARK)
 def register_views(spark: SparkSession, database: str, **options: Any) -> list[str]:
     """A temporary view for every table of a database, in place of a catalog.
 
@@ -239,6 +243,7 @@ def _check_views(spark: SparkSession, database: str, names: Sequence[str]) -> No
             )
 
 
+@at_door(Door.SPARK)
 def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None]:
     """What `foreachBatch` calls to upsert every micro-batch, for queries in update mode.
 

@@ -61,13 +61,14 @@ def _run() -> int:
         sys.stderr.write("fluss: the command line needs: pip install 'fluss-core[cli]'\n")
         return REFUSED
     from fluss.errors import FlussError
+    from fluss.hints import Door
 
     # Typer exports only the leaves of its errors; all that is wrong with words has this base.
     wrong_words: Any = typer.BadParameter.__mro__[2]
     try:
         code = application()(standalone_mode=False)
     except FlussError as error:
-        sys.stderr.write(f"fluss: {error}\n")
+        sys.stderr.write(f"fluss: {error.with_context(door=Door.CLI)}\n")
         return REFUSED
     except wrong_words as error:
         error.show()

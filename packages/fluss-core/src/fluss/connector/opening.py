@@ -19,7 +19,9 @@ from fluss.connector.log_reader import LogReader, Piece
 from fluss.connector.split import ScanSplit
 from fluss.connector.state_reader import BinlogReader, LookupReader, StateReader
 from fluss.connector.statistics import ScanStats
+from fluss.doors import at_door
 from fluss.errors import TableNotFoundError, UnsupportedOperationError
+from fluss.hints import Door
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import PARALLEL_MAX, Mode, Order
 
@@ -84,6 +86,7 @@ class OpenSplits:
         batches = (each.batch for each in self)
         return pa.RecordBatchReader.from_batches(self.schema, coalesced(batches, self.schema))
 
+    @at_door(Door.SESSION)
     def __iter__(self) -> Iterator[Piece]:
         self._cancellation.check()
         left = self._limit

@@ -30,6 +30,7 @@ from fluss.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
+from fluss.hints import Hint, HintKey
 from fluss.model.bounds import Bound, BoundKind, Cursor
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.nearest import did_you_mean
@@ -199,7 +200,7 @@ def _binlog_shape(table: TableCore, options: ScanOptions) -> ScanShape:
         raise UnsupportedOperationError(
             "A change in a binlog has a row before and a row after it, so a filter= of rows does "
             "not say which of them it means.",
-            hint="filter what the scan gives, or take mode='changelog'; start and end cut a binlog",
+            hint=Hint(HintKey.FILTER_BINLOG),
         )
     if options.with_metadata:
         raise UnsupportedOperationError(
@@ -211,14 +212,14 @@ def _binlog_shape(table: TableCore, options: ScanOptions) -> ScanShape:
     if not names:
         raise InvalidValueError(
             "A binlog of no columns says nothing of the rows.",
-            hint="mode='changelog' with columns=[] has a row for each of their halves",
+            hint=Hint(HintKey.COUNT_CHANGES),
         )
     for each in names:
         if each not in known:
             raise SchemaMismatchError(
                 f"There is no column {each!r} in {table.info.table_path}.",
                 hint=did_you_mean(each, known)
-                or f"columns= narrows the rows before and after; theirs are {', '.join(known)}",
+                or Hint(HintKey.COLUMNS_OF_BINLOG, names=", ".join(known)),
                 column=each,
             )
     rows = _selected(table.info.schema.to_arrow(), names)
@@ -236,7 +237,7 @@ def _check_state_metadata(output: Output) -> None:
         if metadata not in {None, BUCKET, PARTITION}:
             raise InvalidValueError(
                 f"The rows of a state have no {name!r}: they are what many changes have left.",
-                hint="mode='changelog' gives the changes; _bucket and _partition a state has, too",
+                hint=Hint(HintKey.METADATA_OF_CHANGES),
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fluss.engine.cluster import Cluster
 from fluss.errors import PartitionNotFoundError
+from fluss.hints import Hint, HintKey
 from fluss.model.paths import PhysicalTablePath, TablePath
 
 
@@ -22,7 +23,7 @@ async def find_partition_id(cluster: Cluster, path: PhysicalTablePath) -> int | 
     if known is None:
         raise PartitionNotFoundError(
             f"Table '{path.table_path}' has no partition '{path.partition_name}'.",
-            hint="admin.list_partition_infos() lists those there are.",
+            hint=Hint(HintKey.LIST_PARTITIONS, table=str(path.table_path)),
             table=str(path.table_path),
             partition=path.partition_name,
         )
@@ -52,7 +53,7 @@ async def find_partition_path(
 def _no_such_id(table: TablePath, partition_id: int) -> PartitionNotFoundError:
     return PartitionNotFoundError(
         f"Table '{table}' has no partition with the id {partition_id}.",
-        hint="admin.list_partition_infos() lists those there are.",
+        hint=Hint(HintKey.LIST_PARTITIONS, table=str(table)),
         table=str(table),
         partition_id=partition_id,
     )

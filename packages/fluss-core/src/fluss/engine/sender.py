@@ -22,6 +22,7 @@ from fluss.engine.write_paths import PathFinder
 from fluss.engine.write_requests import BucketAnswer, read_answers, write_request_body
 from fluss.engine.write_room import WriteRoom
 from fluss.errors import ClosedError, FlussError, RetriableServerError, TableNotFoundError
+from fluss.hints import Hint, HintKey
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.plan.sender import Departure, SendPlan
 from fluss.plan.writing import Settlement, WriteBatch, WriterSettings
@@ -289,7 +290,7 @@ class Sender:
             error = TableNotFoundError(
                 f"The table {table} with the id {old[0].route.table_id} does not exist any more; "
                 f"the one of that name now has the id {table_id}.",
-                hint="Get the table from the connection again, and write with a new writer.",
+                hint=Hint(HintKey.GET_TABLE_AGAIN, table=str(table)),
                 table=str(table),
             )
             self._settle(self._plan.give_up(old, error))

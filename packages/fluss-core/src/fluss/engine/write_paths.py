@@ -13,6 +13,7 @@ import anyio
 
 from fluss.engine.cluster import Cluster
 from fluss.errors import FlussError, PartitionNotFoundError, TableNotFoundError
+from fluss.hints import Hint, HintKey
 from fluss.model.partitions import parse_partition_name
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.plan.writing import WriterSettings
@@ -122,8 +123,7 @@ class PathFinder:
         if not self._settings.creates_partitions:
             return path, PartitionNotFoundError(
                 f"The table {path.table_path} has no partition {name!r}.",
-                hint="Create it with admin.create_partition(...), or set "
-                "'writer.dynamic-create-partition.enabled' to true.",
+                hint=Hint(HintKey.CREATE_PARTITION, table=str(path.table_path)),
                 table=str(path.table_path),
                 partition=name,
             )

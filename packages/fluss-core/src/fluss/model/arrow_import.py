@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fluss.errors import FlussError, InvalidSchemaError, UnsupportedTypeError
+from fluss.hints import Hint, HintKey
 from fluss.model.aggregation import AggFunction
 from fluss.model.arrow_types import (
     AGGREGATION_KEY,
@@ -260,7 +261,6 @@ def _struct(arrow_type: Any, path: str, depth: int) -> DataType:
 _INSTEAD = {
     "duration": "cast it to int64 (the count of its unit), or to a time or timestamp",
     "month_day_nano_interval": "keep months, days and nanoseconds in columns of their own",
-    "null": "give the column a type, for example with cast(pa.string())",
     "run_end_encoded": "decode it with pyarrow.compute.run_end_decode",
     "dense_union": "split it into one column for each type",
     "sparse_union": "split it into one column for each type",
@@ -271,10 +271,16 @@ def _unsupported(arrow_type: Any, path: str, instead: str | None = None) -> Unsu
     name = str(arrow_type).partition("[")[0].partition("<")[0]
     return UnsupportedTypeError(
         f"Fluss has no type for the column {path!r} of the Arrow type {arrow_type}.",
-        hint=instead or _INSTEAD.get(name, "cast the column to another type"),
+        hint=instead or _instead_of(name, path),
         column=path,
         type=str(arrow_type),
     )
+
+
+def _instead_of(name: str, path: str) -> str | Hint:
+    if name == "null":
+        return Hint(HintKey.GIVE_TYPE, column=path)
+    return _INSTEAD.get(name, "cast the column to another type")
 
 
 # --- metadata -----------------------------------------------------------------------------------

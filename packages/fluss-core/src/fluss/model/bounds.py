@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from fluss.errors import InvalidValueError
+from fluss.hints import Hint, HintKey
 from fluss.model.nearest import did_you_mean
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET, OffsetSpec, OffsetType
 from fluss.model.paths import TableBucket
@@ -98,7 +99,7 @@ class Cursor:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidValueError(
                 f"The text {text[:40]!r} is not a cursor: {error}.",
-                hint="pass what scan.cursor() or its to_json() gave",
+                hint=Hint(HintKey.CURSOR_OF_A_SCAN),
             ) from None
         return cls(table_id=table_id, offsets=tuple(rows))
 
@@ -247,7 +248,7 @@ def _milliseconds(moment: datetime, name: str) -> int:
     if moment.utcoffset() is None:
         raise InvalidValueError(
             f"{name} is the time {moment}, which has no zone.",
-            hint="say which: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+            hint=Hint(HintKey.SAY_ZONE),
         )
     milliseconds = -((_EPOCH - moment) // timedelta(milliseconds=1))  # rounded up: not earlier
     if milliseconds < 0:

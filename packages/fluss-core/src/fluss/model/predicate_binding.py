@@ -22,6 +22,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.hints import Hint, HintKey
 from fluss.model.predicate import (
     Compound,
     CompoundFunction,
@@ -149,7 +150,7 @@ def _bind(predicate: Predicate, type_of: TypeOf, *, is_negated: bool, depth: int
         case _:
             raise InvalidValueError(
                 f"A filter is a predicate, not {predicate!r}.",
-                hint='Write one with col(), for example col("id") > 5.',
+                hint=Hint(HintKey.WRITE_PREDICATE),
             )
 
 

@@ -174,7 +174,7 @@ def _predicate(value: Any, name: str) -> Any:
         return value
     raise InvalidValueError(
         f"{name} is a predicate, not {value!r}.",
-        hint='write one with col(), for example col("id") > 5, or with pyarrow.compute.field()',
+        hint=Hint(HintKey.WRITE_PREDICATE),
         option=name,
     )
 
@@ -225,7 +225,7 @@ def _partition(value: Any, name: str) -> PartitionChoice:
         )
     raise InvalidValueError(
         f"{name} names the partition {value!r}.",
-        hint="write a partition's name, 'key=value', or {'key': value}",
+        hint=Hint(HintKey.PARTITION_CHOICE),
         option=name,
     )
 

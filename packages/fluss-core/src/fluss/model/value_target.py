@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluss.errors import InvalidValueError
+from fluss.hints import Hint
 from fluss.model.types import DataType
 from fluss.model.value_limits import NO_LIMITS, ValueLimits
 
@@ -54,7 +55,9 @@ class Target:
                 value=None,
             )
 
-    def refuse(self, value: object, why: str = "", hint: str | None = None) -> InvalidValueError:
+    def refuse(
+        self, value: object, why: str = "", hint: str | Hint | None = None
+    ) -> InvalidValueError:
         """The error for a value that is not one of this type."""
         reason = f": {why}" if why else ""
         return InvalidValueError(

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from fluss.errors import InvalidValueError
+from fluss.hints import Hint, HintKey
 from fluss.model.types import (
     UNITS_PER_SECOND,
     TimestampLtzType,
@@ -48,7 +49,7 @@ def date_to_physical(target: Target) -> Converter:
         if is_nothing(value):
             return target.nothing()
         if isinstance(value, datetime):
-            raise target.refuse(value, hint="write value.date(), or use TIMESTAMP")
+            raise target.refuse(value, hint=Hint(HintKey.WRITE_DAY, column=target.column))
         if isinstance(value, date):
             return value.toordinal() - _EPOCH_DAY
         moment = _of_numpy(value)

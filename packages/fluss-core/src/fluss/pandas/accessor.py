@@ -15,11 +15,14 @@ import pandas as pd
 import pyarrow as pa
 
 from fluss.client.frames.outcomes import WriteReport
+from fluss.doors import at_door
 from fluss.errors import InvalidValueError
+from fluss.hints import Door
 from fluss.session import Table, TableName, source_of
 
 
 @pd.api.extensions.register_dataframe_accessor("fluss")
+@at_door(Door.PANDAS)
 class FlussAccessor:
     """Writes a DataFrame; `df.fluss` makes it.
 

@@ -13,7 +13,9 @@ from typing import Any, Literal, Self, overload
 import pandas as pd
 import pyarrow as pa
 
+from fluss.doors import at_door
 from fluss.errors import ClosedError, InvalidValueError, SchemaMismatchError
+from fluss.hints import Door
 from fluss.model.nearest import did_you_mean
 from fluss.pandas.dtypes import DtypeBackend, check_backend, to_frame
 from fluss.pandas.progress import Progress, ProgressLine
@@ -48,6 +50,7 @@ def read_fluss(
 ) -> Chunks: ...
 
 
+@at_door(Door.PANDAS)
 def read_fluss(
     table: TableName | Scan,
     *,
@@ -95,6 +98,7 @@ def read_fluss(
     return _indexed(to_frame(rows, dtype_backend), index)
 
 
+@at_door(Door.PANDAS)
 class Chunks:
     """DataFrames of one size, the last of what is left; `read_fluss(chunksize=…)` makes it.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from fluss.errors import FlussError, OffsetOutOfRangeError
+from fluss.hints import Hint, HintKey
 from fluss.plan.fetch import Position
 from fluss.plan.retry import RetryPolicy, decide_retry, pause_ms
 
@@ -127,8 +128,7 @@ def out_of_range(position: Position, *, earliest: int, latest: int) -> FlussErro
     return OffsetOutOfRangeError(
         f"Offset {position.offset} of bucket {position.bucket.bucket_id} of {position.path} cannot "
         f"be read: {why}.",
-        hint=f"EARLIEST_OFFSET reads from the first row there is ({earliest}), LATEST_OFFSET only "
-        f"new ones (from {latest}); 'table.log.ttl' says how long rows are kept.",
+        hint=Hint(HintKey.TRIMMED_BEFORE_READ, earliest=earliest, latest=latest),
         table=str(position.path.table_path),
         bucket=position.bucket.bucket_id,
         offset=position.offset,
@@ -159,7 +159,7 @@ def _stalled(position: Position) -> FlussError:
     return FlussError(
         f"Bucket {position.bucket.bucket_id} of {position.path} is said to have rows at offset "
         f"{position.offset}, but the server sends none.",
-        hint="Rows that only a lake still has are not in the log; EARLIEST_OFFSET reads what is.",
+        hint=Hint(HintKey.READ_WHAT_IS_THERE),
         table=str(position.path.table_path),
         bucket=position.bucket.bucket_id,
         offset=position.offset,

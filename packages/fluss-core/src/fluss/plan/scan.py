@@ -130,7 +130,7 @@ def _check_clash(metadata: Iterable[str], known: Sequence[str]) -> None:
         if name in known:
             raise InvalidValueError(
                 f"The metadata column {name!r} has the name of a column of the table.",
-                hint="choose other names for the metadata, for example metadata_prefix='__'",
+                hint=Hint(HintKey.OTHER_METADATA_NAMES),
                 option="metadata_prefix",
             )
 
@@ -209,7 +209,7 @@ def _no_partition(
     there = f"it has {len(names)}: {_shown(names)}" if names else "it has none"
     return PartitionNotFoundError(
         f"{table.table_path} has no partition {shown}; {there}.",
-        hint=hint or "missing_partitions='skip' reads those that are there",
+        hint=hint or Hint(HintKey.SKIP_MISSING_PARTITIONS),
         table=str(table.table_path),
         partition=shown,
     )
@@ -392,7 +392,7 @@ def _of_cursor(bound: Bound, facts: BucketFacts) -> int | None:
         raise TableNotFoundError(
             f"The cursor is of the table with the id {cursor.table_id}; this one has the id "
             f"{facts.bucket.table_id}: it was dropped and created again, or is another.",
-            hint="Begin again with start='earliest'.",
+            hint=Hint(HintKey.START_AT_EARLIEST),
         )
     return dict(cursor.offsets).get((facts.bucket.partition_id, facts.bucket.bucket_id))
 

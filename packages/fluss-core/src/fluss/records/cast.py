@@ -20,7 +20,9 @@ from typing import Any
 import pyarrow as pa
 
 from fluss.errors import InvalidValueError, SchemaMismatchError
+from fluss.hints import Hint, HintKey
 from fluss.model.nearest import did_you_mean
+from fluss.model.type_code import code_of
 from fluss.records.cast_rules import Caster, NoCastError, caster_of, relabelled
 from fluss.records.layout import BatchLayout
 from fluss.records.value_checks import DoesNotFitError, ValueCheck, value_check_of
@@ -98,10 +100,10 @@ def _match_names(names: list[str], layout: BatchLayout, *, fill_missing: bool) -
         )
     for name, data_type in zip(layout.names, layout.types, strict=True):
         if name not in places and not (fill_missing and data_type.nullable):
-            hint = "add it" if not data_type.nullable else "add it, as NULL where there is no value"
+            key = HintKey.ADD_COLUMN_OF_NULLS if data_type.nullable else HintKey.ADD_COLUMN
             raise SchemaMismatchError(
                 f"The batch lacks the column {name!r} ({data_type}); it has {_listed(names)}.",
-                hint=f"{hint}: batch.append_column(...)",
+                hint=Hint(key, column=name, **code_of(data_type)),
                 column=name,
             )
     return [places.get(name) for name in layout.names]
@@ -119,7 +121,7 @@ def _step(schema: pa.Schema, layout: BatchLayout, index: int, source: int | None
             raise SchemaMismatchError(
                 f"The column {name!r} is {data_type.as_nullable()} (Arrow: {wire_type}),"
                 f" but the batch has {found}{error.why}.",
-                hint=error.hint,
+                hint=error.hint and Hint(error.hint, column=name, **code_of(data_type)),
                 column=name,
                 expected=data_type,
                 found=str(found),

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as at
 
+from fluss.hints import HintKey
 from fluss.model.types import (
     ArrayType,
     BigIntType,
@@ -54,9 +55,14 @@ ELEMENTS_MAX = 2**31 - 1  # what the offsets of a list can count
 
 
 class NoCastError(Exception):
-    """There is no safe cast; `why` continues the sentence that names both types."""
+    """There is no safe cast; `why` continues the sentence that names both types.
 
-    def __init__(self, why: str = "", hint: str | None = None) -> None:
+    Args:
+        why: The reason, where the types alone do not give it.
+        hint: What to do with the column; None where nothing is known to help.
+    """
+
+    def __init__(self, why: str = "", hint: HintKey | None = HintKey.CAST_COLUMN) -> None:
         super().__init__(why)
         self.why = why
         self.hint = hint
@@ -152,7 +158,7 @@ def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Ca
         case _:
             raise AssertionError(f"{target} is not a leaf")
     if not allowed:
-        raise NoCastError("", f"cast the column: column.cast({_arrow_code(wire)})")
+        raise NoCastError
     return lambda array: array.cast(wire)
 
 
@@ -179,20 +185,18 @@ def _decimal_of_integers(wire: pa.DataType) -> Caster:
 
 def _timestamp_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
     if not at.is_timestamp(source):
-        hint = "cast the column" if at.is_date(source) else "make timestamps of the column"
-        raise NoCastError("", f"{hint}: column.cast({_arrow_code(wire)})")
+        raise NoCastError("", HintKey.CAST_COLUMN if at.is_date(source) else HintKey.MAKE_TIMES)
     if source.tz is not None and source.tz not in _UTC_ZONES:
         raise NoCastError(
             ", whose zone would be lost",
-            "write wall clock times: pyarrow.compute.local_timestamp(column),"
-            " or make the column a TIMESTAMP_LTZ",
+            HintKey.WRITE_WALL_CLOCK_TIMES,
         )
     return _unit_caster(source, wire)
 
 
 def _instant_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
     if not at.is_timestamp(source):
-        raise NoCastError("", f"make instants of the column: column.cast({_arrow_code(wire)})")
+        raise NoCastError("", HintKey.MAKE_TIMES)
     return _unit_caster(source, wire)
 
 
@@ -203,25 +207,12 @@ def _unit_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
     return lambda array: array.view(plain).cast(wire)
 
 
-def _arrow_code(arrow_type: pa.DataType) -> str:
-    """The type as one writes it in Python."""
-    if at.is_timestamp(arrow_type) or at.is_time(arrow_type):
-        kind = str(arrow_type).partition("[")[0]
-        return f"pa.{kind}({arrow_type.unit!r})"
-    if at.is_decimal(arrow_type):
-        return f"pa.decimal128({arrow_type.precision}, {arrow_type.scale})"
-    if at.is_fixed_size_binary(arrow_type):
-        return f"pa.binary({arrow_type.byte_width})"
-    names = {"bool": "bool_", "float": "float32", "double": "float64", "date32[day]": "date32"}
-    return f"pa.{names.get(str(arrow_type), str(arrow_type))}()"
-
-
 # --- types with children ----------------------------------------------------------------------
 
 
 def _list_caster(source: pa.DataType, target: ArrayType, wire: pa.DataType) -> Caster | None:
     if not _is_list(source):
-        raise NoCastError("", f"make lists of the column, as {wire}")
+        raise NoCastError("", HintKey.GIVE_NESTED)
     inner = caster_of(source.value_type, target.element, wire.value_type)
     if at.is_list(source) and inner is None:
         return None
@@ -243,7 +234,7 @@ def _list_caster(source: pa.DataType, target: ArrayType, wire: pa.DataType) -> C
 
 def _map_caster(source: pa.DataType, target: MapType, wire: pa.DataType) -> Caster | None:
     if not at.is_map(source):
-        raise NoCastError("", f"make maps of the column, as {wire}")
+        raise NoCastError("", HintKey.GIVE_NESTED)
     keys = caster_of(source.key_type, target.key, wire.key_type)
     values = caster_of(source.item_type, target.value, wire.item_type)
     if keys is None and values is None:
@@ -266,10 +257,10 @@ def _map_caster(source: pa.DataType, target: MapType, wire: pa.DataType) -> Cast
 
 def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> Caster | None:
     if not at.is_struct(source):
-        raise NoCastError("", f"make structs of the column, as {wire}")
+        raise NoCastError("", HintKey.GIVE_NESTED)
     names = [each.name for each in source]
     if sorted(names) != sorted(target.field_names):
-        raise NoCastError(f", whose fields are not {', '.join(target.field_names)}")
+        raise NoCastError(f", whose fields are not {', '.join(target.field_names)}", None)
     places = [names.index(each) for each in target.field_names]
     inner = [
         caster_of(source.field(place).type, each, wire.field(index).type)

@@ -35,6 +35,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fluss.errors import InvalidValueError, UnsupportedTypeError
+from fluss.hints import Hint, HintKey
 from fluss.model.types import (
     UNITS_PER_SECOND,
     BigIntType,
@@ -330,6 +331,6 @@ def _refuse(text: str, data_type: DataType, why: str) -> NoReturn:
     shown = text if len(text) <= 40 else f"{text[:40]}…"
     raise InvalidValueError(
         f"{shown!r} is no partition value of a {data_type} column: {why}.",
-        hint="Write the value as Fluss names the partition; list_partition_infos shows names.",
+        hint=Hint(HintKey.NAME_PARTITION),
         value=text,
     )

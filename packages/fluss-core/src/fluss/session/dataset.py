@@ -19,7 +19,9 @@ from fluss.client.connection import TableCore
 from fluss.connector.opening import OpenSplits
 from fluss.connector.planning import ScanPlan, narrowed, plan_scan, shape_of
 from fluss.connector.split import ScanSplit
+from fluss.doors import at_door
 from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.hints import Door
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import conjoined
@@ -69,6 +71,7 @@ class _Scannable:
         )
 
 
+@at_door(Door.SESSION)
 class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ships no types
     """A scan as a dataset; `scan.to_dataset()` makes it."""
 
@@ -157,6 +160,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         raise _stays_here("dataset")
 
 
+@at_door(Door.SESSION)
 class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow ships no types
     """One split of a dataset; `dataset.get_fragments()` makes it."""
 

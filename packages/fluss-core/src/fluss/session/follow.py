@@ -23,8 +23,10 @@ from fluss.connector.log_reader import cheapest_column
 from fluss.connector.metadata import Dresser, MetadataFilter
 from fluss.connector.planning import plan_scan, shape_of
 from fluss.connector.statistics import ScanStats
+from fluss.doors import at_door
 from fluss.engine.fetched import Fetched, read_headers
 from fluss.errors import ClosedError, PartitionNotFoundError, UnsupportedOperationError
+from fluss.hints import Door
 from fluss.model.bounds import EARLIEST, Cursor
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import Mode, ScanOptions
@@ -44,6 +46,7 @@ class _Ready:
     batch: pa.RecordBatch | None
 
 
+@at_door(Door.SESSION)
 class Follow:
     """A log, read as it grows; `table.follow(...)` makes it. For one thread at a time."""
 

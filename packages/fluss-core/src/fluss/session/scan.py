@@ -21,7 +21,9 @@ from fluss.connector.opening import OpenSplits
 from fluss.connector.planning import ScanPlan, ScanShape, narrowed, plan_scan, shape_of
 from fluss.connector.split import ScanSplit
 from fluss.connector.statistics import ScanStats
+from fluss.doors import at_door
 from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.hints import Door
 from fluss.model.bounds import Cursor
 from fluss.model.scan_options import Mode, Order, ScanOptions
 from fluss.session.capsules import requested_of
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from fluss.session.dataset import FlussDataset
 
 
+@at_door(Door.SESSION)
 class Scan:
     """What is to be read of a table; `table.scan(...)` makes it. Any thread may use it."""
 

@@ -20,7 +20,9 @@ from fluss.connector.config import Settings, entered, opened, resolve
 from fluss.connector.connections import connection_for, release
 from fluss.connector.launching import launch
 from fluss.connector.url import FlussUrl, parse_url
+from fluss.doors import at_door
 from fluss.errors import ClosedError, FlussError, InvalidNameError, InvalidValueError
+from fluss.hints import Door, Hint, HintKey
 from fluss.model.arrow_import import from_arrow_schema
 from fluss.model.cluster import ServerNode
 from fluss.model.column import Column
@@ -36,6 +38,7 @@ T = TypeVar("T")
 _sharing: dict[int, int] = {}  # how many sessions use a connection, by its id
 
 
+@at_door(Door.SESSION)
 def connect(
     url: str | None = None,
     *,
@@ -92,6 +95,7 @@ def connect(
     return Session(connection, resolved.config, parsed, stop)
 
 
+@at_door(Door.SESSION)
 class Session:
     """A way to one cluster; `fluss.connect` makes it. Any thread may use it.
 
@@ -170,7 +174,7 @@ class Session:
         named = database or (None if self._url is None else self._url.database)
         if named is None:
             raise InvalidNameError(
-                "The tables of which database?", hint="session.databases() lists them"
+                "The tables of which database?", hint=Hint(HintKey.LIST_DATABASES)
             )
         return sorted(self._run(self._admin.list_tables(named)))
 
@@ -386,16 +390,14 @@ class Session:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._closed:
             work.close()
-            raise ClosedError("The session has been closed.", hint="Open one: fluss.connect(...)")
+            raise ClosedError("The session has been closed.", hint=Hint(HintKey.OPEN_SESSION))
         return self._connection.engine.run(work)
 
     def _path(self, name: TablePath | str | None) -> TablePath:
         url = self._url
         if name is None:
             if url is None or url.database is None or url.table is None:
-                raise InvalidNameError(
-                    "Which table?", hint="name it: session.table('database.table')"
-                )
+                raise InvalidNameError("Which table?", hint=Hint(HintKey.NAME_TABLE))
             return TablePath(url.database, url.table)
         if isinstance(name, str) and "." not in name and url is not None and url.database:
             return TablePath(url.database, name)

@@ -13,7 +13,9 @@ from fluss.client.frames.lookups import lookup_frame, prefix_lookup_frame
 from fluss.client.frames.outcomes import WriteReport
 from fluss.client.frames.writing import write_frame
 from fluss.connector.planning import plan_scan
+from fluss.doors import at_door
 from fluss.errors import ConfigError
+from fluss.hints import Door
 from fluss.model.bounds import bound_of
 from fluss.model.nearest import did_you_mean
 from fluss.model.partitions import PartitionInfo, PartitionSpec
@@ -32,6 +34,7 @@ T = TypeVar("T")
 HEAD_ROWS = 10
 
 
+@at_door(Door.SESSION)
 class Table:
     """A table, as it was when it was asked for. Any thread may use it.
 

@@ -84,7 +84,7 @@ def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | 
     if not len(kept):
         raise InvalidSchemaError(
             "A table cannot be made of a frame without columns.",
-            hint="Give rows, or a pyarrow.Schema.",
+            hint="Give a frame that has columns, or a schema.",
         )
     # The ids in a scanned frame are those of another table's columns.
     return Schema(without_field_ids(from_arrow_schema(kept)), primary_key, auto_increment)

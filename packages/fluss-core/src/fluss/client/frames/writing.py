@@ -25,6 +25,7 @@ from fluss.client.frames.changes import (
     without_columns,
 )
 from fluss.client.frames.key_frames import frame_of_keys
+from fluss.client.frames.kinds import naming_frame
 from fluss.client.frames.outcomes import Outcomes, WriteReport
 from fluss.client.frames.tabular import Frame, frame_of
 from fluss.client.row_places import rows_counted
@@ -83,14 +84,15 @@ def write_frame(
         InvalidValueError: A value does not fit its column, or a key or partition is NULL.
         FlussError: Rows could not be written; a note says how many were, as far as is known.
     """
-    keys = table.info.primary_keys
-    frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
-    way = _way_of(table, frame, mode, columns, merge_mode)
-    batches = frame.batches(way.types)
-    pieces: Iterable[_Piece] = _pieces(way, gathered(batches) if way.is_changelog else batches)
-    if frame.is_whole:
-        pieces = list(pieces)  # nothing is written before everything has been looked at
-    return _write(table, way, pieces)
+    with naming_frame(data):
+        keys = table.info.primary_keys
+        frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
+        way = _way_of(table, frame, mode, columns, merge_mode)
+        batches = frame.batches(way.types)
+        pieces: Iterable[_Piece] = _pieces(way, gathered(batches) if way.is_changelog else batches)
+        if frame.is_whole:
+            pieces = list(pieces)  # nothing is written before everything has been looked at
+        return _write(table, way, pieces)
 
 
 def rows_to_append(table: TableCore, data: Any) -> list[pa.RecordBatch]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from fluss.client.decode import DecodedBatch
 from fluss.errors import InvalidSchemaError
+from fluss.hints import Hint, HintKey
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
 from fluss.records.numpy_arrays import from_numpy, texts
@@ -79,7 +80,7 @@ def changelog_schema(rows: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> p
         if field.name in rows.names:
             raise InvalidSchemaError(
                 f"The column {field.name!r} of the table has the name of a metadata column.",
-                hint="Give the metadata columns other names: metadata_prefix='fluss'.",
+                hint=Hint(HintKey.OTHER_METADATA_NAMES),
                 column=field.name,
             )
     return pa.schema([*fields, *rows])
