@@ -4,7 +4,7 @@ import pickle
 import threading
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pyarrow as pa
@@ -484,6 +484,16 @@ def test_a_state_has_no_offsets_of_its_own(keyed):
         keyed.scan(tail=5)
     with pytest.raises(InvalidValueError, match="no cursor"):
         keyed.scan().cursor()
+
+
+def test_a_time_to_come_begins_and_ends_nothing(events):
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert events.scan(start=later).count() == 0
+    assert events.scan(start=later).to_arrow().num_rows == 0
+    assert events.scan(end=later).count() == 1_000
+    assert events.scan(filter=col("_commit_timestamp") >= later).count() == 0
+    assert events.scan(filter=col("_commit_timestamp") < later).count() == 1_000
+    assert events.scan(start=later).cursor() == events.scan().cursor()
 
 
 # --- rows without columns -------------------------------------------------------------------------

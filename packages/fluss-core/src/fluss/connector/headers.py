@@ -123,6 +123,30 @@ async def offsets_of_time(
     return found
 
 
+async def newest_times(table: TableCore, splits: Sequence[ScanSplit]) -> dict[TableBucket, int]:
+    """When the last batch of each bucket was committed; without those whose last offset has none.
+
+    Args:
+        table: The table.
+        splits: Its buckets.
+    """
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    ends = [replace(each, start=max(each.start, each.stop - 1)) for each in splits]
+    few = first_limits(source.limits, rows_max=1)
+    fetcher = bounded_fetcher(table, ends, decoder.fetch_target, few)
+    found: dict[TableBucket, int] = {}
+    try:
+        while taken := await fetcher.take(None):
+            for fetched in taken:
+                for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+                    newest = found.get(fetched.bucket, header.commit_timestamp)
+                    found[fetched.bucket] = max(newest, header.commit_timestamp)
+    finally:
+        fetcher.close()
+    return found
+
+
 def _first_since(fetched: Fetched, timestamp_ms: int, *, magic_1: Magic1) -> int | None:
     for _, header in iter_log_headers(fetched.data, magic_1=magic_1):
         if header.commit_timestamp >= timestamp_ms and header.next_offset > fetched.start:

@@ -19,11 +19,12 @@ from fluss.client.frames.lookups import FOUND
 from fluss.client.state.changelog import binlog_schema
 from fluss.client.state.planning import plan_states
 from fluss.connector.explaining import reasons_of
-from fluss.connector.headers import cut_to_tail, offsets_of_time
+from fluss.connector.headers import cut_to_tail
 from fluss.connector.metadata import output_schema
 from fluss.connector.split import ScanSplit, change_columns
 from fluss.connector.statistics import ScanStats
-from fluss.engine.pins import Places, offsets_at, pin_buckets
+from fluss.connector.times import offsets_since, offsets_until
+from fluss.engine.pins import pin_buckets
 from fluss.errors import (
     InvalidValueError,
     PartitionNotFoundError,
@@ -49,7 +50,6 @@ from fluss.model.table_info import TableInfo
 from fluss.plan.filters import FilterPlan, plan_filter
 from fluss.plan.scan import (
     BucketFacts,
-    Extent,
     Output,
     Range,
     Window,
@@ -367,13 +367,13 @@ async def _facts(
     extents = await pin_buckets(cluster, places)
     low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
     times = {
-        each: await offsets_at(cluster, places, each)
+        each: await offsets_since(table, places, extents, each)
         for each in {_time_of(start), _time_of(end), low_ms, stop_ms}
         if each is not None and each >= 0
     }
 
     ends = {
-        each: await _settled(table, places, extents, times[each], each)
+        each: await offsets_until(table, places, extents, times[each], each)
         for each in {_time_of(end), stop_ms}
         if each is not None and each >= 0
     }
@@ -397,33 +397,6 @@ async def _facts(
         )
         for bucket, path in places.items()
     ]
-
-
-async def _settled(
-    table: TableCore,
-    places: Places,
-    extents: Mapping[TableBucket, Extent],
-    offsets: Mapping[TableBucket, int | None],
-    timestamp_ms: int,
-) -> dict[TableBucket, int | None]:
-    """The offsets of a time where a scan is to end.
-
-    A server answers with an offset that is not later; from there on the headers say where it is.
-    """
-    unsettled = [
-        ScanSplit(
-            table_path=path.table_path,
-            bucket=bucket,
-            partition_name=path.partition_name,
-            schema_id=table.info.schema_id,
-            start=max(offset, extents[bucket].earliest),
-            stop=extents[bucket].end,
-            output=Output(names=(), metadata=()),
-        )
-        for bucket, path in places.items()
-        if (offset := offsets[bucket]) is not None and offset < extents[bucket].end
-    ]
-    return {**offsets, **await offsets_of_time(table, unsettled, timestamp_ms)}
 
 
 def _time_of(bound: Bound | None) -> int | None:

@@ -57,7 +57,11 @@ async def pin_buckets(cluster: Cluster, places: Places) -> dict[TableBucket, Ext
 async def offsets_at(
     cluster: Cluster, places: Places, timestamp_ms: int
 ) -> dict[TableBucket, int | None]:
-    """Where the first batch committed at or after a time begins; None where that is to come."""
+    """Where the first batch committed at or after a time begins, by the servers' time indexes.
+
+    None where a server refused the time because its clock has not reached it. That says nothing of
+    its log, which may hold rows of that time: see `connector.times`.
+    """
     spec = OffsetSpec.timestamp(timestamp_ms)
     return await _offsets(cluster, places, spec)
 
