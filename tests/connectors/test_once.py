@@ -7,6 +7,7 @@ import re
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import anyio
 import anyio.to_thread
@@ -264,6 +265,54 @@ def test_a_repetition_under_a_newer_schema_is_compared_by_its_rows(session, tabl
 
     assert write_once(newer.core, task(), wider()).again
     assert ids(newer) == list(range(ROWS))
+
+
+@pytest.mark.parametrize("bucket_key", [None, ["id"]])
+def test_a_column_that_was_gained_since_may_have_values_in_the_rest(
+    session, task, bucket_key, caplog
+):
+    table = session.create_table("gained", SCHEMA, buckets=3, bucket_key=bucket_key)
+    write_once(table.core, task(), islice(rows_of(0), 8))
+    newer = session.alter_table("gained", add_columns=pa.schema([("more", pa.string())]))
+
+    def wider(first=0):
+        for each in rows_of(first):
+            yield each.append_column("more", pa.array(["y" * 100] * each.num_rows))
+
+    written = write_once(newer.core, task(), wider())
+    assert written.again == 8_000
+    assert written.rows == ROWS
+    assert ids(newer) == list(range(ROWS))
+    left = newer.scan(filter=fluss.col("more").is_null()).to_arrow().num_rows
+    assert left == 8_000
+    assert caplog.text.count("have NULL in more, which the table has gained since") == 1
+    assert write_once(newer.core, task(), wider()).again == ROWS
+    with pytest.raises(WriterStateError, match="other rows than this one"):
+        write_once(newer.core, task(), wider(1))
+
+
+def test_values_that_may_differ_are_not_compared_and_stay(session, task, run):
+    table = session.create_table("tokens", SCHEMA.append(pa.field("token", pa.string())), buckets=3)
+
+    def tokens(dice, first=0):
+        for each in rows_of(first):
+            made = [f"{dice.getrandbits(128):032x}" for _ in range(each.num_rows)]
+            yield each.append_column("token", pa.array(made))
+
+    one, two = random.Random(1), random.Random(2)
+    write_once(table.core, task(), islice(tokens(one), 8))
+    before = table.to_arrow()["token"].to_pylist()
+    assert len(before) == 8_000
+    with pytest.raises(WriterStateError, match="other rows than this one"):
+        write_once(table.core, task(), tokens(two))
+    with pytest.raises(WriterStateError, match="other rows than this one"):
+        write_once(table.core, task(), tokens(two, 1), may_differ=["token"])
+    receipt = write_once(table.core, task(), tokens(two), may_differ=["token"])
+    assert receipt.again == len(before)
+    commit_once(table.core, run, 0, [receipt])
+    assert ids(table) == list(range(ROWS))
+    after = set(table.to_arrow()["token"].to_pylist())
+    assert after >= set(before)
 
 
 def test_an_attempt_that_wakes_up_when_its_step_has_been_done_writes_nothing(table, task, run):

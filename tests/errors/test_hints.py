@@ -130,6 +130,7 @@ CALL = re.compile(r"(?<![\w.'\"])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(")
 COMMAND = re.compile(r"`fluss (\w+)")
 SQL = {"CAST", "fluss"}
 SPARK = {"option", "load", "save", "withColumn", "where", "col", "lit"}
+SPARK |= {"uuid", "rand", "current_timestamp"}
 
 
 @pytest.mark.parametrize("door", Door)

@@ -30,6 +30,7 @@ CLAIMS = st.builds(
     epoch=COUNTS,
     began_ms=COUNTS,
     buckets=st.dictionaries(BUCKETS, st.builds(ClaimedBucket, anchor=COUNTS, first=COUNTS)),
+    schema_id=st.none() | st.integers(1, 1_000),
 )
 STEPS = st.builds(
     Step,
@@ -56,7 +57,8 @@ def test_a_step_is_read_as_it_was_registered(step):
 
 
 @pytest.mark.parametrize(
-    "numbers", [[], [1], [2, 0, 5, 5], [1, 1, 5, 5, 0], [1, 0, 5], [1, 0, 5, 5, 0, 1, 2]]
+    "numbers",
+    [[], [1], [2, 0, 5, 5], [1, 1, 5, 5, 0], [1, 0, 5], [1, 0, 5, 5, 0, 1, 2], [1, 4, 5, 5]],
 )
 def test_numbers_that_are_no_claim_are_refused(numbers):
     with pytest.raises(ProtocolError, match="not a claim"):

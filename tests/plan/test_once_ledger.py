@@ -28,6 +28,7 @@ def _landed(sequence, *, generation=0, base_offset=None, rows=10):
         base_offset=100 + sequence * 10 if base_offset is None else base_offset,
         row_count=rows,
         crc=sequence,
+        schema_id=1,
     )
 
 
@@ -230,7 +231,14 @@ def attempt(server: Server, registered: dict, count: int, size: int):
     def look():
         visible = server.visible
         found = [
-            Landed(writer_id=w, sequence=s, base_offset=at, row_count=len(rows), crc=hash(rows))
+            Landed(
+                writer_id=w,
+                sequence=s,
+                base_offset=at,
+                row_count=len(rows),
+                crc=hash(rows),
+                schema_id=1,
+            )
             for at, (w, s, rows) in enumerate(server.log[:visible])
             if at >= claimed.anchor and w in ledger.writer_ids
         ]
@@ -267,6 +275,7 @@ def attempt(server: Server, registered: dict, count: int, size: int):
                         base_offset=end - 1,
                         row_count=len(rows),
                         crc=hash(rows),
+                        schema_id=1,
                     )
                     if is_shared and server.log[end - 1][2] != rows:
                         yield from look()

@@ -175,6 +175,34 @@ def test_a_sink_by_key_that_was_made_again_stops_its_query(
     assert write(query, 2, exactlyOnce="never") == 5
 
 
+def test_a_query_that_writes_other_values_goes_on_where_they_may_differ(session, writer, as_task):
+    table = session.create_table("tokens", ROWS, buckets=2)
+    query = str(uuid.uuid4())
+
+    def write(start, stop, batch, seed, **options):
+        made = rows(start, stop, "a")
+        tokens = pa.array([f"{seed}-{each}" for each in range(start, stop)])
+        made = made.set_column(1, "V", tokens)  # in any case
+        as_task(query, batch)
+        sink = writer("tokens", made.schema, **options)
+        message = sink.write(iter(made.to_batches(max_chunksize=4)))
+        return sink, message
+
+    # An attempt that was stopped, and one after a restart, where uuid() has other values.
+    write(0, 8, 0, "one")
+    with pytest.raises(WriterStateError, match="other rows than this one") as stopped:
+        write(0, 20, 0, "two")
+    assert "uuid()" in stopped.value.hint
+    assert "mayDiffer" in stopped.value.hint
+    sink, message = write(0, 20, 0, "two", mayDiffer="V")
+    assert (message.rows, message.receipt.again) == (20, 8)
+    sink.commit([message], 0)
+    write(20, 24, 1, "two", mayDiffer="v")
+    found = table.to_arrow().sort_by("id").to_pylist()
+    assert [each["id"] for each in found] == list(range(24))
+    assert [each["v"][:3] for each in found] == ["one"] * 8 + ["two"] * 16
+
+
 @pytest.mark.one_server
 def test_spark_tells_the_tasks_of_foreach_batch_whose_they_are(spark, tmp_path):
     (tmp_path / "source").mkdir()

@@ -41,7 +41,7 @@ from fluss.errors import (
     UnsupportedTypeError,
 )
 from fluss_server.local import LocalCluster
-from fluss_spark import FlussDataSource, writing
+from fluss_spark import FlussDataSource, telling, writing
 from fluss_spark.telling import START_AGAIN, Telling
 from fluss_spark.types import spark_schema
 from tests.support.micro_batches import MicroBatches, rows
@@ -145,14 +145,19 @@ def cells(value, kind):
             SchemaMismatchError,
             r"'at' .* wall .*\(timestamp_ntz\).*; .* moments .*\n.*cast\('timestamp_ntz'\)",
         ),
+        ("days", {"day": None}, {}, SchemaMismatchError, r"lacks the column 'day' \(STRING\).*\n"),
+        ("bucketed", {"id": None}, {}, SchemaMismatchError, "lacks the column 'id'"),
+        ("keyed", {"ID2": cells(1, pa.int64())}, {}, SchemaMismatchError, "'ID2'"),
+        ("log", {}, {"mayDiffer": "nn"}, InvalidValueError, r"'nn', which.*\n.*did you mean 'n'"),
         (
-            "log",
-            {"n": None},
+            "days",
             {},
-            SchemaMismatchError,
-            r"lacks the column 'n' \(INT\).*\n.*lit\(None\).cast\('int'\)",
+            {"mayDiffer": "id, DAY"},
+            InvalidValueError,
+            "'day', by which .* a second time",
         ),
-        ("keyed", {"n": None}, {}, SchemaMismatchError, r"lacks.*\n.*operation=update"),
+        ("bucketed", {}, {"mayDiffer": "id"}, InvalidValueError, r"'id', by which.*\n.*sha2"),
+        ("keyed", {}, {"mayDiffer": "n"}, UnsupportedOperationError, "is for logs"),
         ("keyed", {"id": None}, {}, SchemaMismatchError, r"lacks.*\n.*may not be NULL"),
         ("log", {"N": cells(1, pa.int32())}, {}, SchemaMismatchError, "did you mean 'n'"),
         (
@@ -272,8 +277,9 @@ def test_a_micro_batch_that_is_written_is_committed_though_the_table_has_more_co
     session.alter_table("grown", add_columns=pa.schema([("more", pa.string())]))
     sent = pickle.loads(pickle.dumps(source))  # noqa: S301
     sent.streamWriter(schema, overwrite=False).commit([message], 0)
-    with pytest.raises(SchemaMismatchError, match="lacks the column 'more'"):
-        source.streamWriter(schema, overwrite=False)
+    # And the next one has NULL there, as INSERT with some of the columns has.
+    source.streamWriter(schema, overwrite=False).write(iter(rows.to_batches()))
+    assert session.table("grown").to_arrow()["more"].to_pylist() == [None] * 4
 
 
 # --- by a worker ----------------------------------------------------------------------------------
@@ -331,6 +337,30 @@ def test_a_row_that_does_not_fit_is_refused_with_its_column(
     assert f".{table}" in text
     assert "[CLIENT_ERROR, code -2]\n  hint: " in text
     assert tables.session.table(table).count() == 0
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("key", [None, ["id"]])
+def test_columns_that_a_frame_lacks_are_null(session, options_of, database, caplog, is_stream, key):
+    telling._silent_until.clear()
+    schema = pa.schema([("id", pa.int64()), ("a", pa.string()), ("tags", pa.list_(pa.int32()))])
+    session.create_table("lacking", schema, buckets=1, primary_key=key)
+    options = options_of(f"{database}.lacking")
+    for batch in range(2):
+        rows = pa.table({"id": [batch], "a": ["x"]})
+        write(options, rows, is_stream=is_stream, batch=batch)
+    # It is running when the table gains one.
+    planned = plan(options, pa.table({"A": ["y"], "Id": [2]}), is_stream=is_stream)
+    session.alter_table("lacking", add_columns=pa.schema([("more", pa.int32())]))
+    planned.write(iter(pa.table({"A": ["y"], "Id": [2]}).to_batches()))
+    found = session.table("lacking").to_arrow().sort_by("id").to_pylist()
+    assert [tuple(each.values()) for each in found] == [
+        (0, "x", None, None),
+        (1, "x", None, None),
+        (2, "y", None, None),
+    ]
+    assert caplog.text.count("the frame lacks tags, which is NULL in its rows") == 1
+    assert ("operation=update leaves" in caplog.text) is (key is not None)
 
 
 def test_numbers_that_fit_are_taken_from_wider_columns(session, options_of, database):

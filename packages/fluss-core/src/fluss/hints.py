@@ -115,6 +115,7 @@ class HintKey(StrEnum):
     NAME_TABLE = "name_table"
     OPEN_SESSION = "open_session"
     OTHER_METADATA_NAMES = "other_metadata_names"
+    OTHER_ROWS = "other_rows"
     PARTITION_CHOICE = "partition_choice"
     READ_WHAT_IS_THERE = "read_what_is_there"
     SAY_ZONE = "say_zone"
@@ -138,6 +139,10 @@ def _everywhere(text: str) -> dict[Door, str]:
     return dict.fromkeys((Door.CLIENT, Door.SESSION, Door.SPARK, Door.CLI), text)
 
 
+_OTHER_ROWS: Final = (
+    "A replay must bring the same rows in the same order: sort them, leave out values that differ "
+    "from run to run, such as random numbers, or write into a primary-key table."
+)
 CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
     {
         HintKey.UPSERT_INSTEAD: {
@@ -175,6 +180,17 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.SPARK: 'write {{"0": 17}} by bucket, or {{"partition/0": 17}} where the table is '
             "partitioned",
             Door.CLI: "one offset counts for all buckets",
+        },
+        HintKey.OTHER_ROWS: {
+            Door.CLIENT: _OTHER_ROWS,
+            Door.SESSION: _OTHER_ROWS,
+            Door.CLI: _OTHER_ROWS,
+            Door.SPARK: "Values that differ from run to run are those of uuid(), of rand() without "
+            "a seed, of a UDF that reads a clock, and the order after a shuffle "
+            "(current_timestamp() stays the same). Where only values of some columns differ, "
+            "option('mayDiffer', 'column, column') goes on, and rows that are there keep theirs. "
+            "Otherwise see 'When a query has written other rows' in docs/guide/exactly-once.md: "
+            "it goes on without doubling or losing rows",
         },
         HintKey.BEGIN_WHERE_THE_LOG_DOES: {
             Door.CLIENT: "EARLIEST_OFFSET reads from where the log begins",

@@ -18,8 +18,15 @@ from typing import Final, Literal
 from pyspark import TaskContext
 
 from fluss.connector.once import Task, bound_table_id, doubts_of, keeps_order
-from fluss.errors import UnsupportedOperationError, UnsupportedVersionError, WriterStateError
+from fluss.errors import (
+    InvalidValueError,
+    UnsupportedOperationError,
+    UnsupportedVersionError,
+    WriterStateError,
+)
+from fluss.model.nearest import did_you_mean
 from fluss.session.table import Table
+from fluss_spark.columns import matched
 from fluss_spark.options import FlussOptions
 from fluss_spark.telling import is_news
 
@@ -79,6 +86,39 @@ def promise_of(options: FlussOptions, table: Table) -> Promise:
         is_required=wish == "required",
         binds=not is_log,
     )
+
+
+def columns_that_may_differ(options: FlussOptions, table: Table) -> tuple[str, ...]:
+    """The columns of the option `mayDiffer`, whose values another attempt at a task may change.
+
+    Raises:
+        InvalidValueError: The table has no such column, or it decides where a row goes.
+        UnsupportedOperationError: The table has a primary key.
+    """
+    named = options.names("mayDiffer")
+    if named is None:
+        return ()
+    if table.primary_key:
+        raise UnsupportedOperationError(
+            f"mayDiffer is for logs, and {table.name} has a primary key.",
+            hint="leave it out: rows by key are written again, and the last values stay",
+        )
+    found = matched(named, table.schema.names)
+    for name in found:
+        if name not in table.schema.names:
+            raise InvalidValueError(
+                f"mayDiffer names the column {name!r}, which {table.name} does not have.",
+                hint=did_you_mean(name, table.schema.names),
+                option="mayDiffer",
+            )
+        if name in {*table.info.bucket_keys, *table.partition_by}:
+            raise InvalidValueError(
+                f"mayDiffer names {name!r}, by which {table.name} finds the bucket or the "
+                "partition of a row: another value puts the row elsewhere, a second time.",
+                hint="make the value from the row: sha2(concat_ws('-', ...), 256), not uuid()",
+                option="mayDiffer",
+            )
+    return tuple(found)
 
 
 def say(table: str, promise: Promise) -> None:

@@ -22,6 +22,7 @@ from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss.model.table_options import DeleteBehavior
 from fluss.session.table import Table
+from fluss_spark.columns import Layout
 from fluss_spark.options import Operation
 from fluss_spark.telling import is_news
 from fluss_spark.types import spark_type
@@ -60,6 +61,15 @@ def check_fit(
     except SchemaMismatchError as error:
         error.add_context(hint=_in_spark(error, table, operation))
         raise
+
+
+def log_missing(table: Table, operation: Operation, layout: Layout) -> None:
+    """Report which columns a write leaves NULL: once, and not with each micro-batch."""
+    names = ", ".join(each.name for each in layout.missing)
+    if not names or not is_news(table.name, "missing", names):
+        return
+    kept = "; operation=update leaves what is there" if operation == "upsert" else ""
+    _LOG.warning("%s: the frame lacks %s, which is NULL in its rows%s", table.name, names, kept)
 
 
 def _check_keys(table: Table, schema: pa.Schema) -> None:

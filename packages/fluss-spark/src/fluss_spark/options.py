@@ -56,6 +56,7 @@ WRITING: Final = (
     "partitionBy",
     "bucketNum",
     "exactlyOnce",
+    "mayDiffer",
 )
 _NUMBERS: Final = ("maxOffsetsPerTrigger", "minPartitions", "maxPartitions", "bucketNum")
 _FLAGS: Final = ("failOnDataLoss", "createIfNotExists")

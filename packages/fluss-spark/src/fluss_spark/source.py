@@ -67,7 +67,8 @@ class FlussDataSource(DataSource):
 
     Of writing: `operation` (append, upsert, delete, update), `targetColumns` of an update,
     `createIfNotExists` with `primaryKey`, `partitionBy` and `bucketNum`, `exactlyOnce` (auto,
-    required, never). A column `_change_type` makes a frame a changelog that is applied.
+    required, never), `mayDiffer`, columns whose values another attempt at a task may change. A
+    column `_change_type` makes a frame a changelog that is applied.
 
     Settings of the client have their own names (`bootstrap.servers`, `security.sasl.username`);
     secrets may be markers such as `${env:FLUSS_PASSWORD}`, which are looked up on each worker.

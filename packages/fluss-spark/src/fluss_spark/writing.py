@@ -34,8 +34,16 @@ from fluss.model.scan_options import CHANGE_TYPE
 from fluss.session.session import Session
 from fluss.session.source import source_of
 from fluss.session.table import Table
-from fluss_spark.exactly_once import Promise, check_bound, promise_of, say, this_task
-from fluss_spark.fitting import check_fit
+from fluss_spark.columns import Layout, matched
+from fluss_spark.exactly_once import (
+    Promise,
+    check_bound,
+    columns_that_may_differ,
+    promise_of,
+    say,
+    this_task,
+)
+from fluss_spark.fitting import check_fit, log_missing
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.tables import session_of, settings_of, table_of
 from fluss_spark.telling import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
@@ -168,12 +176,14 @@ class WritePlan:
         operation: What is done with the rows.
         columns: With `update`, the columns that are written; None for those of the frame.
         promise: What can be relied on when Spark repeats something.
+        may_differ: Columns that are not compared when rows are written again.
     """
 
     options: FlussOptions
     operation: Operation
     columns: tuple[str, ...] | None
     promise: Promise
+    may_differ: tuple[str, ...] = ()
 
     def table(self) -> Table:
         """The table; its connection is kept for what this process does next."""
@@ -188,8 +198,9 @@ class WritePlan:
         """
         table = self.table()
         task = this_task(self.promise, run)
+        batches = self._laid_out(table, batches)
         if task is not None:
-            receipt = write_once(table.core, task, batches)
+            receipt = write_once(table.core, task, batches, may_differ=self.may_differ)
             return Written(receipt.rows, run=task.run, receipt=receipt)
         check_bound(self.promise, table, run)
         rows = 0
@@ -197,6 +208,14 @@ class WritePlan:
             apply(table, self.operation, chunk, self.columns)
             rows += chunk.num_rows
         return Written(rows)
+
+    def _laid_out(
+        self, table: Table, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        layout: Layout | None = None
+        for each in batches:
+            layout = layout or Layout.of(table, self.operation, each.schema.names)
+            yield layout.batch(each)
 
 
 def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
@@ -221,16 +240,20 @@ def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
         table = _there_or_created(session, options, str(source.path), columns_of)
         operation = _operation(options, table)
         columns = options.names("targetColumns")
-        named = None if columns is None else tuple(columns)
+        named = None if columns is None else tuple(matched(columns, table.schema.names))
         if named is not None and operation != "update":
             raise InvalidValueError(
                 f"targetColumns is for updates, and this is an {operation}.",
                 hint="add .option('operation', 'update')",
             )
+        layout = Layout.of(table, operation, schema.names)
+        schema = layout.schema(schema)
         check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
+        log_missing(table, operation, layout)
         promise = promise_of(options, table)
+        may_differ = columns_that_may_differ(options, table)
         shipped = replace(options, table=table.name, settings=settings_of(session))
-    return WritePlan(shipped, operation, named, promise)
+    return WritePlan(shipped, operation, named, promise, may_differ)
 
 
 def apply(

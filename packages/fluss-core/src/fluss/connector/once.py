@@ -11,7 +11,7 @@ every attempt, acknowledgements of all replicas, and servers that lose nothing t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -38,7 +38,13 @@ __all__ = [
 REPLICAS_MIN = 2
 
 
-def write_once(table: TableCore, task: Task, batches: Iterable[pa.RecordBatch]) -> Receipt:
+def write_once(
+    table: TableCore,
+    task: Task,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    may_differ: Collection[str] = (),
+) -> Receipt:
     """Append the rows of a task to a log, whichever of them another attempt has not appended.
 
     Blocks until the servers have them all.
@@ -51,6 +57,7 @@ def write_once(table: TableCore, task: Task, batches: Iterable[pa.RecordBatch]) 
         table: A log table.
         task: Which task this is an attempt at.
         batches: All its rows; other attempts have the same in the same order.
+        may_differ: Columns in which their values may be others; rows that are there keep theirs.
 
     Raises:
         UnsupportedOperationError: The table has a primary key.
@@ -59,7 +66,7 @@ def write_once(table: TableCore, task: Task, batches: Iterable[pa.RecordBatch]) 
             written other rows, or rows that had been acknowledged are gone.
         FlussError: They could not be written; another attempt goes on where this one ended.
     """
-    with OnceWriter(table, task) as writer:
+    with OnceWriter(table, task, may_differ=may_differ) as writer:
         return writer.write(batches)
 
 

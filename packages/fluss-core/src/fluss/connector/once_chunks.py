@@ -7,7 +7,7 @@ the same chunks, and each chunk the same batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,18 +18,25 @@ _PIECE_ROWS: Final = 16_384
 _OFFSET_BYTES: Final = 4
 
 
-def chunks(batches: Iterable[pa.RecordBatch], *, bytes_max: int) -> Iterator[pa.Table]:
+def chunks(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    bytes_max: int,
+    weightless: Collection[str] = (),
+) -> Iterator[pa.Table]:
     """The rows in chunks, each of which ends with the row that makes it large enough.
 
     Args:
         batches: The rows, all of one schema.
         bytes_max: When a chunk is large enough, by the weight of its values.
+        weightless: Columns that do not count, because an attempt before did not have them.
     """
     gathered: list[pa.RecordBatch] = []
     missing = bytes_max
     for rest in _pieces(batches):
         while rest.num_rows:
-            count, weighs = _rows_that_weigh(missing, rest)
+            weighed = _without(rest, weightless)
+            count, weighs = _rows_that_weigh(missing, weighed)
             gathered.append(rest.slice(0, count))
             rest = rest.slice(count)  # noqa: PLW2901 - what is left of the piece
             missing -= weighs
@@ -38,6 +45,11 @@ def chunks(batches: Iterable[pa.RecordBatch], *, bytes_max: int) -> Iterator[pa.
                 gathered, missing = [], bytes_max
     if gathered:
         yield _whole(gathered)
+
+
+def _without(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    found = [each for each in rows.schema.names if each in names]
+    return rows.drop_columns(found) if found else rows
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

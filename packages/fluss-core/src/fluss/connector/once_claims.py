@@ -38,6 +38,8 @@ from fluss.plan.once import (
 from fluss.plan.scan import Extent
 
 FORGET_AT_ONCE_MAX = 8
+# A table that has gained no column since it was made has this one.
+FIRST_SCHEMA_ID = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ async def claim_buckets(
         table_id=table_id,
         epoch=began[0],
         began_ms=began[1],
+        schema_id=table.info.schema_id,
         buckets={
             bucket: ClaimedBucket(
                 anchor=extents[bucket].end, first=0 if is_fresh else _next(known[bucket])
@@ -129,6 +132,27 @@ async def claim_buckets(
     if winner is None:
         raise _unclaimed(task)
     return Claimed(claim=winner, is_first=is_first)
+
+
+async def gained_columns(table: TableCore, task: Task) -> frozenset[str]:
+    """The columns that a table has gained since another attempt at a task claimed its buckets.
+
+    Args:
+        table: The table.
+        task: The task.
+    """
+    if table.info.schema_id == FIRST_SCHEMA_ID:
+        return frozenset()
+    found = await registered(table.connection.cluster, task.claim_id(0))
+    if found is None or found.table_id != table.info.table_id:
+        return frozenset()
+    claimed = Claim.of_numbers(found.table_id, found.numbers).schema_id
+    if claimed is None or claimed == table.info.schema_id:
+        return frozenset()
+    await table.book.learn([claimed])
+    before = table.book.known(claimed)
+    names = frozenset(table.info.schema.column_names)
+    return names.difference(names if before is None else before.column_names)
 
 
 async def _check_due(cluster: Cluster, task: Task) -> None:

@@ -6,7 +6,8 @@ and saw the same schema. Where they differ the rows are read and compared before
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from fluss.connector.opening import OpenSplits
 from fluss.connector.planning import split_schema
 from fluss.connector.split import ScanSplit
 from fluss.errors import WriterStateError
+from fluss.hints import Hint, HintKey
 from fluss.model.arrow_types import with_leaves
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import Order
@@ -28,12 +30,8 @@ from fluss.records.layout import BatchLayout
 from fluss.records.log_header import read_log_header
 from fluss.records.log_writer import write_log_batch
 
-_SAME_ROWS: Final = (
-    "A replay must bring the same rows in the same order: sort within partitions, leave out what "
-    "changes from run to run (rand(), now(), the order behind a shuffle), or write into a "
-    "primary-key table. Where the query has been changed since, run it once more as it was, with "
-    "NULL for columns that the table has gained."
-)
+_LOG = logging.getLogger("fluss.connector")
+_OTHER_ROWS: Final = Hint(HintKey.OTHER_ROWS)
 
 
 def check_same_rows(
@@ -43,6 +41,8 @@ def check_same_rows(
     rows: Callable[[], pa.RecordBatch],
     there: There,
     bucket: TableBucket,
+    *,
+    may_differ: Collection[str] = (),
 ) -> None:
     """Refuse to go on behind rows that are others.
 
@@ -53,6 +53,7 @@ def check_same_rows(
         rows: Its rows in wire form.
         there: What is in the log in their place, or in that of the first of them.
         bucket: The bucket.
+        may_differ: Columns that are not compared.
 
     Raises:
         WriterStateError: The rows differ.
@@ -62,13 +63,13 @@ def check_same_rows(
         landed.crc == crc_of(made, body, landed.writer_id, landed.sequence)
     ):
         return
-    if _same(table, rows(), there, bucket, made):
+    if _same(table, rows(), there, bucket, made, may_differ):
         return
     raise WriterStateError(
         f"An earlier attempt at this task has written other rows than this one would: "
         f"{landed.row_count} rows at offset {landed.base_offset} of bucket {bucket.bucket_id} of "
         f"{made.path}, in place of {made.row_count}.",
-        hint=_SAME_ROWS,
+        hint=_OTHER_ROWS,
         table=str(made.path.table_path),
         partition=made.path.partition_name,
         bucket=bucket.bucket_id,
@@ -81,7 +82,7 @@ def more_rows(table: TableCore, surplus: Piece, bucket: TableBucket) -> WriterSt
     return WriterStateError(
         f"An earlier attempt at this task has written more rows than this one has: those from "
         f"offset {surplus.offset} of bucket {bucket.bucket_id} on.",
-        hint=_SAME_ROWS,
+        hint=_OTHER_ROWS,
         table=str(table.info.table_path),
         bucket=bucket.bucket_id,
         offset=surplus.offset,
@@ -93,8 +94,21 @@ def more_claims(table: TableCore) -> WriterStateError:
     return WriterStateError(
         "An earlier attempt at this task has claimed partitions, or all of its buckets, that this "
         "one has no rows for: its rows were others, or this one's broke off.",
-        hint=_SAME_ROWS,
+        hint=_OTHER_ROWS,
         table=str(table.info.table_path),
+    )
+
+
+def log_gained(table: TableCore, gained: Collection[str], rows: int) -> None:
+    """Report that rows which are there keep NULL in columns that the table did not have."""
+    if not gained or not rows:
+        return
+    _LOG.warning(
+        "%s: %d rows that an earlier attempt at a task has written have NULL in %s, which the table "
+        "has gained since",
+        table.info.table_path,
+        rows,
+        ", ".join(sorted(gained)),
     )
 
 
@@ -107,17 +121,43 @@ def crc_of(made: WriteBatch, body: Any, writer_id: int, sequence: int) -> int:
 
 
 def _same(
-    table: TableCore, rows: pa.RecordBatch, there: There, bucket: TableBucket, made: WriteBatch
+    table: TableCore,
+    rows: pa.RecordBatch,
+    there: There,
+    bucket: TableBucket,
+    made: WriteBatch,
+    may_differ: Collection[str],
 ) -> bool:
-    stored = [_stored(table, each, bucket, made) for each in there.pieces]
-    found = pa.concat_tables(stored)
-    layout = BatchLayout.of_schema(table.info.schema)
-    wanted = _plain(rows, layout).slice(0, there.row_count)
-    # As texts: a NaN equals itself there.
-    return all(
-        repr(_values(found.column(place))) == repr(_values(wanted.column(place)))
-        for place in range(found.num_columns)
-    )
+    """Whether the rows that are there are those of a batch.
+
+    Columns that the table did not have when they were written are not compared: the rows have NULL
+    there, and keep it.
+    """
+    wanted = _plain(rows, BatchLayout.of_schema(table.info.schema))
+    at = 0
+    for piece in there.pieces:
+        found = _stored(table, piece, bucket, made)
+        names = _names_of(table, piece.landed.schema_id)
+        part = wanted.slice(at, piece.row_count)
+        at += piece.row_count
+        # As texts: a NaN equals itself there.
+        if any(
+            repr(_values(found.column(name))) != repr(_values(part.column(name)))
+            for name in names
+            if name not in may_differ
+        ):
+            return False
+    return True
+
+
+def _names_of(table: TableCore, schema_id: int) -> list[str]:
+    """The columns of the table that a schema has."""
+    table.connection.engine.run(table.book.learn([schema_id]))
+    written = table.book.known(schema_id)
+    names = table.info.schema.column_names
+    if written is None:
+        return list(names)
+    return [each for each in names if each in written.column_names]
 
 
 def _values(column: Any) -> list[Any]:

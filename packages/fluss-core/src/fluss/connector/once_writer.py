@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -27,8 +27,15 @@ from fluss.client.write_buffer import all_settled
 from fluss.client.write_encoding import Encoded
 from fluss.connector.headers import batches_by
 from fluss.connector.once_chunks import chunks
-from fluss.connector.once_claims import Claimed, claim_buckets, is_claimed, is_shared, share
-from fluss.connector.once_content import check_same_rows, crc_of, more_claims, more_rows
+from fluss.connector.once_claims import (
+    Claimed,
+    claim_buckets,
+    gained_columns,
+    is_claimed,
+    is_shared,
+    share,
+)
+from fluss.connector.once_content import check_same_rows, crc_of, log_gained, more_claims, more_rows
 from fluss.connector.split import ScanSplit
 from fluss.engine.buckets import buckets_of
 from fluss.engine.pins import Places, pin_buckets
@@ -84,11 +91,13 @@ class OnceWriter:
     Args:
         table: A log table.
         task: Which task; other attempts at it name the same.
+        may_differ: Columns whose values may be others in another attempt.
     """
 
-    def __init__(self, table: TableCore, task: Task) -> None:
+    def __init__(self, table: TableCore, task: Task, *, may_differ: Collection[str] = ()) -> None:
         self._table = table
         self._task = task
+        self._check = partial(check_same_rows, table, may_differ=may_differ)
         self._engine = table.connection.engine
         self._cluster = table.connection.cluster
         pool = table.connection.writers
@@ -119,10 +128,12 @@ class OnceWriter:
         """
         spread = CHUNK_BUCKETS_MAX if self._table.info.bucket_keys else 1
         bytes_max = CHUNK_BYTES * min(spread, self._table.info.num_buckets)
-        for chunk in chunks(batches, bytes_max=bytes_max):
+        gained = self._run(gained_columns(self._table, self._task))
+        for chunk in chunks(batches, bytes_max=bytes_max, weightless=gained):
             self._write(chunk)
         self._settle_all()
         self._confirm()
+        log_gained(self._table, gained, self._again)
         epoch, began_ms = self._epoch or (None, 0)
         return Receipt(
             rows=self._rows,
@@ -248,7 +259,7 @@ class OnceWriter:
             return
         match self._ledgers[item.bucket].place(item.start, item.made.row_count):
             case There() as there:
-                check_same_rows(self._table, item.made, item.body, item.rows, there, item.bucket)
+                self._check(item.made, item.body, item.rows, there, item.bucket)
                 self._again += there.row_count
                 rest = self._rest(item, there.row_count)
                 place = self._pending.index(item)
@@ -459,6 +470,7 @@ def _as_sent(item: _Item, batch: WriteBatch) -> Landed:
         base_offset=NO_OFFSET if batch.offset is None else batch.offset,
         row_count=batch.row_count,
         crc=crc_of(item.made, item.body, batch.writer_id, batch.sequence),
+        schema_id=item.made.route.schema_id,
     )
 
 
@@ -469,6 +481,7 @@ def _landed(header: Any) -> Landed:
         base_offset=header.base_offset,
         row_count=header.record_count,
         crc=header.crc,
+        schema_id=header.schema_id,
     )
 
 

@@ -39,7 +39,8 @@ REGISTERED_MS: Final = 365 * 24 * 3_600 * 1_000
 SHARED_MS: Final = 7 * 24 * 3_600 * 1_000
 
 _FORMAT: Final = 1
-_CLAIM, _STEP, _START, _SHARED = range(4)
+# Claims of the first kind have no schema; they are read, and no longer made.
+_OLD_CLAIM, _STEP, _START, _SHARED, _CLAIM = range(5)
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,120}")
 # Ids that servers give out count from 0; these cannot meet them.
 _ID_BASE: Final = 1 << 62
@@ -116,16 +117,20 @@ class Claim:
         epoch: The step whose writer ids are used.
         began_ms: When that epoch began.
         buckets: Every bucket that may be written to.
+        schema_id: The schema that the attempt knew; None where the claim does not say.
     """
 
     table_id: int
     epoch: int
     began_ms: int
     buckets: Mapping[TableBucket, ClaimedBucket]
+    schema_id: int | None = None
 
     def to_numbers(self) -> list[int]:
         """As it is registered: numbers that are not negative, in one list."""
-        numbers = [_FORMAT, _CLAIM, self.epoch, self.began_ms]
+        numbers = [_FORMAT, _OLD_CLAIM, self.epoch, self.began_ms]
+        if self.schema_id is not None:
+            numbers[1:] = [_CLAIM, self.epoch, self.began_ms, self.schema_id]
         for bucket, each in self.buckets.items():
             numbers += [*_place(bucket), each.anchor, each.first]
         return numbers
@@ -137,13 +142,21 @@ class Claim:
         Raises:
             ProtocolError: The numbers are no claim.
         """
-        read = _Numbers(numbers, _CLAIM, "a claim")
+        is_old = list(numbers[:2]) == [_FORMAT, _OLD_CLAIM]
+        read = _Numbers(numbers, _OLD_CLAIM if is_old else _CLAIM, "a claim")
         epoch, began_ms = read.take(2)
+        schema_id = None if is_old else read.take(1)[0]
         buckets = {
             bucket: ClaimedBucket(anchor=anchor, first=first)
             for bucket, (anchor, first) in read.buckets(table_id, 2)
         }
-        return cls(table_id=table_id, epoch=epoch, began_ms=began_ms, buckets=buckets)
+        return cls(
+            table_id=table_id,
+            epoch=epoch,
+            began_ms=began_ms,
+            buckets=buckets,
+            schema_id=schema_id,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

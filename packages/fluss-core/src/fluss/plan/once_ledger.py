@@ -42,6 +42,7 @@ class Landed:
         base_offset: The offset of its first row; `NO_OFFSET` where it is not known.
         row_count: How many rows it has.
         crc: The checksum that its writer gave it.
+        schema_id: The schema that its rows were written with.
     """
 
     writer_id: int
@@ -49,6 +50,7 @@ class Landed:
     base_offset: int
     row_count: int
     crc: int
+    schema_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
