@@ -182,11 +182,11 @@ def test_a_bucket_whose_request_was_lost_is_asked_again(people, monkeypatch):
     ask = BulkLookups.ask
     lost = []
 
-    async def lose_the_first(self, server_id, request):
+    async def lose_the_first(self, server_id, request, limit):
         if not lost:
             lost.append(server_id)
             raise ConnectError("the connection was lost")
-        return await ask(self, server_id, request)
+        return await ask(self, server_id, request, limit)
 
     monkeypatch.setattr(BulkLookups, "ask", lose_the_first)
     found = lookup_frame(people, [1, 2, 3, 128, 77])

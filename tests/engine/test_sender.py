@@ -1,5 +1,6 @@
 """The sender against a server that does what the test says."""
 
+import time
 from dataclasses import replace
 
 import pyarrow as pa
@@ -265,3 +266,12 @@ def test_statistics_are_written_only_where_the_server_knows_them(start, tablet):
     core = bench.pool.append_core(bench.info(properties=properties))
     wait(core.append(row(1)))
     assert tablet.writes[-1].buckets_req[0].records[12] == 1
+
+
+def test_a_batch_outlives_the_delivery_timeout_no_longer_than_two_seconds(start, tablet):
+    bench = start(delivery_timeout_ms=300, request_timeout_ms=60_000)
+    tablet.faults.append(SILENCE)
+    begin = time.monotonic()
+    with pytest.raises(RequestTimeoutError, match=r"may have been written.*to answer PRODUCE_LOG"):
+        wait(bench.appender().append(row(0)))
+    assert time.monotonic() - begin < 0.3 + 2.0

@@ -97,7 +97,8 @@ class ConnectionCore:
         Raises:
             TableNotFoundError: There is no such table; the error names the nearest.
         """
-        return TableCore(self, await table_info_of(self.cluster, path))
+        info = await self.cluster.in_one_call(table_info_of(self.cluster, path))
+        return TableCore(self, info)
 
     def counters(self) -> dict[str, object]:
         """What the connection has done so far, in numbers."""

@@ -149,7 +149,8 @@ def plan_scan(table: TableCore, options: ScanOptions) -> ScanPlan:
     asked_end = options.end if options.as_of is None else options.as_of
     end = None if asked_end is None else asked_end.at(now_ms)
     check_order(start, end)
-    pinned = table.connection.engine.run(_pin(table, shape, start, end))
+    connection = table.connection
+    pinned = connection.engine.run(connection.cluster.in_one_call(_pin(table, shape, start, end)))
     splits = pinned.splits
     reasons = reasons_of(table.info, shape, pinned, start, end)
     if options.tail is not None:

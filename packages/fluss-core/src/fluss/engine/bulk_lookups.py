@@ -8,6 +8,7 @@ requests are under way is the caller's business (`client.frames.asking`).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import numpy as np
 
 from fluss.engine.cluster import Cluster
 from fluss.engine.lookup_messages import Way, write_keys
+from fluss.engine.operation import operation, within
 from fluss.engine.partitions import find_partition_id
 from fluss.errors import FlussError, PartitionNotFoundError, ProtocolError, error_from_code
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -62,6 +64,13 @@ class Home:
     path: PhysicalTablePath
     bucket: TableBucket
     server_id: int
+
+
+@dataclass(slots=True)
+class Limit:
+    """When the lookup of some keys ends, on the loop's clock; set when they are first sent."""
+
+    deadline: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +130,11 @@ class BulkLookups:
         keys = {each.home.bucket: each.keys for each in runs}
         return write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
 
-    async def ask(self, server_id: int, request: Sequence[Buffer]) -> memoryview:
+    async def ask(self, server_id: int, request: Sequence[Buffer], limit: Limit) -> memoryview:
         """Send a request, once; the answer is bytes."""
-        return await self._cluster.send(server_id, self._api, request)
+        timeout_s = self._cluster.settings.retry_timeout_ms / 1_000
+        limit.deadline = asyncio.get_running_loop().time() + timeout_s
+        return await self._cluster.send(server_id, self._api, request, deadline=limit.deadline)
 
     def answers(self, answer: memoryview, runs: Sequence[KeyRun]) -> list[Values | FlussError]:
         """What an answer says about each run of its request.
@@ -135,13 +146,20 @@ class BulkLookups:
         found = dict(read(answer))
         return [self._checked(each, found) for each in runs]
 
-    async def ask_again(self, run: KeyRun) -> Values:
+    async def ask_again(self, run: KeyRun, limit: Limit, error: FlussError) -> Values:
         """Ask for one run by itself, again while that may help: its leader has moved, perhaps.
+
+        Args:
+            run: The keys.
+            limit: When their lookup ends.
+            error: What the first request for them ended with.
 
         Raises:
             FlussError: There was no answer in time.
         """
         cluster, home = self._cluster, run.home
+        if not error.is_retriable or asyncio.get_running_loop().time() >= limit.deadline:
+            raise error
 
         async def attempt() -> Values:
             leader = await cluster.leader(home.path, home.bucket)
@@ -155,7 +173,8 @@ class BulkLookups:
         cluster.view.forget_leader(home.bucket)
         cluster.counters.retries += 1
         try:
-            return await cluster.retrying(attempt)
+            with operation(cluster.settings.retry_timeout_ms, deadline=limit.deadline) as call:
+                return await within(call, cluster.retrying(attempt))
         except PartitionNotFoundError:
             if self._is_inserting:
                 raise

@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from google.protobuf.message import Message
@@ -26,7 +25,7 @@ from fluss.engine.counters import Counters
 from fluss.engine.hedging import first_answer
 from fluss.engine.metadata import read_facts, write_question
 from fluss.engine.newcomers import Newcomers
-from fluss.engine.operation import Operation, note_waiting, operation, within
+from fluss.engine.operation import Operation, limited, note_waiting
 from fluss.errors import (
     ConnectError,
     FlussError,
@@ -78,9 +77,12 @@ class Cluster:
             ConnectError: No bootstrap server, or no tablet server, can be reached.
             AuthenticationError: The server did not accept the user.
         """
-        with self.operation() as limited:
-            await within(limited, self.refresh())
-            await within(limited, self._tablet_server_apis())
+
+        async def look(_: Operation) -> None:
+            await self.refresh()
+            await self._tablet_server_apis()
+
+        await limited(self.settings.retry_timeout_ms, look)
 
     async def close(self) -> None:
         """Close every connection; requests under way fail. Idempotent."""
@@ -89,9 +91,13 @@ class Cluster:
             task.cancel()
         self._connections.close()
 
-    def operation(self) -> AbstractContextManager[Operation]:
-        """Begin a call that may take `operation-timeout`, or take part in the one under way."""
-        return operation(self.settings.retry_timeout_ms)
+    async def in_one_call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something that takes several requests, all of them within one `operation-timeout`.
+
+        Raises:
+            RequestTimeoutError: The time was over.
+        """
+        return await limited(self.settings.retry_timeout_ms, lambda _: work)
 
     # --- asking -------------------------------------------------------------------------------
 
@@ -144,11 +150,29 @@ class Cluster:
         return await self._ask(await self.tablet_server(server_id), api, request, answer)
 
     async def send(
-        self, server_id: int, api: ApiKey, body: Sequence[Buffer], *, timeout_ms: int | None = None
+        self,
+        server_id: int,
+        api: ApiKey,
+        body: Sequence[Buffer],
+        *,
+        timeout_ms: int | None = None,
+        deadline: float | None = None,
     ) -> memoryview:
-        """Send a request that is bytes already to one tablet server, once; the answer is bytes."""
-        connection = await self.tablet_server(server_id)
-        return await (await self._send(connection, api, body, timeout_ms=timeout_ms))
+        """Send a request that is bytes already to one tablet server, once; the answer is bytes.
+
+        Args:
+            server_id: The server.
+            api: What to ask.
+            body: The request.
+            timeout_ms: How long the answer may take; `request-timeout` by default.
+            deadline: When the call ends that it is for, on the loop's clock.
+        """
+
+        async def send(_: Operation) -> memoryview:
+            connection = await self.tablet_server(server_id)
+            return await (await self._send(connection, api, body, timeout_ms=timeout_ms))
+
+        return await limited(self.settings.retry_timeout_ms, send, deadline=deadline)
 
     async def offers(self, api: ApiKey) -> bool:
         """Whether the tablet servers know an API; it decides what a newer server may be asked.
@@ -185,10 +209,11 @@ class Cluster:
             RequestTimeoutError: The call's time was over while something was under way.
             FlussError: The error of the last attempt.
         """
-        with self.operation() as limited:
-            return await within(limited, self._retrying(attempt, limited))
+        return await limited(
+            self.settings.retry_timeout_ms, lambda begun: self._retrying(attempt, begun)
+        )
 
-    async def _retrying(self, attempt: Callable[[], Awaitable[T]], limited: Operation) -> T:
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]], call: Operation) -> T:
         loop = asyncio.get_running_loop()
         number = 0
         while True:
@@ -196,13 +221,13 @@ class Cluster:
             try:
                 result = await attempt()
             except FlussError as error:
-                limited.last_error = error
+                call.last_error = error
                 retry = decide_retry(
                     self.retry_policy,
                     error,
                     attempt=number,
                     now=loop.time(),
-                    deadline=limited.deadline,
+                    deadline=call.deadline,
                     dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
                 )
                 if retry is None or self._closed:
@@ -213,7 +238,7 @@ class Cluster:
                 if retry.refresh_metadata:
                     await self._refresh_quietly()
             else:
-                limited.last_error = None
+                call.last_error = None
                 return result
 
     # --- leaders ------------------------------------------------------------------------------
@@ -231,11 +256,14 @@ class Cluster:
         leader = self.view.leader_of(bucket)
         if leader is not None:
             return leader
-        with operation(self.settings.retry_timeout_ms, deadline=deadline) as limited:
-            return await within(limited, self._wait_for_leader(path, bucket, limited))
+        return await limited(
+            self.settings.retry_timeout_ms,
+            lambda call: self._wait_for_leader(path, bucket, call),
+            deadline=deadline,
+        )
 
     async def _wait_for_leader(
-        self, path: PhysicalTablePath, bucket: TableBucket, limited: Operation
+        self, path: PhysicalTablePath, bucket: TableBucket, call: Operation
     ) -> Leader:
         loop = asyncio.get_running_loop()
         why = "no leader has been elected"
@@ -249,7 +277,7 @@ class Cluster:
             self._check_is_same(path, bucket)
             if self.view.leader_of(bucket) is None:
                 pause_s = LEADER_POLL_MS / 1_000
-                if loop.time() + pause_s >= limited.deadline:
+                if loop.time() + pause_s >= call.deadline:
                     raise _leaderless(path, bucket, why)
                 await anyio.sleep(pause_s)
         return leader

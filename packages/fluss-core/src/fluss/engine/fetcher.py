@@ -54,6 +54,7 @@ from fluss.plan.fetch_trouble import (
     decide_stall,
     forgive,
     give_up,
+    give_up_at,
     out_of_range,
 )
 from fluss.records.log_header import Magic1
@@ -211,9 +212,13 @@ class Fetcher:
 
     async def _fetch(self, fetch: Fetch) -> None:
         starts = {each.bucket: each.offset for each in fetch.positions}
+        deadline = give_up_at(
+            fetch.positions, now=self._loop.time(), patience_s=self._moment().patience_s
+        )
+        request = [write_fetch(fetch, self._target)]
         try:
             body = await self._cluster.send(
-                fetch.server_id, ApiKey.FETCH_LOG, [write_fetch(fetch, self._target)]
+                fetch.server_id, ApiKey.FETCH_LOG, request, deadline=deadline
             )
             answer = read_fetch(body)
         except FlussError as error:

@@ -25,6 +25,7 @@ from fluss.engine.lookup_messages import (
     unanswered,
     write_keys,
 )
+from fluss.engine.operation import Operation, limited
 from fluss.engine.partitions import find_partition_id
 from fluss.errors import ClosedError, FlussError, PartitionNotFoundError
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -168,19 +169,25 @@ class LookupQueue:
         await asyncio.gather(*(self._find_leader(*each) for each in by_path.items()))
 
     async def _find_leader(self, path: PhysicalTablePath, questions: list[Question]) -> None:
-        try:
+        table_id = questions[0].place.table_id
+        bucket_ids = {each.place.bucket_id for each in questions}
+
+        async def find(_: Operation) -> None:
             partition_id = await find_partition_id(self._cluster, path)
-            table_id = questions[0].place.table_id
-            for bucket_id in {each.place.bucket_id for each in questions}:
+            for bucket_id in bucket_ids:
                 bucket = TableBucket.with_partition(table_id, partition_id, bucket_id)
                 await self._cluster.leader(path, bucket)
+
+        try:
+            timeout_ms = self._cluster.settings.retry_timeout_ms
+            await limited(timeout_ms, find, deadline=min(each.deadline for each in questions))
         except PartitionNotFoundError:
             # A key of a partition that does not exist is a key that does not exist.
             for question in questions:
                 is_prefix = question.place.api is ApiKey.PREFIX_LOOKUP
                 question.answer(() if is_prefix else None)
         except FlussError as error:
-            _fail_all(questions, error)
+            await self._ask_again(questions, error)
         else:
             self._route_all(questions)
 
@@ -207,7 +214,8 @@ class LookupQueue:
         by_bucket = _by_bucket(batch)
         answers: Mapping[TableBucket, Sequence[Any] | FlussError]
         try:
-            answers = await self._request(way, by_bucket)
+            deadline = min(each.deadline for each in batch)
+            answers = await self._request(way, by_bucket, deadline=deadline)
         except FlussError as error:
             answers = dict.fromkeys(by_bucket, error)
         finally:
@@ -227,11 +235,12 @@ class LookupQueue:
         await asyncio.gather(*(self._ask_again(*each) for each in refused))
 
     async def _request(
-        self, way: Way, by_bucket: Mapping[TableBucket, Sequence[Question]]
+        self, way: Way, by_bucket: Mapping[TableBucket, Sequence[Question]], *, deadline: float
     ) -> dict[TableBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
         request = write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
-        return read_values(way, await self._cluster.send(way.server_id, way.api, request))
+        answer = await self._cluster.send(way.server_id, way.api, request, deadline=deadline)
+        return read_values(way, answer)
 
     async def _ask_again(self, questions: list[Question], error: FlussError) -> None:
         loop = asyncio.get_running_loop()
@@ -241,19 +250,22 @@ class LookupQueue:
             error,
             attempt=attempt,
             now=loop.time(),
-            deadline=min(each.deadline for each in questions),
+            deadline=max(each.deadline for each in questions),
             dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
         )
         if retry is None or self._closed:
             _fail_all(questions, error)
             return
+        # They may have been asked at different times: the time of some may be over.
+        _fail_all([each for each in questions if each.deadline <= retry.at], error)
+        left = [each for each in questions if each.deadline > retry.at]
         self._cluster.counters.retries += 1
-        for question in questions:
+        for question in left:
             question.attempt = attempt
         if retry.refresh_metadata:
-            self._forget_leaders(questions)
+            self._forget_leaders(left)
         await anyio.sleep(max(0.0, retry.at - loop.time()))
-        self._route_all(questions)
+        self._route_all(left)
 
     def _forget_leaders(self, questions: Sequence[Question]) -> None:
         for place in _by_place(questions):

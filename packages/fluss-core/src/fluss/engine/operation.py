@@ -1,8 +1,8 @@
 """The time limit of one call: `operation-timeout`, with all its retries and requests in it.
 
-The first that is started on the way down from a public call counts; what is started inside it ends
-with it, however many requests, retries and waits that are. Whoever does something on behalf of an
-operation notes what it is, so that the error at the end says what was being waited for.
+The first that is begun on the way down from a public call counts; what is begun inside it ends with
+it, however many requests, retries and waits that are. Each step notes what it waits for, so that
+the error at the end can name it.
 
 Tasks that outlive a call must not be started inside its operation: they would inherit its end.
 """
@@ -10,7 +10,7 @@ Tasks that outlive a call must not be started inside its operation: they would i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -83,6 +83,26 @@ def operation(limit_ms: int, *, deadline: float | None = None) -> Iterator[Opera
         yield begun
     finally:
         _current.reset(token)
+
+
+async def limited(
+    limit_ms: int, work: Callable[[Operation], Awaitable[T]], *, deadline: float | None = None
+) -> T:
+    """Do something as an operation of its own, or as part of the one that has begun.
+
+    Args:
+        limit_ms: How long it may take.
+        work: What to do, given the operation.
+        deadline: When it ends, where it began before: on the loop's clock.
+
+    Raises:
+        RequestTimeoutError: Its time was over.
+    """
+    outer = _current.get()
+    if outer is not None:
+        return await work(outer)
+    with operation(limit_ms, deadline=deadline) as begun:
+        return await within(begun, work(begun))
 
 
 async def within(limited: Operation, work: Awaitable[T]) -> T:

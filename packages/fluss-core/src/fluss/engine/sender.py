@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from fluss.engine.cluster import Cluster
+from fluss.engine.operation import Operation, note_waiting, operation, within
 from fluss.engine.thread import Engine
 from fluss.engine.write_paths import PathFinder
 from fluss.engine.write_requests import BucketAnswer, read_answers, write_request_body
@@ -184,24 +185,32 @@ class Sender:
         self._pump_soon()
 
     async def _exchange(self, request: Departure) -> None:
+        deadline = self._plan.give_up_at(request, now=self._now())
+        with operation(self.settings.delivery_timeout_ms, deadline=deadline) as call:
+            await self._send(request, call)
+
+    async def _send(self, request: Departure, call: Operation) -> None:
         try:
-            connection = await self._cluster.tablet_server(request.server_id)
-            api = ApiKey.PUT_KV if request.route.is_kv else ApiKey.PRODUCE_LOG
-            body = write_request_body(request, self.settings)
-            timeout_ms = self.settings.request_timeout_ms
-            answer = await connection.send(api, body, timeout_ms=timeout_ms)
+            answer = await within(call, self._depart(request))
         except FlussError as error:
             self._answer_all(request, error, sent=False)
             return
         for each in request.batches:
             each.is_sent = True
         try:
-            answers = read_answers(request, await answer)
+            answers = read_answers(request, await within(call, answer))
         except FlussError as error:
             self._answer_all(request, error, sent=True)
             return
         for batch, outcome in answers:
             self._answer(batch, outcome)
+
+    async def _depart(self, request: Departure) -> asyncio.Future[memoryview]:
+        connection = await self._cluster.tablet_server(request.server_id)
+        api = ApiKey.PUT_KV if request.route.is_kv else ApiKey.PRODUCE_LOG
+        note_waiting(f"{connection.address} to answer {api.name}")
+        body = write_request_body(request, self.settings)
+        return await connection.send(api, body, timeout_ms=self.settings.request_timeout_ms)
 
     def _answer_all(self, request: Departure, error: FlussError, *, sent: bool) -> None:
         for batch in request.batches:

@@ -88,7 +88,8 @@ class ClientOptions(OptionSet):
         "operation-timeout",
         120_000,
         duration_ms(1),
-        "How long one call may take, all its retries included; writing has its own limits.",
+        "How long one call may take, all its retries included; of reading and writing, how long a "
+        "bucket may make no progress.",
     )
     retry_backoff_ms = Option[int](
         "retry.backoff-ms", 50, duration_ms(1), "How long to wait before the first retry."

@@ -81,7 +81,9 @@ class Position:
         batch_bytes: How large its batches are; 0 before the first.
         begins_small: Whether it is asked for little at first, because somebody waits for rows.
         unread_bytes: What lies fetched and not taken.
-        attempts: How often in a row it has gone wrong, and `failing_since` when it first did.
+        asked_at: When it was last fetched.
+        attempts: How often in a row it has gone wrong, and `failing_since` when the first of these
+            fetches left.
         remote_attempts: How often in a row that happened to a file of the remote store.
         paused_until: When it may be fetched again.
         error: Why it is not fetched any more.
@@ -97,6 +99,7 @@ class Position:
     batch_bytes: int = 0
     begins_small: bool = False
     unread_bytes: int = 0
+    asked_at: float = 0.0
     attempts: int = 0
     remote_attempts: int = 0
     failing_since: float = 0.0
@@ -217,6 +220,7 @@ class FetchPlan:
         self._busy.add(way)
         for position in positions:
             position.is_busy = True
+            position.asked_at = now
         parked = self._parked_ms(now)
         return Fetch(
             server_id=server_id,

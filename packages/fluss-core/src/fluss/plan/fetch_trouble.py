@@ -7,6 +7,7 @@ is `engine.fetcher`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -23,6 +24,9 @@ LAG_S_MAX = 30.0
 # A remote file may vanish between being named and being read, because its rows have expired: the
 # next answer names others. One that stays unreadable is unreadable from here.
 REMOTE_ATTEMPTS_MAX = 3
+# How much longer than a bucket may go wrong its last fetch may take: an answer says more of what is
+# wrong than none.
+LATE_S_MAX = 1.0
 
 
 class Remedy(Enum):
@@ -166,9 +170,15 @@ def _stalled(position: Position) -> FlussError:
     )
 
 
+def give_up_at(positions: Iterable[Position], *, now: float, patience_s: float) -> float:
+    """When to wait no longer for a fetch that leaves now."""
+    failing = [each.failing_since for each in positions if each.attempts]
+    return min(failing, default=now) + patience_s + LATE_S_MAX
+
+
 def _count(position: Position, moment: Moment) -> None:
     if not position.attempts:
-        position.failing_since = moment.now
+        position.failing_since = min(position.asked_at or moment.now, moment.now)
     position.attempts += 1
 
 

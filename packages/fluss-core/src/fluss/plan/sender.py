@@ -31,6 +31,9 @@ from fluss.plan.writing import (
     WriterSettings,
 )
 
+# How much longer than its batches may live a request is waited for: an answer says what became of
+# them.
+LATE_S_MAX = 1.0
 _SEQUENCE_ERRORS = frozenset({
     ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
     ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
@@ -204,6 +207,13 @@ class SendPlan:
         request.add(batch)
         self._busy[queue.key] = self._busy.pop(queue.key)
         return True
+
+    def give_up_at(self, request: Departure, *, now: float) -> float:
+        """When to wait no longer for the answer to a request that leaves now."""
+        deadlines = (
+            self._queue_of(each).deadline_of(each, self.settings) for each in request.batches
+        )
+        return max(min(deadlines), now) + LATE_S_MAX
 
     # --- what an answer means -----------------------------------------------------------------
 

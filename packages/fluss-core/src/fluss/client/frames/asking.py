@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fluss.client.frames.key_frames import PlacedKeys
-from fluss.engine.bulk_lookups import BulkLookups, Home, KeyRun, Values
+from fluss.engine.bulk_lookups import BulkLookups, Home, KeyRun, Limit, Values
 from fluss.engine.crossing import BlockingCaller
 from fluss.engine.thread import Engine
 from fluss.errors import FlussError
@@ -45,6 +45,7 @@ class _Stretch:
 class _Sent:
     caller: BlockingCaller[memoryview]
     cancel: Callable[[], None]
+    limit: Limit
     runs: Sequence[KeyRun]
     stretches: Sequence[_Stretch]
 
@@ -105,8 +106,10 @@ class Asker:
         taken = _taken(stretches, keys, self._keys_max)
         runs = [KeyRun(home=each.home, keys=keys.keys(each.start, each.stop)) for each in taken]
         caller: BlockingCaller[memoryview] = BlockingCaller()
-        cancel = self._engine.start(self._bulk.ask(server_id, self._bulk.request(runs)), caller)
-        return _Sent(caller=caller, cancel=cancel, runs=runs, stretches=taken)
+        limit = Limit()
+        work = self._bulk.ask(server_id, self._bulk.request(runs), limit)
+        cancel = self._engine.start(work, caller)
+        return _Sent(caller=caller, cancel=cancel, limit=limit, runs=runs, stretches=taken)
 
     def _received(self, sent: _Sent) -> Iterator[Answered]:
         try:
@@ -121,9 +124,8 @@ class Asker:
             raise
         for stretch, run, values in zip(sent.stretches, sent.runs, answers, strict=True):
             if isinstance(values, FlussError):
-                if not values.is_retriable:
-                    raise values
-                values = self._engine.run(self._bulk.ask_again(run))  # noqa: PLW2901 - at last
+                again = self._bulk.ask_again(run, sent.limit, values)
+                values = self._engine.run(again)  # noqa: PLW2901 - at last
             yield Answered(start=stretch.start, values=values)
 
     def _learn(self, keys: int, answer_bytes: int) -> None:
