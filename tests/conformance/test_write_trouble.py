@@ -136,7 +136,7 @@ def test_rows_are_delivered_when_the_process_ends(desk, cluster):
         path = TablePath("{table.table_path.database_name}", "{table.table_path.table_name}")
         table = engine().run(AdminCore(cluster).get_table_info(path))
         pool = WriterPool(cluster, WriterSettings.of(config), engine=engine())
-        engine().at_exit(pool.close)
+        engine().at_exit(lambda wait_s: pool.close(timeout_s=wait_s))
         core = pool.append_core(table)
         for number in range(100):
             core.append({{"id": number, "s": "x"}})

@@ -186,7 +186,8 @@ def test_the_end_of_the_process_waits_for_farewells():
         import asyncio
         from fluss.engine.thread import engine
 
-        async def farewell():
+        async def farewell(wait_s):
+            assert wait_s == 30
             await asyncio.sleep(0.1)
             print("delivered", flush=True)
 

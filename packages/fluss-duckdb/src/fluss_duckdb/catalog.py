@@ -8,7 +8,6 @@ and not names of one connection, because cursors and other threads see them.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import duckdb
 
 from fluss.errors import DatabaseNotFoundError, FlussError, InvalidNameError, TableNotFoundError
 from fluss.session import Session, Table
+from fluss.waiting import InterruptibleLock
 from fluss_duckdb.calls import Dotted, find_references, quoted, speaks_of
 from fluss_duckdb.references import Reference, reference_of, reference_of_name
 from fluss_duckdb.running import Run, Runs
@@ -53,7 +53,7 @@ class Catalog:
         self.name = name
         self.runs = Runs()
         self._session = session
-        self._lock = threading.RLock()
+        self._lock = InterruptibleLock()
         self._own = connection.cursor()
         self._attached: OrderedDict[tuple[str, str], _Attached] = OrderedDict()
         _attach_database(self._own, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from fluss.errors import InvalidValueError
 from fluss.hints import Door
 from fluss.model.config import Config
 from fluss.session import Session
+from fluss.waiting import InterruptibleLock
 from fluss_duckdb.catalog import Catalog
 from fluss_duckdb.connection import Connection
 
@@ -162,7 +162,7 @@ class _Installed:
     """What `install` has put in place."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = InterruptibleLock()
         self.originals: dict[str, Callable[..., Any]] = {}
         self.settings: Callable[[], tuple[Session, bool]] | None = None
         self.catalog = "fluss"

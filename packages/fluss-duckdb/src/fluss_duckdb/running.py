@@ -25,6 +25,7 @@ from fluss.connector import Cancellation
 from fluss.errors import ClosedError, FlussError
 from fluss.hints import Door
 from fluss.session.pins import Pins
+from fluss.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -141,7 +142,7 @@ def unless_cancelled(work: Callable[[], T], cancellation: Cancellation) -> T:
     forget = cancellation.listen(done.set)
     try:
         threading.Thread(target=run, name="fluss-duckdb-plan", daemon=True).start()
-        done.wait()
+        wait_until(done.wait)
     finally:
         forget()
     cancellation.check()

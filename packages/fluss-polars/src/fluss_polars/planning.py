@@ -2,16 +2,38 @@
 
 Polars asks a resolver on a thread of its own and waits for the answer without looking whether
 somebody has pressed Ctrl-C. So a resolver waits for its plan a moment only; where servers take
-longer, its sources wait for the rest, and those Polars can end.
+longer, its sources wait for the rest, and those Polars can end. What a resolver cannot do without,
+the table, it waits for in slices of time (`ask`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar
+
+import polars as pl
 
 from fluss.connector import ScanSplit
+from fluss.waiting import in_thread, is_done, wait_until
+
+T = TypeVar("T")
+
+# Ctrl-C must be noticed within a second.
+LOOK_EVERY_S: Final = 0.1
+
+
+def ask(work: Callable[[], T]) -> T:
+    """What `work` gives, unless somebody presses Ctrl-C while it waits for a server.
+
+    While Polars runs a query its handler of SIGINT only sets a flag, and any operation of Polars
+    raises KeyboardInterrupt when it finds the flag. Such an operation is therefore called now and
+    then. The work that was given up ends by itself, on a thread for which nobody waits.
+    """
+    future = in_thread(work, "fluss-polars-table")
+    while not is_done(future, LOOK_EVERY_S):
+        pl.DataFrame().rechunk()
+    return future.result()
 
 
 class Plan:
@@ -39,7 +61,7 @@ class Plan:
         Raises:
             FlussError: There can be no such plan.
         """
-        if not self._is_done.wait(timeout_s):
+        if not wait_until(self._is_done.wait, timeout_s):
             return None
         if self._error is not None:
             raise self._error

@@ -9,7 +9,6 @@ by Polars, whose word counts.
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,8 @@ from fluss.model.predicate import Predicate, columns_in, conjoined
 from fluss.model.predicate_binding import column_types
 from fluss.model.scan_options import Mode, Order, ScanOptions
 from fluss.session import Scan, Table, TableName, TableSource, source_of
-from fluss_polars.planning import Plan
+from fluss.waiting import InterruptibleLock
+from fluss_polars.planning import Plan, ask
 from fluss_polars.pushdown import pushed
 from fluss_polars.reading import SplitSource, schema_of
 
@@ -96,13 +96,13 @@ class FlussScan(LazyFrameResolver):
     def __init__(self, source: TableSource) -> None:
         self._source = source
         self._schema: pl.Schema | None = None
-        self._lock = threading.Lock()
+        self._lock = InterruptibleLock()
 
     def schema(self) -> pl.Schema:
         """The columns, asked for once: a frame keeps those it began with."""
         with self._lock:
             if self._schema is None:
-                table = self._source.open()
+                table = ask(self._source.open)
                 self._schema = schema_of(Scan(table.core, self._source.options).schema)
             return self._schema
 
@@ -117,7 +117,7 @@ class FlussScan(LazyFrameResolver):
         existing_resolved_version_key: str | None,  # noqa: ARG002 - never the same twice
     ) -> tuple[pl.LazyFrame, ResolvedLazyFrameProps]:
         """The sources of one collect."""
-        table = self._source.open()
+        table = ask(self._source.open)
         wanted = _Wanted.of(table, self._source.options, [each.expr for each in filters])
         names = self.schema().names() if projection is None else projection
         if projection is not None and filter_drop_columns_idx is not None:

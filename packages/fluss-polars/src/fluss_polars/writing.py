@@ -21,6 +21,7 @@ from fluss.client.frames.outcomes import WriteReport
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.session import Table, TableName, source_of
+from fluss.waiting import join
 
 BATCHES_AHEAD: Final = 2
 WAIT_S: Final = 0.1
@@ -160,7 +161,7 @@ def _batches(frame: pl.LazyFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]
             rows += len(item)
     finally:
         stopped.set()
-        thread.join(END_S_MAX)
+        join(thread, END_S_MAX)
 
 
 def _put(waiting: queue.Queue[Any], item: Any, stopped: threading.Event) -> bool:

@@ -6,13 +6,13 @@ process. A server that another process started is used and left alone.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from fluss.waiting import InterruptibleLock
 from fluss_server.local import LocalCluster
 
-_lock = threading.Lock()
+_lock = InterruptibleLock()
 _shared: dict[Path, tuple[LocalCluster, int]] = {}
 
 

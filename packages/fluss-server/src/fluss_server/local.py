@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from fluss.errors import ConfigError, LocalServerError
+from fluss.waiting import join, wait_until
 from fluss_server.lock import Holder, is_served, read_holder
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ class _Child(_Running):
         line: list[bytes] = []
         reader = threading.Thread(target=lambda: line.append(self._first_line()), daemon=True)
         reader.start()
-        reader.join(timeout_s)
+        join(reader, timeout_s)
         holder = read_holder(self.directory)
         if not line or not line[0] or holder is None or holder.bootstrap_servers is None:
             said = (
@@ -335,6 +336,9 @@ class _Child(_Running):
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 graceful = False
+            except BaseException:
+                self._end(graceful=False)  # an interrupted caller does not wait
+                raise
         if not graceful:
             process.kill()
             process.wait()
@@ -365,7 +369,7 @@ class _Thread(_Running):
         self._told_to_end: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="fluss-server", daemon=True)
         self._thread.start()
-        self._ready.wait(order.timeout_s)
+        wait_until(self._ready.wait, order.timeout_s)
         if self._failure is not None:
             raise self._failure
         if self._loop is None:
@@ -375,7 +379,7 @@ class _Thread(_Running):
         """End it, and wait until everything is written down."""
         if self._loop is not None and self._told_to_end is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._told_to_end.set)
-            self._thread.join(STOP_TIMEOUT_S)
+            join(self._thread, STOP_TIMEOUT_S)
 
     def _run(self) -> None:
         from fluss_server.server import new_event_loop

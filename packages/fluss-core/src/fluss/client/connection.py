@@ -20,13 +20,13 @@ from fluss.client.settings import (
     lookup_settings,
     without_markers,
 )
-from fluss.client.write import AppendCore, UpsertCore, WriterPool
+from fluss.client.write import CLOSE_WAIT_S, AppendCore, UpsertCore, WriterPool
 from fluss.engine.cluster import Cluster
 from fluss.engine.lookups import LookupQueue
 from fluss.engine.remote_files import RemoteFiles
 from fluss.engine.remote_log import RemoteLogReader
 from fluss.engine.schemas import SchemaBook
-from fluss.engine.thread import Engine
+from fluss.engine.thread import INTERRUPTED_WAIT_S_MAX, Engine
 from fluss.errors import FlussError
 from fluss.model.config import Config
 from fluss.model.paths import TableBucket, TablePath
@@ -34,6 +34,7 @@ from fluss.model.predicate import Predicate
 from fluss.model.table_info import TableInfo
 from fluss.plan.writing import WriterSettings
 from fluss.records.log_header import Magic1
+from fluss.waiting import was_interrupted
 from fluss.wire.api import ApiKey
 
 log = logging.getLogger("fluss.client")
@@ -104,15 +105,22 @@ class ConnectionCore:
         """What the connection has done so far, in numbers."""
         return self.cluster.counters.snapshot()
 
-    async def close(self) -> None:
-        """Deliver what was written, within a time, and close it. Twice is once."""
+    async def close(self, delivery_s: float = CLOSE_WAIT_S) -> None:
+        """Deliver what was written, within a time, and close it. Idempotent.
+
+        Args:
+            delivery_s: How long delivering may take. After Ctrl-C it is much less: servers that
+                answer need no more, and the user does not wait for the others.
+        """
+        if was_interrupted():
+            delivery_s = min(delivery_s, INTERRUPTED_WAIT_S_MAX)
         if self._closed:
             return
         self._closed = True
         self._forget_farewell()
         self.lookups.close()
         try:
-            await self.writers.close()
+            await self.writers.close(timeout_s=delivery_s)
         except FlussError as error:
             log.warning("closing the connection: %s", error.message)
         finally:

@@ -19,6 +19,7 @@ from fluss.client.decode import DecodedBatch, Decoder
 from fluss.engine.fetcher import Fetched
 from fluss.errors import FlussError
 from fluss.records.log_batch import iter_log_places
+from fluss.waiting import result_of
 
 WORKERS_MAX = 4
 # Below this, handing bytes to another thread costs more than it saves.
@@ -117,7 +118,7 @@ class _Decoding:
     def result(self) -> Decoded:
         if self._future is None or self._future.cancel():
             return decode_one(self._decoder, self._fetched)
-        return self._future.result()
+        return result_of(self._future)
 
 
 def _is_worth_a_thread(fetched: Fetched) -> bool:

@@ -164,14 +164,20 @@ class WriterPool:
         Returns:
             How many rows were not delivered.
         """
-        with anyio.move_on_after(timeout_s):
-            for buffer in list(self._buffers):
-                await _seal(buffer)
-        lost = await self.sender.close(timeout_s=timeout_s)
-        if lost:
-            sentence = f"{lost} rows that were written could not be delivered before the end."
-            log.error("%s", sentence)
-            warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)
+        lost = 0
+        try:
+            with anyio.move_on_after(timeout_s):
+                for buffer in list(self._buffers):
+                    await _seal(buffer)
+            lost = await self.sender.close(timeout_s=timeout_s)
+        finally:
+            # A caller who gives up shortens the delivery; the batches end all the same.
+            with anyio.CancelScope(shield=True):
+                lost += await self.sender.close(timeout_s=0.0)
+            if lost:
+                sentence = f"{lost} rows that were written could not be delivered before the end."
+                log.error("%s", sentence)
+                warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)
         return lost
 
     def _buffer(self, target: Target) -> WriteBuffer:

@@ -33,6 +33,7 @@ from fluss.records.columns import to_batch, to_columns
 from fluss.records.from_values import batch_from_values
 from fluss.records.layout import BatchLayout
 from fluss.rows.columns import BoolArray
+from fluss.waiting import InterruptibleLock
 
 log = logging.getLogger("fluss.writer")
 
@@ -57,7 +58,9 @@ class WriteBuffer:
         self._target = target
         self._sizes = BatchSizes(sender.settings)
         self._lock = threading.Lock()  # held for the time of an append
-        self._sealing = threading.Lock()  # held for the time of a sealing; taken before the other
+        self._sealing = (
+            InterruptibleLock()
+        )  # held for the time of a sealing; taken before the other
         self._linger_s = sender.settings.linger_ms / 1_000
         self._clock_runs = False
         self._closed: ClosedError | None = None
@@ -348,7 +351,7 @@ class WriteBuffer:
         Raises:
             FlussError: Something could not be written since the last flush; it is said once.
         """
-        if self._count or self._sealing.locked():
+        if self._count or not self._sealing.is_free:
             await anyio.to_thread.run_sync(self.seal)
         pending = [each for each in self._unsettled if not each.is_settled]
         if pending:

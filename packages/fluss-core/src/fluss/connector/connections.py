@@ -8,16 +8,16 @@ and is never used in the child. All are closed when the process ends.
 from __future__ import annotations
 
 import os
-import threading
 
 from fluss.client.connection import ConnectionCore
 from fluss.connector.config import Settings, resolve
 from fluss.engine.thread import engine
 from fluss.model.config import Config
+from fluss.waiting import InterruptibleLock
 
 _Key = tuple[int, str, str]
 _open: dict[_Key, ConnectionCore] = {}
-_lock = threading.Lock()
+_lock = InterruptibleLock()
 
 
 def config_of(settings: Settings) -> Config:
@@ -47,7 +47,7 @@ def release(connection: ConnectionCore) -> None:
 
 def _forget_in_child() -> None:
     global _lock  # noqa: PLW0603 - the parent's may be held at the moment of the fork
-    _lock = threading.Lock()
+    _lock = InterruptibleLock()
     _open.clear()
 
 

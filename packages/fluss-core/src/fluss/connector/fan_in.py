@@ -12,9 +12,11 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
 from fluss.errors import ClosedError
+from fluss.waiting import join, wait_until
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -132,7 +134,7 @@ class FanIn(Generic[T]):
             self._head = index
             self._changed.notify_all()
             while not (self._queues[index] or index in self._ended or self._closed):
-                self._changed.wait()
+                wait_until(self._changed.wait)
             return self._pop(index)
 
     def close(self) -> None:
@@ -146,9 +148,10 @@ class FanIn(Generic[T]):
         for source in opened:
             source.close()
         current = threading.current_thread()
+        end = monotonic() + JOIN_S_MAX
         for thread in self._threads:
             if thread is not current and thread.ident is not None:
-                thread.join(JOIN_S_MAX)
+                join(thread, max(0.0, end - monotonic()))
 
     def _take(self) -> T | None:
         if self._in_order:
@@ -160,7 +163,7 @@ class FanIn(Generic[T]):
             return None
         with self._changed:
             while not (self._ready or self._errors or self._closed or self._is_over):
-                self._changed.wait()
+                wait_until(self._changed.wait)
             for index in list(self._errors):
                 self._raise(index)
             if self._closed:

@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
+from fluss.waiting import acquire
+
 T = TypeVar("T")
 Answer_contra = TypeVar("Answer_contra", contravariant=True)
 
@@ -59,7 +61,7 @@ class BlockingCaller(Generic[T]):
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Block until there is an answer; False when the time is over before."""
-        return self._answered.acquire(timeout=-1 if timeout_s is None else timeout_s)
+        return acquire(self._answered, timeout_s)
 
     def result(self) -> T:
         """The answer, after `wait` returned True."""

@@ -14,6 +14,7 @@ import atexit
 import contextlib
 import importlib.util
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -31,12 +32,19 @@ from fluss.engine.crossing import (
     caller_here,
 )
 from fluss.errors import ClosedError
+from fluss.waiting import join, wait_until, was_interrupted
 
 T = TypeVar("T")
 R = TypeVar("R")
+# Called with the number of seconds that there are.
+Farewell = Callable[[float], Coroutine[Any, Any, None]]
 
 # How long the end of the process may wait for what is still on its way to a server.
 EXIT_WAIT_S_MAX = 30.0
+# And how long where the user has interrupted the process.
+INTERRUPTED_WAIT_S_MAX = 0.5
+# A farewell that has used up its time still closes sockets and reports what was not delivered.
+FAREWELL_EXTRA_S = 0.2
 
 
 class Engine:
@@ -46,7 +54,7 @@ class Engine:
         self._jobs: deque[Callable[[], None]] = deque()
         self._awake = False
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._at_exit: set[Callable[[], Coroutine[Any, Any, None]]] = set()
+        self._at_exit: set[Farewell] = set()
         self._stopped: str | None = None
         self._loop: asyncio.AbstractEventLoop
         self._portal: anyio.from_thread.BlockingPortal
@@ -55,7 +63,7 @@ class Engine:
             target=self._live, args=(started,), name="fluss-engine", daemon=True
         )
         self._thread.start()
-        started.wait()
+        wait_until(started.wait)
 
     # --- crossing over ------------------------------------------------------------------------
 
@@ -170,31 +178,40 @@ class Engine:
         """Whether the caller is the engine thread."""
         return threading.get_ident() == self._thread.ident
 
-    def at_exit(self, farewell: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    def at_exit(self, farewell: Farewell) -> Callable[[], None]:
         """Have `farewell` run before the process ends; returns what takes that back."""
         self._at_exit.add(farewell)
         return lambda: self._at_exit.discard(farewell)
 
     def stop(self) -> None:
-        """Let what asked for a farewell finish, then end the thread. Twice is once."""
+        """Let what asked for a farewell finish, then end the thread. Idempotent.
+
+        Ctrl-C shortens it. Nothing is raised: the process is ending.
+        """
         if self._stopped is not None:
             return
-        with contextlib.suppress(Exception):
-            self.run(self._say_farewell())
+        wait_s = INTERRUPTED_WAIT_S_MAX if _is_interrupted() else EXIT_WAIT_S_MAX
+        try:
+            self.run(self._say_farewell(wait_s))
+        except BaseException:  # noqa: BLE001 - Ctrl-C, or what the program's handler raises
+            wait_s = INTERRUPTED_WAIT_S_MAX
+            with contextlib.suppress(BaseException):
+                self.run(self._say_farewell(wait_s))
         self._stopped = "the process is ending"
         with contextlib.suppress(RuntimeError):
             self._portal.start_task_soon(self._portal.stop, True)
-        self._thread.join(timeout=EXIT_WAIT_S_MAX)
+        with contextlib.suppress(BaseException):
+            join(self._thread, wait_s)
 
     def disown(self) -> None:
         """Called in a forked child: the thread stayed in the parent."""
         self._stopped = "it was made before this process was forked"
 
-    async def _say_farewell(self) -> None:
-        with anyio.move_on_after(EXIT_WAIT_S_MAX):
+    async def _say_farewell(self, wait_s: float) -> None:
+        with anyio.move_on_after(wait_s + FAREWELL_EXTRA_S):
             async with anyio.create_task_group() as farewells:
                 for farewell in list(self._at_exit):
-                    farewells.start_soon(farewell)
+                    farewells.start_soon(farewell, wait_s)
 
     def _live(self, started: threading.Event) -> None:
         uvloop_is_here = importlib.util.find_spec("uvloop") is not None
@@ -232,6 +249,12 @@ def _answer(caller: Caller[Any], task: asyncio.Task[Any]) -> None:
 
 def _cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
+
+
+def _is_interrupted() -> bool:
+    """Whether the process ends because a user has interrupted it."""
+    # An event loop's waits do not come through here; the interpreter keeps what it reported last.
+    return was_interrupted() or getattr(sys, "last_type", None) is KeyboardInterrupt
 
 
 _engine: Engine | None = None

@@ -11,6 +11,7 @@ import threading
 from time import monotonic
 
 from fluss.errors import ClosedError, LimitExceededError
+from fluss.waiting import wait_until
 
 
 class WriteRoom:
@@ -47,7 +48,7 @@ class WriteRoom:
                 left = deadline - monotonic()
                 if left <= 0:
                     raise self._full()
-                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+                wait_until(self._changed.wait, left)
             if self._closed is not None:
                 raise ClosedError(self._closed.message, hint=self._closed.hint)
 

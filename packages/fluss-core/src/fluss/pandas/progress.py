@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Literal, Self, TextIO
 
 from fluss.connector import ScanStats
+from fluss.waiting import join
 
 Progress = bool | Callable[[int, int], object]
 
@@ -60,7 +61,7 @@ class ProgressLine:
         if not self._is_on:
             return False
         self._over.set()
-        self._thread.join()
+        join(self._thread)
         if self._call is not None:
             self._call(self._stats.rows_returned, self._stats.rows_max)
         elif self._written:

@@ -10,7 +10,6 @@ do it instead: what it asks is done to the letter, and no scanner of Arrow's sta
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,6 +29,7 @@ from fluss.model.scan_options import Mode, ScanOptions
 from fluss.records.arrow_expressions import split_arrow
 from fluss.records.expression_tree import fields_of
 from fluss.session.table import Table
+from fluss.waiting import InterruptibleLock
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Pins:
     """The offsets of one query; give it to every scan of the query. Any thread may."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = InterruptibleLock()
         self._seen: dict[Hashable, _Seen] = {}
 
     def plan(self, table: TableCore, options: ScanOptions) -> ScanPlan:

@@ -6,7 +6,6 @@ A new `table.scan(...)` sees what is new; `start=scan.cursor()` sees only that.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,6 +27,7 @@ from fluss.model.bounds import Cursor
 from fluss.model.scan_options import Mode, Order, ScanOptions
 from fluss.session.capsules import requested_of
 from fluss.session.show import Explanation, scan_html
+from fluss.waiting import InterruptibleLock
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ class Scan:
         self._shape: ScanShape = shape_of(core, options)
         self._options = self._shape.options
         self._plan: ScanPlan | None = None
-        self._lock = threading.Lock()
+        self._lock = InterruptibleLock()
         self._cancellation = Cancellation()
 
     # --- what it will give --------------------------------------------------------------------

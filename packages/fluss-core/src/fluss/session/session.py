@@ -29,7 +29,7 @@ from fluss.model.column import Column
 from fluss.model.config import Config
 from fluss.model.database import DatabaseDescriptor
 from fluss.model.paths import TablePath
-from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html
+from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
 from fluss.session.views import without_view
 
@@ -375,11 +375,14 @@ class Session:
         if self._closed:
             return silent_html(repr(self), None)
         try:
-            names = self.databases()
-            tables = {each: self.tables(each) for each in names[:DATABASES_SHOWN_MAX]}
+            names, tables = within_moments(self._names_shown)
         except FlussError as error:
             return silent_html(repr(self), error)
         return session_html(repr(self), tables, more=len(names) - len(tables))
+
+    def _names_shown(self) -> tuple[list[str], dict[str, list[str]]]:
+        names = self.databases()
+        return names, {each: self.tables(each) for each in names[:DATABASES_SHOWN_MAX]}
 
     # --- shared -------------------------------------------------------------------------------
 

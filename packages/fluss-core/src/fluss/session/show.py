@@ -7,10 +7,11 @@ of its own, so that it is readable wherever text is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,16 +19,20 @@ from fluss.client.connection import TableCore
 from fluss.connector.headers import bytes_stored
 from fluss.connector.planning import ScanPlan, plan_scan
 from fluss.engine.table_stats import row_counts
-from fluss.errors import FlussError
+from fluss.errors import FlussError, RequestTimeoutError
 from fluss.model.column import Column
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.scan_options import Mode, ScanOptions
 from fluss.model.table_info import TableInfo
+from fluss.waiting import in_thread, is_done, wait_until, was_interrupted
 
 DATABASES_SHOWN_MAX = 20
 TABLES_SHOWN_MAX = 20
 COLUMNS_SHOWN_MAX = 200
 THOUSAND = 1_000
+ASKED_S_MAX = 1.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,20 @@ class Explanation(str):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002, FBT001 - IPython's
         printer.text(str(self))
+
+
+def within_moments(ask: Callable[[], T]) -> T:
+    """What `ask` gives; tools that show objects (debuggers, pytest) must not wait for servers.
+
+    Raises:
+        RequestTimeoutError: There is no answer yet, or the user has just pressed Ctrl-C.
+        FlussError: The server refused.
+    """
+    if not was_interrupted():
+        answer = in_thread(ask, "fluss-show")
+        if wait_until(partial(is_done, answer), ASKED_S_MAX):
+            return answer.result()
+    raise RequestTimeoutError(f"no answer within {ASKED_S_MAX:g} s")
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -158,13 +177,18 @@ def _facts(core: TableCore) -> list[_Fact]:
     each = " in each partition" if info.is_partitioned() else ""
     by = f" by {', '.join(info.bucket_keys)}" if info.bucket_keys else ""
     facts.append(_Fact(name="buckets", value=f"{info.num_buckets}{each}{by}"))
-    log = ScanOptions(mode=Mode.CHANGELOG, columns=())
     try:
-        plan = plan_scan(core, log)
+        asked = within_moments(lambda: _asked_facts(core))
     except FlussError as error:
-        return [*facts, _Fact(name="rows", value=f"not known: {error.message}")]
+        asked = [_Fact(name="rows", value=f"not known: {error.message}")]
+    return [*facts, *asked]
+
+
+def _asked_facts(core: TableCore) -> list[_Fact]:
+    facts = []
+    plan = plan_scan(core, ScanOptions(mode=Mode.CHANGELOG, columns=()))
     if plan.partitions is not None:
-        by = ", ".join(info.partition_keys)
+        by = ", ".join(core.info.partition_keys)
         facts.append(_Fact(name="partitions", value=f"{plan.partitions} by {by}"))
     return [*facts, *_amounts(core, plan)]
 

@@ -34,6 +34,7 @@ from fluss.cli.demo.business import Shop
 from fluss.cli.places import Place
 from fluss.session.follow import Follow
 from fluss.session.session import Session
+from fluss.waiting import join
 
 ROUNDS_UNSEEN: Final = 20
 ROUND_S: Final = 0.25
@@ -125,7 +126,7 @@ def _show(shop: Shop, board: _Board, console: Console, rounds: int | None) -> No
         pass  # this is how one closes the shop
     finally:
         closing.set()
-        writer.join()
+        join(writer)
 
 
 def _stay_open(console: Console) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from fluss.engine.thread import Engine
 from fluss.errors import ClosedError
+from fluss.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class _Errand(Generic[T]):
         self._settle(raised)
 
     def result(self) -> T:
-        self._done.wait()
+        wait_until(self._done.wait)
         outcome, self._outcome = self._outcome, None
         if outcome is None:
             raise AssertionError("an errand is asked once, and has an outcome when it is done")

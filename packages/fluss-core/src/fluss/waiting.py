@@ -1,0 +1,190 @@
+"""Blocking waits that a signal can end, whatever handler the process has.
+
+CPython runs signal handlers when the main thread is back in the interpreter. A signal interrupts
+the system call in which a thread waits, unless the handler was installed with SA_RESTART: then the
+kernel resumes the wait and the handler never runs. Polars 2.1 installs such a handler when it is
+imported. So nothing here waits for longer than a slice of time without coming back.
+
+Inside an asyncio task Ctrl-C cancels a task of the loop and raises nothing. A call that blocks the
+loop would never see that, so a wait also ends when a task of its own loop is cancelled meanwhile.
+
+What is not here: locks that are held only for the time of an assignment. Those need no slices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait as wait_for_futures
+from functools import partial
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Literal, Protocol, Self, TypeVar
+
+T = TypeVar("T")
+
+# Ctrl-C must be noticed within a second. Nearly all waits end within the first slice.
+FIRST_SLICE_S: Final = 0.02
+SLICE_S: Final = 0.2
+# For so long after an interrupt, what closes does not wait for servers that do not answer.
+INTERRUPT_LASTS_S: Final = 30.0
+
+_interrupted_at = -INTERRUPT_LASTS_S
+
+
+class Lockable(Protocol):
+    """A lock that can be waited for with a time limit."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...  # noqa: FBT001, FBT002 - threading's own signature
+
+
+def wait_until(attempt: Callable[[float], object], timeout_s: float | None = None) -> bool:
+    """Call `attempt` with a number of seconds until what it gives is true.
+
+    Args:
+        attempt: Waits at most so many seconds, as `Event.wait` and `Condition.wait` do.
+        timeout_s: How long to go on; None for as long as it takes.
+
+    Returns:
+        Whether it became true in time.
+
+    Raises:
+        KeyboardInterrupt: Or what else a signal handler raises.
+        CancelledError: A signal handler has cancelled a task of the event loop of this thread.
+    """
+    first_s = FIRST_SLICE_S if timeout_s is None else min(timeout_s, FIRST_SLICE_S)
+    try:
+        return bool(attempt(first_s)) or _wait_on(attempt, timeout_s)
+    except BaseException:
+        _note_interrupt()
+        raise
+
+
+def acquire(lock: Lockable, timeout_s: float | None = None) -> bool:
+    """Acquire a lock that may be held for long; see `wait_until`.
+
+    A signal handler that raises may leave the lock acquired. For a lock that protects something
+    use `InterruptibleLock`.
+    """
+    return wait_until(lambda seconds: lock.acquire(timeout=seconds), timeout_s)
+
+
+def join(thread: threading.Thread, timeout_s: float | None = None) -> bool:
+    """Wait until a thread has ended; whether it has in time."""
+
+    def ended(seconds: float) -> bool:
+        thread.join(seconds)
+        return not thread.is_alive()
+
+    return wait_until(ended, timeout_s)
+
+
+def result_of(future: Future[T]) -> T:
+    """The result of a future of a thread pool."""
+    if not future.done():
+        wait_until(partial(is_done, future))
+    return future.result()
+
+
+def in_thread(work: Callable[[], T], name: str) -> Future[T]:
+    """Begin `work` on a daemon thread of its own; whoever gives it up need not wait for its end."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is wanted
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+def is_done(future: Future[Any], timeout_s: float) -> bool:
+    """Whether a future has its result within this time. One slice: for short times."""
+    return bool(wait_for_futures([future], timeout=timeout_s).done)
+
+
+def was_interrupted() -> bool:
+    """Whether a signal has ended a wait of this process a moment ago, or a run of asyncio."""
+    return monotonic() - _interrupted_at < INTERRUPT_LASTS_S or _has_interrupted_runner()
+
+
+class InterruptibleLock:
+    """A lock for `with` that may be held while a server is asked. Its owner may take it again."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody holds it at the moment, or the calling thread does."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._lock.release()
+        return True
+
+    def __enter__(self) -> Self:
+        lock = self._lock
+        if lock.acquire(blocking=False):
+            return self
+        try:
+            acquire(lock)
+        except BaseException:
+            # The handler may have run between the acquiring and the return. Then this thread is
+            # the owner, and release() does not raise.
+            with contextlib.suppress(RuntimeError):
+                lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
+        self._lock.release()
+        return False
+
+
+def _wait_on(attempt: Callable[[float], object], timeout_s: float | None) -> bool:
+    end = None if timeout_s is None else monotonic() + timeout_s - FIRST_SLICE_S
+    cancellations = _cancellations()
+    while True:
+        left_s = SLICE_S if end is None else min(SLICE_S, end - monotonic())
+        if left_s <= 0:
+            return False
+        if attempt(left_s):
+            return True
+        if _cancellations() > cancellations:
+            raise asyncio.CancelledError
+
+
+def _cancellations() -> int:
+    """How often tasks of this thread's event loop have been cancelled; 0 without a loop."""
+    if threading.current_thread() is not threading.main_thread():
+        return 0  # only the main thread runs signal handlers
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return 0
+    return sum(task.cancelling() for task in asyncio.all_tasks(loop))
+
+
+def _has_interrupted_runner() -> bool:
+    # asyncio.run() answers the first Ctrl-C by cancelling its task, and counts it. There is no
+    # public way to ask; where the attribute is missing, closing takes its usual time.
+    handler = signal.getsignal(signal.SIGINT)
+    runner = getattr(getattr(handler, "func", None), "__self__", None)
+    return isinstance(runner, asyncio.Runner) and getattr(runner, "_interrupt_count", 0) > 0
+
+
+def _note_interrupt() -> None:
+    global _interrupted_at  # noqa: PLW0603 - signals are the process's
+    _interrupted_at = monotonic()

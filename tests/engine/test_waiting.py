@@ -1,0 +1,143 @@
+"""Waits in slices: what they return, that signals and cancelled tasks end them, and their cost."""
+
+import asyncio
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fluss import waiting
+from fluss.waiting import InterruptibleLock, acquire, in_thread, join, result_of, wait_until
+
+
+class _SignalError(Exception):
+    pass
+
+
+@pytest.fixture
+def alarm():
+    """A handler of SIGALRM that raises, and that restarts system calls, as the one of Polars."""
+
+    def handle(*_):
+        raise _SignalError
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.siginterrupt(signal.SIGALRM, False)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.05)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def not_interrupted(monkeypatch):
+    monkeypatch.setattr(waiting, "_interrupted_at", -waiting.INTERRUPT_LASTS_S)
+
+
+def test_a_wait_is_one_attempt_where_the_answer_comes_soon():
+    seconds = []
+    assert wait_until(lambda s: seconds.append(s) or True)
+    assert seconds == [waiting.FIRST_SLICE_S]
+
+
+def test_a_wait_lasts_as_long_as_it_may():
+    began = time.monotonic()
+    assert not wait_until(threading.Event().wait, 0.3)
+    assert 0.3 <= time.monotonic() - began < 1.0
+    assert not wait_until(threading.Event().wait, 0)
+    event = threading.Event()
+    threading.Timer(0.3, event.set).start()
+    assert wait_until(event.wait)
+
+
+@pytest.mark.parametrize("way", ["lock", "event", "condition", "thread", "future", "with"])
+def test_a_signal_ends_a_wait_though_its_handler_restarts_system_calls(alarm, not_interrupted, way):
+    held, end = threading.Lock(), threading.Event()
+    held.acquire()
+    lock = InterruptibleLock()
+    taken = threading.Event()
+
+    def hold():
+        with lock:
+            taken.set()
+            end.wait(30)
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    taken.wait()
+    condition = threading.Condition()
+    with ThreadPoolExecutor(1) as pool, condition:
+        future = pool.submit(end.wait, 30)
+        waits = {
+            "lock": lambda: acquire(held),
+            "event": lambda: wait_until(threading.Event().wait),
+            "condition": lambda: wait_until(condition.wait),
+            "thread": lambda: join(thread),
+            "future": lambda: result_of(future),
+            "with": lock.__enter__,
+        }
+        began = time.monotonic()
+        alarm()
+        try:
+            with pytest.raises(_SignalError):
+                waits[way]()
+        finally:
+            end.set()
+    assert time.monotonic() - began < 1.0
+    assert waiting.was_interrupted()
+    thread.join()
+    assert lock.is_free
+
+
+def test_a_lock_that_is_given_up_is_free_for_others(alarm):
+    lock = InterruptibleLock()
+    release = threading.Event()
+    taken = threading.Event()
+
+    def hold():
+        with lock:
+            taken.set()
+            release.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    taken.wait()
+    alarm()
+    # Free before the slice ends, after the signal: the handler runs when the lock is acquired.
+    threading.Timer(0.1, release.set).start()
+    with pytest.raises(_SignalError), lock:
+        raise AssertionError("the handler raises before the lock is given")
+    holder.join()
+    others = in_thread(lambda: lock.is_free, "other")
+    assert result_of(others)
+
+
+async def test_a_blocking_wait_ends_where_a_signal_cancels_a_task_of_its_loop():
+    task = asyncio.current_task()
+    before = signal.signal(signal.SIGALRM, lambda *_: task.cancel())
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            wait_until(threading.Event().wait, 5.0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        task.uncancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)  # the loop delivers what the handler asked for
+
+
+async def test_a_wait_in_a_task_that_was_cancelled_before_goes_on():
+    task = asyncio.current_task()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    assert task.cancelling()
+    assert not wait_until(threading.Event().wait, 0.3)  # as a session that is closed in the end
+    task.uncancel()
+
+
+def test_work_in_a_thread_gives_its_result_or_its_error():
+    assert result_of(in_thread(lambda: 7, "seven")) == 7
+    with pytest.raises(ValueError, match="early"):
+        result_of(in_thread(lambda: int("early"), "early"))
