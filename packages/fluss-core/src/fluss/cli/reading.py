@@ -12,6 +12,7 @@ import typer
 from fluss.cli.keys import keys_of
 from fluss.cli.output import Format, FormatOption, write_rows
 from fluss.cli.places import Place
+from fluss.session.scan import Scan
 from fluss.session.table import Table
 
 NameArgument = Annotated[
@@ -111,7 +112,7 @@ def tail(
             write_rows(scan.to_reader(), scan.schema, form)
             return
         try:
-            write_rows(_and_on(table, scan, options), scan.schema, form)
+            write_rows(tail_and_follow(table, scan, options), scan.schema, form)
         except KeyboardInterrupt:
             sys.stdout.flush()  # this is how one stops following
 
@@ -157,9 +158,9 @@ def lookup(
         raise typer.Exit(1)
 
 
-def _and_on(table: Table, scan: Any, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows that are there, and then what comes behind them."""
-    follower = table.follow(start=table.scan(**options).cursor(), **options)
+def tail_and_follow(table: Table, scan: Scan, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of a scan, and then those that come after them."""
+    follower = table.follow(start=scan.cursor(), **options)
     yield from scan.to_reader()
     with follower:
         yield from follower
