@@ -177,7 +177,7 @@ def test_trio_may_await_as_well(fluss, cluster, database):
         path = fluss.TablePath(database, "t")
         await admin.create_table(path, fluss.TableDescriptor(schema, bucket_count=1))
         table = await connection.get_table(path)
-        await table.new_upsert().upsert([1]).wait()
+        await table.new_upsert().upsert([1])
         assert await table.new_lookup().lookup([1]) == {"id": 1}
         scanner = await table.new_scan().create_log_scanner()
         scanner.subscribe(0, -2)

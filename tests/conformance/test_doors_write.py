@@ -95,6 +95,40 @@ async def test_a_handle_may_be_ignored_or_waited_for(door):
     assert len(await door.rows(table.new_scan())) == 2
 
 
+async def test_a_handle_may_be_awaited_itself(door):
+    table = await door.table(COLUMNS, primary_keys=["id"])
+    writer = table.new_upsert().create_writer()
+    assert await writer.upsert([1, "x", 1.0]) == ()
+    handles = [writer.upsert([number, "x", 1.0]) for number in range(2, 5)]
+    assert await asyncio.gather(*handles, handles[0]) == [()] * 4
+    await writer.delete([1])
+    row = pa.RecordBatch.from_pydict({"id": [5], "name": ["e"], "score": [6.5]}, schema=SCHEMA)
+    await writer.write_arrow_batch(row)
+    assert [await lookup(table, number) is not None for number in (1, 2, 5)] == [False, True, True]
+
+
+async def test_whole_rows_are_not_written_where_the_server_counts_a_column_up(door):
+    columns = {"id": pa.int64(), "number": pa.int64(), "name": pa.string()}
+    schema = door.fluss.Schema(pa.schema(list(columns.items())), ["id"], "number")
+    path = door.path()
+    await door.admin.create_table(path, door.fluss.TableDescriptor(schema, bucket_count=1))
+    table = await door.connection.get_table(path)
+    for make in (
+        table.new_upsert().create_writer,
+        table.new_upsert().partial_update(None).create_writer,
+        lambda: table.new_upsert().upsert({"id": 1, "name": "x"}),
+    ):
+        with pytest.raises(SchemaMismatchError, match="auto-increment column 'number'") as caught:
+            make()
+        assert caught.value.error_code == -2
+        assert "table.new_upsert(columns=['id', 'name'])" in caught.value.hint
+    writer = table.new_upsert(columns=["id", "name"]).create_writer()
+    await writer.upsert({"id": 1, "name": "x"})
+    number = (await lookup(table, 1))["number"]
+    await writer.delete([1])  # of the columns that it writes, as with Java's client
+    assert await lookup(table, 1) == {"id": 1, "number": number, "name": None}
+
+
 async def test_an_acknowledgement_is_not_held_back_by_the_linger(door):
     config = door.connection.config()
     config.writer_batch_timeout_ms = 600_000

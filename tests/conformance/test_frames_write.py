@@ -292,6 +292,23 @@ def test_what_only_the_server_may_write_is_refused(frames):
         write_frame(table, {"word": ["a"], "number": [7]}, mode="upsert")
 
 
+def test_a_delete_that_would_keep_the_row_is_refused(frames):
+    """Servers take no whole rows of such a table, and a delete of columns keeps the number."""
+    columns = pa.schema([("word", pa.string()), ("number", pa.int64()), ("n", pa.int32())])
+    table = frames.table(Schema(columns, ["word"], auto_increment_column="number"))
+    write_frame(table, {"word": ["a", "b"], "n": [1, 2]}, mode="upsert")
+    with pytest.raises(UnsupportedOperationError, match="auto-increment column 'number'"):
+        write_frame(table, ["a"], mode="delete")
+    changes = {"_change_type": ["+I", "-D"], "word": ["c", "a"], "n": [3, 1]}
+    with pytest.raises(UnsupportedOperationError, match="In row 1: ") as error:
+        write_frame(table, changes, mode="upsert")
+    assert error.value.row == 1
+    assert lookup_frame(table, ["a", "b"])["n"].to_pylist() == [1, 2]
+    changes = {"_change_type": ["+I", "+U"], "word": ["c", "a"], "n": [3, 4]}
+    write_frame(table, changes, mode="upsert")
+    assert lookup_frame(table, ["a", "b", "c"])["n"].to_pylist() == [4, 2, 3]
+
+
 def test_nothing_is_written_of_a_frame_with_a_bad_row(frames):
     table = frames.table(ROWS, primary_key=["id"])
     bad = pa.concat_tables([ROWS, ROWS.slice(0, 1).set_column(0, "id", pa.array([None], "int64"))])

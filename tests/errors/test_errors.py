@@ -11,6 +11,8 @@ from fluss.errors import (
     MESSAGE_CHARS_MAX,
     SERVER_TRACE_CHARS_MAX,
     AuthenticationError,
+    ConnectError,
+    CorruptBatchError,
     FlussError,
     LeaderChangedError,
     ServerError,
@@ -56,6 +58,21 @@ def test_an_error_of_the_client_carries_a_code_that_exists(cls):
     assert error.error_code == cls.default_code
     assert ErrorCode(error.error_code) is not ErrorCode.NONE
     assert error.is_retriable == cls.retriable
+
+
+@pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)
+def test_whether_trying_again_helps_is_decided_by_the_code_that_is_given(code):
+    error = FlussError("It failed.", code)
+    assert error.is_retriable == code.is_retriable
+    assert pickle.loads(pickle.dumps(error)).is_retriable == code.is_retriable  # noqa: S301 - our own bytes
+    assert error.with_context(row=1).is_retriable == code.is_retriable
+
+
+def test_a_class_decides_about_its_own_code():
+    assert CorruptBatchError("A batch is damaged.").is_retriable is False
+    assert CorruptBatchError("A batch is damaged.", 14).is_retriable is False
+    assert ConnectError("It hung up.", -2).is_retriable is True
+    assert not FlussError("From the future.", 4711).is_retriable
 
 
 def test_a_missing_fact_is_a_missing_attribute():

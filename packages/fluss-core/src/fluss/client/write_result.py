@@ -8,10 +8,10 @@ waits is the business of `engine.crossing`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from fluss.client.calls import answered
 from fluss.engine.crossing import Caller
@@ -129,6 +129,10 @@ class WriteResultHandle:
             FlussError: The rows could not be written.
         """
         return answered(self.subscribe, _nothing)
+
+    def __await__(self) -> Generator[Any, None, tuple[()]]:
+        """The same as `wait()`: `await writer.append(row)`."""
+        return self.wait().__await__()
 
     def __repr__(self) -> str:
         return f"WriteResultHandle({'done' if self.done else 'pending'})"

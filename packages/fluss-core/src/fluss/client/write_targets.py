@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from fluss.errors import InvalidValueError, SchemaMismatchError
+from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedOperationError
 from fluss.model.table_info import TableInfo
 from fluss.records.layout import BatchLayout
 from fluss.records.numpy_arrays import to_numpy
@@ -52,6 +52,29 @@ def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tup
             )
     _check_left_out(table, targets, counted)
     return targets if len(targets) < len(names) else ()
+
+
+def check_row_deletes(table: TableInfo, row: int | None = None) -> None:
+    """Refuse to delete rows where a column is counted up by the server.
+
+    Servers take writes to such a table by named columns only, without the counted one. A delete
+    then empties the other columns and keeps the row.
+
+    Args:
+        table: The table.
+        row: Which row of a changelog is the first delete.
+
+    Raises:
+        UnsupportedOperationError: The table has an auto-increment column.
+    """
+    for name in table.schema.auto_increment_columns:
+        error = UnsupportedOperationError(
+            f"Rows of {table.table_path} cannot be deleted: servers would empty the columns beside "
+            f"the auto-increment column {name!r}, and keep the row.",
+            hint="Mark deleted rows in a column of their own, or update their columns to NULL.",
+            table=str(table.table_path),
+        )
+        raise error.add_context(row=row)
 
 
 def nullable_layout(table: TableInfo) -> BatchLayout:

@@ -22,7 +22,8 @@ from fluss.client.write import (
     check_upserts,
 )
 from fluss.engine.thread import Engine
-from fluss.errors import InvalidValueError
+from fluss.errors import InvalidValueError, SchemaMismatchError
+from fluss.model.table_info import TableInfo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,8 +204,11 @@ class TableUpsert:
         """What writes rows.
 
         Raises:
-            SchemaMismatchError: The table cannot be written by these columns.
+            SchemaMismatchError: The table cannot be written by these columns; one with an
+                auto-increment column is written by its other columns.
         """
+        if self._columns is None:
+            _check_whole_rows(self._core.info)
         return UpsertWriter(self._core.connection.engine, self._core.upsert(self._columns))
 
     # --- as a writer --------------------------------------------------------------------------
@@ -229,6 +233,27 @@ class TableUpsert:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(table={self._core.info.table_path})"
+
+
+def _check_whole_rows(table: TableInfo) -> None:
+    """Refuse a writer of whole rows where a column is counted up by the server.
+
+    Java's and Rust's clients refuse it when the writer is made. Frames are written by the columns
+    that they have, and need no such rule.
+
+    Raises:
+        SchemaMismatchError: The table has an auto-increment column.
+    """
+    schema = table.schema
+    for name in schema.auto_increment_columns:
+        others = [each for each in schema.column_names if each not in schema.auto_increment_columns]
+        raise SchemaMismatchError(
+            f"{table.table_path} has the auto-increment column {name!r}, which only the server "
+            "writes, so whole rows cannot be written.",
+            hint=f"Write the other columns: table.new_upsert(columns={others!r})",
+            table=str(table.table_path),
+            column=name,
+        )
 
 
 def _arrow_of(frame: pd.DataFrame) -> pa.Table:

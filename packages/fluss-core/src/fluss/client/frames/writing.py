@@ -36,7 +36,7 @@ from fluss.client.write import (
     WriteResultHandle,
     check_upserts,
 )
-from fluss.client.write_targets import check_changes, nullable_layout
+from fluss.client.write_targets import check_changes, check_row_deletes, nullable_layout
 from fluss.errors import FlussError, InvalidValueError, SchemaMismatchError
 from fluss.model.change_type import ChangeType
 from fluss.model.partitions import SEPARATOR
@@ -174,6 +174,8 @@ class _Way:
             with rows_counted(places=changes.places):
                 rows = self._cast(changes.rows)
                 check_changes(self.table, rows, changes.deletes)
+                if changes.deletes.any():
+                    check_row_deletes(self.table, int(changes.deletes.argmax()))
         return _Piece(
             rows=rows,
             deletes=changes.deletes,
@@ -244,6 +246,8 @@ def _core(
     if mode == "append":
         return table.append()
     targets = None
+    if mode == "delete":
+        check_row_deletes(info)
     if mode == "update":
         check_upserts(info)
         names = _written(info, frame, mode, columns, added_columns(info, frame.names))
