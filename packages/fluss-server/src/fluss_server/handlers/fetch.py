@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.buffers import Buffer, count_bytes
@@ -110,11 +112,20 @@ async def _park(
 
 
 def _tablets_of(node: Node, request: pb.FetchLogRequest) -> list[Tablet]:
-    return [
-        node.tablets.find(table.table_id, partition_id_of(bucket), bucket.bucket_id)
-        for table in request.tables_req
-        for bucket in table.buckets_req
-    ]
+    """The buckets of a request that are there.
+
+    A table may be dropped between the first look and this one. The next look answers for its
+    buckets; an error of the whole request would make clients give up the server.
+    """
+    found = []
+    for table in request.tables_req:
+        for bucket in table.buckets_req:
+            with suppress(FlussError):
+                tablet = node.tablets.find(
+                    table.table_id, partition_id_of(bucket), bucket.bucket_id
+                )
+                found.append(tablet)
+    return found
 
 
 # --- one look -------------------------------------------------------------------------------------
