@@ -412,7 +412,7 @@ def test_a_moment_counts_in_its_unit(data_type):
 
 def test_a_timestamp_has_no_zone_and_an_instant_may():
     aware = NOW.replace(tzinfo=BERLIN_WINTER)
-    assert "has a zone" in refused(D.timestamp(), aware).message
+    assert "its zone would be lost" in refused(D.timestamp(), aware).message
     utc = physical(D.timestamp_ltz(), NOW)
     assert physical(D.timestamp_ltz(), NOW.replace(tzinfo=UTC)) == utc
     assert physical(D.timestamp_ltz(), aware) == utc - 3600 * 10**6
@@ -429,7 +429,7 @@ def test_a_timestamp_of_pandas_keeps_its_nanoseconds():
     assert physical(D.timestamp_ltz(9), stamp.tz_localize("UTC")) == count
     berlin = stamp.tz_localize("Europe/Berlin")
     assert physical(D.timestamp_ltz(9), berlin) == count - 3600 * 10**9
-    assert "has a zone" in refused(D.timestamp(9), berlin).message
+    assert "its zone would be lost" in refused(D.timestamp(9), berlin).message
     assert "whole microseconds" in refused(D.timestamp(6), stamp).message
     assert physical(D.timestamp(3), pd.Timestamp("2024-01-01")) == 1_704_067_200_000
     far = pd.Timestamp("9999-12-31")  # beyond 64 bits of nanoseconds

@@ -342,10 +342,10 @@ def test_a_plain_timestamp_is_taken_for_utc_where_an_instant_is_wanted():
 
 
 def test_a_zone_is_not_thrown_away():
-    error = refused_type(pa.array([7], pa.timestamp("us", "Europe/Paris")), TimestampType(6))
-    assert "local_timestamp" in error.hint
-    utc = cast_one(pa.array([7], pa.timestamp("us", "UTC")), TimestampType(6))
-    assert utc.cast(pa.int64()).to_pylist() == [7]
+    for zone in ("Europe/Paris", "UTC"):
+        error = refused_type(pa.array([7], pa.timestamp("us", zone)), TimestampType(6))
+        assert "local_timestamp" in error.hint
+        assert "TIMESTAMP_LTZ" in error.hint
 
 
 def test_lists_of_every_kind_become_lists_and_their_elements_are_cast():

@@ -303,7 +303,7 @@ def test_a_micro_batch_that_is_written_is_committed_though_the_table_has_more_co
             "log",
             {"d": cells(Decimal("1.234"), pa.decimal128(20, 3))},
             {},
-            "'d' cannot take 1.234 .*loss",
+            "'d' cannot take 1.234: .*loss",
         ),
         (
             "keyed",

@@ -132,6 +132,7 @@ class HintKey(StrEnum):
     MAKE_TIMES = "make_times"
     WRITE_DAY = "write_day"
     WRITE_WALL_CLOCK_TIMES = "write_wall_clock_times"
+    GIVE_ZONE = "give_zone"
 
 
 def _everywhere(text: str) -> dict[Door, str]:
@@ -405,6 +406,8 @@ DATA_HINTS: Final[Mapping[HintKey, Mapping[FrameKind, str]]] = MappingProxyType(
         HintKey.WRITE_WALL_CLOCK_TIMES: {
             FrameKind.ARROW: "write wall clock times: pa.compute.local_timestamp(column), or make "
             "the column a TIMESTAMP_LTZ",
+            FrameKind.ROWS: "write a wall clock time: value.replace(tzinfo=None), or make the "
+            "column a TIMESTAMP_LTZ",
             FrameKind.PANDAS: "write wall clock times: df[{column!r}].dt.tz_localize(None), or "
             "make the column a TIMESTAMP_LTZ",
             FrameKind.POLARS: "write wall clock times: "
@@ -415,6 +418,19 @@ DATA_HINTS: Final[Mapping[HintKey, Mapping[FrameKind, str]]] = MappingProxyType(
             "col({column!r}).cast('timestamp_ntz')), or make the column a TIMESTAMP_LTZ",
             FrameKind.FILE: "leave the zone out of the column {column!r} of the file, or make the "
             "column a TIMESTAMP_LTZ",
+        },
+        # Wall clock times of an engine that has a zone for them, for a column of moments.
+        HintKey.GIVE_ZONE: {
+            FrameKind.ARROW: "Give {column!r} a zone: "
+            "pyarrow.compute.assume_timezone(column, 'UTC').",
+            FrameKind.PANDAS: "Give {column!r} a zone: df[{column!r}].dt.tz_localize('UTC').",
+            FrameKind.POLARS: "Give {column!r} a zone: "
+            "pl.col({column!r}).dt.replace_time_zone('UTC').",
+            FrameKind.DUCKDB: 'Cast it, by the TimeZone of the session: CAST("{column}" AS '
+            "TIMESTAMPTZ); or name a zone: \"{column}\" AT TIME ZONE 'UTC'.",
+            FrameKind.SPARK: "Cast it, by the time zone of the session: .withColumn({column!r}, "
+            "col({column!r}).cast('timestamp')).",
+            FrameKind.FILE: "Write the times of {column!r} with a zone.",
         },
     }
 )

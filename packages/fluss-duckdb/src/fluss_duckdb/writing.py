@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 import fluss
 from fluss.doors import at_door
-from fluss.errors import UnsupportedTypeError
-from fluss.hints import Door
+from fluss.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTypeError
+from fluss.hints import Door, Hint, HintKey
 from fluss.model.config import Config
+from fluss.model.time_zones import lacks_zone
 from fluss.session import Session
 from fluss_duckdb.passing import Relation
 
@@ -85,7 +87,30 @@ def _written(
         known = _session_of(rows)
     with contextlib.ExitStack() as stack:
         to = known or stack.enter_context(fluss.connect(url, config=config))
-        return getattr(to, verb)(table, stack.enter_context(_stream(rows)), **how)
+        stream = stack.enter_context(_stream(rows))
+        if isinstance(rows, duckdb.DuckDBPyRelation):
+            _check_zones(to, table, stream.schema)
+        return getattr(to, verb)(table, stream, **how)
+
+
+def _check_zones(session: Session, name: str, given: pa.Schema) -> None:
+    """Refuse moments without a zone for columns of moments; DuckDB has a TimeZone for them.
+
+    Raises:
+        SchemaMismatchError: A column has none; the hint is the cast by which DuckDB answers.
+    """
+    try:
+        wanted = session.table(name).schema
+    except TableNotFoundError:
+        return  # it is to be made, or this is reported where it is looked for
+    for field in given:
+        if field.name in wanted.names and lacks_zone(field.type, wanted.field(field.name).type):
+            raise SchemaMismatchError(
+                f"The column {field.name!r} of {session.path_of(name)} holds moments, and the "
+                f"query gives {field.type}, without a zone.",
+                hint=Hint(HintKey.GIVE_ZONE, column=field.name),
+                column=field.name,
+            )
 
 
 def _session_of(rows: Any) -> Session | None:

@@ -21,6 +21,7 @@ from fluss.errors import (
 from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss.model.table_options import DeleteBehavior
+from fluss.model.time_zones import lacks_zone, loses_zone
 from fluss.session.table import Table
 from fluss_spark.columns import Layout
 from fluss_spark.options import Operation
@@ -107,8 +108,8 @@ def _check_deletes(table: Table, operation: Operation) -> None:
 
 
 def _check_zone(table: Table, given: pa.Field, wanted: pa.DataType) -> None:
-    # Spark would ask the time zone of its session, which no task is told.
-    if _differs_in_zone(given.type, wanted):
+    # Spark would ask the time zone of its session, which no task is told (decision 0008).
+    if lacks_zone(given.type, wanted) or loses_zone(given.type, wanted):
         kind = spark_type(wanted).simpleString()
         raise SchemaMismatchError(
             f"The column {given.name!r} of {table.name} has {_times(wanted)}; the frame has "
@@ -121,17 +122,6 @@ def _check_zone(table: Table, given: pa.Field, wanted: pa.DataType) -> None:
 def _times(kind: pa.DataType) -> str:
     said = spark_type(kind).simpleString()
     return f"moments ({said})" if _has_zone(kind) else f"wall clock times ({said}), without a zone"
-
-
-def _differs_in_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return (wanted.tz is None) is not (given.tz is None)
-    if given.num_fields != wanted.num_fields:
-        return False
-    return any(
-        _differs_in_zone(given.field(each).type, wanted.field(each).type)
-        for each in range(given.num_fields)
-    )
 
 
 def _has_zone(kind: pa.DataType) -> bool:

@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from fluss.errors import InvalidValueError
-from fluss.hints import Hint, HintKey
+from fluss.hints import FrameKind, Hint, HintKey
+from fluss.model.time_zones import ZONE_WOULD_BE_LOST, keep_zone
 from fluss.model.types import (
     UNITS_PER_SECOND,
     TimestampLtzType,
@@ -98,18 +99,15 @@ def timestamp_to_physical(target: Target, data_type: TimestampType) -> Converter
             count = _microseconds(value - _EPOCH)
             return count if scaled is None else scaled(count, value)
         if isinstance(value, datetime) and value.tzinfo is not None and not is_nothing(value):
-            raise target.refuse(
-                value,
-                "it has a zone",
-                "use TIMESTAMP_LTZ, or drop the zone: value.replace(tzinfo=None)",
-            )
+            refused = target.refuse(value, ZONE_WOULD_BE_LOST, keep_zone(target.column))
+            raise refused.add_context(frame=FrameKind.ROWS)
         return _foreign_timestamp(target, value, data_type.unit)
 
     return convert
 
 
 def timestamp_ltz_to_physical(target: Target, data_type: TimestampLtzType) -> Converter:
-    """Takes datetime with a zone, and as UTC without one; also pandas's and numpy's."""
+    """Takes datetime with a zone, and as UTC without one (decision 0008); also numpy's."""
     scaled = _scaling(target, data_type.unit, cuts=True)
 
     def convert(value: Any) -> Any:

@@ -2,9 +2,9 @@
 
 One rule decides every case: a cast is allowed where it either keeps every value exactly or fails at
 the one it cannot keep. So integers, decimals and units of time are compared by value, floats are
-not made integers (NaN, rounding), text is not made bytes, and a time zone is neither invented nor
-thrown away, except that a plain timestamp is taken for UTC where an instant is wanted. The other
-exception is floating point, which rounds: FLOAT and DOUBLE take the nearest number (decision 0004).
+not made integers (NaN, rounding), and text is not made bytes. There are two exceptions. Floating
+point rounds: FLOAT and DOUBLE take the nearest number (decision 0004). A timestamp without a zone
+is in UTC where an instant is wanted, and one with a zone is none without (decision 0008).
 
 A rule looks at types once and returns a function over arrays, or None where the buffers already
 are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does not fit.
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import types as at
 
 from fluss.hints import HintKey
+from fluss.model.time_zones import KEEP_ZONE, ZONE_WOULD_BE_LOST
 from fluss.model.types import (
     ArrayType,
     BigIntType,
@@ -48,8 +49,6 @@ from fluss.records.number_casts import to_floating
 
 Caster: TypeAlias = Callable[[pa.Array], pa.Array]
 
-# Zones in which a wall clock and an instant have the same digits.
-_UTC_ZONES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00"})
 _DECIMAL_PRECISION_MAX = 38
 ELEMENTS_MAX = 2**31 - 1  # what the offsets of a list can count
 
@@ -186,11 +185,8 @@ def _decimal_of_integers(wire: pa.DataType) -> Caster:
 def _timestamp_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
     if not at.is_timestamp(source):
         raise NoCastError("", HintKey.CAST_COLUMN if at.is_date(source) else HintKey.MAKE_TIMES)
-    if source.tz is not None and source.tz not in _UTC_ZONES:
-        raise NoCastError(
-            ", whose zone would be lost",
-            HintKey.WRITE_WALL_CLOCK_TIMES,
-        )
+    if source.tz is not None:
+        raise NoCastError(f": {ZONE_WOULD_BE_LOST}", KEEP_ZONE)
     return _unit_caster(source, wire)
 
 

@@ -1,0 +1,63 @@
+"""The rule for time zones, which rows, frames and engines ask here (decision 0008).
+
+* A moment without a zone is a moment in UTC where the column is TIMESTAMP_LTZ.
+* A moment with a zone is refused where the column is TIMESTAMP, also one in UTC: a wall clock can
+  be made of it in more than one way, and the zone would be lost in each.
+* An engine that has a time zone of its own for moments without one (Spark and DuckDB have that of
+  the session) is not overruled: there, such a moment is refused with the cast by which the engine
+  answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fluss.hints import Hint, HintKey
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Why a moment with a zone is refused, as the end of a sentence.
+ZONE_WOULD_BE_LOST: Final = "its zone would be lost"
+# What to do with such moments, by frame.
+KEEP_ZONE: Final = HintKey.WRITE_WALL_CLOCK_TIMES
+
+
+def keep_zone(column: str) -> Hint:
+    """What to do with moments that have a zone, for a column of wall clock times."""
+    return Hint(KEEP_ZONE, column=column)
+
+
+def lacks_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one Arrow type have no zone where the other wants one; nested ones, too."""
+    return _any_timestamp(given, wanted, given_has_zone=False)
+
+
+def loses_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one Arrow type have a zone where the other has no place for one."""
+    return _any_timestamp(given, wanted, given_has_zone=True)
+
+
+def _any_timestamp(given: pa.DataType, wanted: pa.DataType, *, given_has_zone: bool) -> bool:
+    from pyarrow import types
+
+    if types.is_timestamp(given) and types.is_timestamp(wanted):
+        has_zone = given.tz is not None
+        return has_zone is given_has_zone and (wanted.tz is not None) is not has_zone
+    return any(
+        _any_timestamp(one, other, given_has_zone=given_has_zone)
+        for one, other in _inner(given, wanted)
+    )
+
+
+def _inner(given: pa.DataType, wanted: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]]:
+    """The types inside of two types that belong together: fields of structs by name."""
+    from pyarrow import types
+
+    if types.is_struct(given) and types.is_struct(wanted):
+        names = {field.name for field in given} & {field.name for field in wanted}
+        return [(given.field(name).type, wanted.field(name).type) for name in sorted(names)]
+    if types.is_struct(given) or types.is_struct(wanted) or given.num_fields != wanted.num_fields:
+        return []
+    fields = range(given.num_fields)
+    return [(given.field(index).type, wanted.field(index).type) for index in fields]
