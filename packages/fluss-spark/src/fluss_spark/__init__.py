@@ -14,5 +14,14 @@ if find_spec("pyspark") is None:
 
 from fluss_spark.session import enable, register_views, session, table, upsert_batches
 from fluss_spark.source import FlussDataSource
+from fluss_spark.views import refresh
 
-__all__ = ["FlussDataSource", "enable", "register_views", "session", "table", "upsert_batches"]
+__all__ = [
+    "FlussDataSource",
+    "enable",
+    "refresh",
+    "register_views",
+    "session",
+    "table",
+    "upsert_batches",
+]

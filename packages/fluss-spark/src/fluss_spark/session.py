@@ -20,6 +20,7 @@ from fluss_spark.java import java_home
 from fluss_spark.options import check_no_password, read_options
 from fluss_spark.source import FlussDataSource
 from fluss_spark.threads import activate_in_all_threads
+from fluss_spark.views import refresh_by_itself
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,7 +107,7 @@ def enable(spark: SparkSession) -> SparkSession:
     """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME.
 
     Once for each session, in any thread. From then on frames are written and streams are started
-    from every thread of this process.
+    from every thread of this process, and INSERT and REFRESH TABLE read their view anew.
     """
     with suppress(Exception):  # a Spark without this setting, or whose owner keeps it
         if _TIMES not in spark.conf.getAll:
@@ -114,6 +115,7 @@ def enable(spark: SparkSession) -> SparkSession:
     parallelism = _parallelism_of(spark)
     if parallelism is not None:
         activate_in_all_threads()
+        refresh_by_itself()
         source = type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
         _quiet_registry(spark)
         spark.dataSource.register(source)
