@@ -292,6 +292,21 @@ def test_what_only_the_server_may_write_is_refused(frames):
         write_frame(table, {"word": ["a"], "number": [7]}, mode="upsert")
 
 
+@pytest.mark.parametrize("engine", ["first_row", "versioned"])
+def test_an_update_that_the_merge_engine_does_not_take_is_refused_for_certain(frames, engine):
+    properties = {"table.merge-engine": engine}
+    if engine == "versioned":
+        properties["table.merge-engine.versioned.ver-column"] = "version"
+    columns = pa.schema([("id", pa.int64()), ("version", pa.int64()), ("n", pa.int32())])
+    table = frames.table(Schema(columns, ["id"]), properties=properties)
+    write_frame(table, {"id": [1], "version": [1], "n": [1]}, mode="upsert")
+    with pytest.raises(UnsupportedOperationError, match=rf"{engine}.*Nothing was written") as error:
+        write_frame(table, {"id": [1], "n": [2]}, mode="update")
+    assert error.value.in_doubt is False
+    assert not error.value.is_retriable
+    assert lookup_frame(table, [1])["n"].to_pylist() == [1]
+
+
 def test_a_delete_that_would_keep_the_row_is_refused(frames):
     """Servers take no whole rows of such a table, and a delete of columns keeps the number."""
     columns = pa.schema([("word", pa.string()), ("number", pa.int64()), ("n", pa.int32())])

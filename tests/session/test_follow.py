@@ -141,7 +141,7 @@ def test_a_partition_that_is_dropped_is_an_error_unless_it_may_be(parted, rows):
     lenient = parted.follow(columns=["id"], missing_partitions="skip")
     assert strict.poll(0.05) == lenient.poll(0.05) == []
     parted.drop_partition({"day": "2026-01-02"})
-    with pytest.raises(PartitionNotFoundError):
+    with pytest.raises(PartitionNotFoundError, match="missing_partitions='skip'"):
         taken(strict, 1)
     parted.append(rows.filter([each != 1 for each in range(3)] * 333 + [True]))
     assert len(taken(lenient, 667)) == 667

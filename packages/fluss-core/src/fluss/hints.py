@@ -107,6 +107,7 @@ class HintKey(StrEnum):
     CREATE_PARTITION = "create_partition"
     CURSOR_OF_A_SCAN = "cursor_of_a_scan"
     FILTER_BINLOG = "filter_binlog"
+    FOLLOW_THE_OTHERS = "follow_the_others"
     GET_TABLE_AGAIN = "get_table_again"
     LIST_DATABASES = "list_databases"
     LIST_PARTITIONS = "list_partitions"
@@ -225,6 +226,12 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.SPARK: ".where(...) on the frame, or load('db.table$changelog'); start and end "
             "cut a binlog",
             Door.CLI: "take {mode:changelog}; --start and --end cut a binlog",
+        },
+        HintKey.FOLLOW_THE_OTHERS: {
+            Door.CLIENT: "Unsubscribe from its buckets to go on with the others.",
+            Door.SESSION: "Follow with {missing_partitions:skip} to go on with the others.",
+            Door.SPARK: "Load it with {missing_partitions:skip} to go on with the others.",
+            Door.CLI: "Run it again to go on with the others.",
         },
         HintKey.GET_TABLE_AGAIN: {
             Door.CLIENT: "Get the table from the connection again, and write with a new writer.",

@@ -33,7 +33,12 @@ from fluss.client.write_result import (
     WrittenBatch,
 )
 from fluss.client.write_rows import RowReader
-from fluss.client.write_targets import check_changes, check_target_columns, nullable_layout
+from fluss.client.write_targets import (
+    check_changes,
+    check_partial_writes,
+    check_target_columns,
+    nullable_layout,
+)
 from fluss.engine.cluster import Cluster
 from fluss.engine.sender import Sender
 from fluss.engine.thread import Engine
@@ -139,11 +144,14 @@ class WriterPool:
             agg_mode: 1 to overwrite values of an aggregating table instead of aggregating them.
 
         Raises:
-            UnsupportedOperationError: The table has no primary key.
+            UnsupportedOperationError: The table has no primary key, or its merge engine takes
+                whole rows only.
             SchemaMismatchError: The table cannot be written by these columns.
         """
         check_upserts(table)
         columns = check_target_columns(table, target_columns)
+        if columns and agg_mode != AGG_OVERWRITE:
+            check_partial_writes(table)
         layout = nullable_layout(table)
         target = KvTarget(
             table,

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedOperationError
 from fluss.model.table_info import TableInfo
+from fluss.model.table_options import MergeEngine
 from fluss.records.layout import BatchLayout
 from fluss.records.numpy_arrays import to_numpy
 from fluss.rows.columns import BoolArray
@@ -52,6 +53,26 @@ def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tup
             )
     _check_left_out(table, targets, counted)
     return targets if len(targets) < len(names) else ()
+
+
+def check_partial_writes(table: TableInfo) -> None:
+    """Refuse to write some columns where the merge engine takes whole rows only.
+
+    Servers refuse it too, but with the code of errors that they did not foresee, which leaves open
+    what has been written.
+
+    Raises:
+        UnsupportedOperationError: The merge engine is FIRST_ROW or VERSIONED.
+    """
+    engine = table.options.merge_engine
+    if engine in {MergeEngine.FIRST_ROW, MergeEngine.VERSIONED}:
+        raise UnsupportedOperationError(
+            f"{table.table_path} has the merge engine {engine.value.lower()}, which takes whole "
+            "rows only. Nothing was written.",
+            hint="Upsert whole rows.",
+            table=str(table.table_path),
+            in_doubt=False,
+        )
 
 
 def check_row_deletes(table: TableInfo, row: int | None = None) -> None:

@@ -26,7 +26,7 @@ from fluss.connector.statistics import ScanStats
 from fluss.doors import at_door
 from fluss.engine.fetched import Fetched, read_headers
 from fluss.errors import ClosedError, PartitionNotFoundError, UnsupportedOperationError
-from fluss.hints import Door
+from fluss.hints import Door, Hint, HintKey
 from fluss.model.bounds import EARLIEST, Cursor
 from fluss.model.paths import TableBucket
 from fluss.model.scan_options import Mode, ScanOptions
@@ -161,8 +161,11 @@ class Follow:
         if not self._fetched:
             try:
                 self._table.connection.engine.run(self._take(core, timeout_s))
-            except PartitionNotFoundError:
-                if self._options.missing_partitions != "skip" or not self._forget_partitions(core):
+            except PartitionNotFoundError as error:
+                if self._options.missing_partitions != "skip":
+                    error.add_context(hint=Hint(HintKey.FOLLOW_THE_OTHERS))
+                    raise
+                if not self._forget_partitions(core):
                     raise
         while self._fetched:
             # Whoever is interrupted here finds it in its place the next time.

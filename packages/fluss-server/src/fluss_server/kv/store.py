@@ -8,6 +8,8 @@ stands in this file.
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ _ROW: Final = b"\x01"
 _BEHIND_ROWS: Final = b"\x02"
 _STATE_KEY: Final = b"\x00state"
 _STATE = struct.Struct("<qq")
+_DISK_IS_FULL: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 _FORGET_BITS: Final = 10  # bloom filter bits per key: keys that are not there cost next to nothing
 
 
@@ -123,6 +126,14 @@ class KvStore:
 
 
 def _broken(folder: Path, error: Exception) -> FlussError:
+    if any(text in str(error) for text in _DISK_IS_FULL):  # RocksDB gives no error numbers
+        return error_from_code(
+            ErrorCode.KV_STORAGE_EXCEPTION,
+            f"The disk of {folder} is full: {error}.",
+            hint="make room on it; where writes are still refused then, start the server again: "
+            "acknowledged rows are in the changelog",
+            path=str(folder),
+        )
     return error_from_code(
         ErrorCode.KV_STORAGE_EXCEPTION,
         f"The rows in {folder} cannot be read or written: {error}.",
