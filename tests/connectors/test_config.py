@@ -83,14 +83,13 @@ def test_a_named_profile_counts_more_than_the_active_session_and_the_environment
 def test_the_active_session_is_the_innermost_with_else_the_last_opened():
     first, second, inner = (fluss.Config({SERVERS: f"{name}:1"}) for name in "abc")
     before = active_config()
-    forget_first = opened(first)
-    forget_second = opened(second)
+    first_note, second_note = opened(first), opened(second)
     assert active_config() is second
     with entered(first), entered(inner):
         assert active_config() is inner
-    forget_second()
+    second_note.forget()
     assert active_config() is first
-    forget_first()
+    first_note.forget()
     assert active_config() is before
 
 

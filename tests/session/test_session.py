@@ -7,7 +7,6 @@ import pytest
 
 import fluss
 from fluss.connector.config import active_config
-from fluss.connector.connections import connection_for
 from fluss.errors import (
     ClosedError,
     ConfigError,
@@ -18,6 +17,7 @@ from fluss.errors import (
     MissingExtraError,
     TableNotFoundError,
 )
+from fluss.session import source_of
 
 
 def test_databases_and_tables_come_and_go(session, database, rows):
@@ -134,7 +134,7 @@ def test_partitions_and_offsets(parted):
 def test_sessions_share_a_connection_and_the_last_closes_it(cluster):
     settings = {"bootstrap.servers": cluster.bootstrap, "request-timeout": "61s"}
     first, second = fluss.connect(config=settings), fluss.connect(config=settings)
-    connection = connection_for(first.config)
+    connection = first._connection
     first.close()
     first.close()
     assert not connection.is_closed
@@ -145,6 +145,15 @@ def test_sessions_share_a_connection_and_the_last_closes_it(cluster):
         second.databases()
     with fluss.connect(config=settings) as third:
         assert third.databases()
+
+
+def test_a_connection_that_an_adapter_uses_outlives_the_sessions(cluster, events):
+    settings = {"bootstrap.servers": cluster.bootstrap, "request-timeout": "62s"}
+    with fluss.connect(config=settings) as first:
+        table = source_of(events.name, config=first.config).open()
+    assert table.count() == 1_000
+    with fluss.connect(config=settings) as second:
+        assert second._connection is table.core.connection
 
 
 def test_inside_with_a_session_is_the_active_one(session, cluster):

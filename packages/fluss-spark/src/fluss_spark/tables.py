@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import fluss
 from fluss.connector.config import resolve
-from fluss.connector.connections import connection_for
+from fluss.connector.connections import share_connection
 from fluss.errors import InvalidValueError
 from fluss.model.arrow_types import to_arrow_type
 from fluss.model.metadata_columns import metadata_types
@@ -131,8 +131,8 @@ def session_of(options: FlussOptions) -> Iterator[Session]:
 def session_elsewhere(settings: dict[str, Any]) -> Iterator[Session]:
     """A session as another process would open it: what is active in this one does not count."""
     config = resolve(settings, with_active=False).config
-    connection = patiently(lambda: connection_for(config), config)
-    with Session(connection, config) as session:
+    share = patiently(lambda: share_connection(config), config)
+    with Session(share, config) as session:
         yield session
 
 

@@ -45,10 +45,16 @@ NOT_PARTITIONED_CODE = 37
 
 
 class AdminCore:
-    """Administers one cluster. Coroutines run on the engine's loop."""
+    """Administers one cluster. Coroutines run on the engine's loop.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Args:
+        cluster: The connection's way to the servers.
+        keeper: What must live as long as this: a connection that nobody refers to is closed.
+    """
+
+    def __init__(self, cluster: Cluster, *, keeper: object = None) -> None:
         self._cluster = cluster
+        self._keeper = keeper
 
     # --- databases ----------------------------------------------------------------------------
 

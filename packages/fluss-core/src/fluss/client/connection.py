@@ -7,6 +7,7 @@ ends. What users hold are the doors' objects over it.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Sequence
 
 from fluss.client.admin import AdminCore
@@ -43,7 +44,11 @@ VERSION = "0.1.0"
 
 
 class ConnectionCore:
-    """One connection. Plain methods from any thread; coroutines on the engine's loop."""
+    """One connection. Plain methods from any thread; coroutines on the engine's loop.
+
+    What users hold of it (tables, scanners, writers, admins) refers to it. When the last of that is
+    gone, it is closed by itself, after delivering what was written.
+    """
 
     def __init__(self, engine: Engine, config: Config) -> None:
         self.engine = engine
@@ -51,14 +56,22 @@ class ConnectionCore:
         # The same without markers, for us; users are shown the markers and not what they stand for.
         self.options = options = without_markers(config)
         self.cluster = Cluster(connection_settings(config), version=VERSION)
-        self.admin = AdminCore(self.cluster)
         self.lookups = LookupQueue(self.cluster, lookup_settings(options))
-        self.writers = WriterPool(self.cluster, WriterSettings.of(options), engine=engine)
+        self.writers = WriterPool(
+            self.cluster, WriterSettings.of(options), engine=engine, keeper=weakref.ref(self)
+        )
         self._limits = fetch_limits(options)
         self._magic_1: Magic1 = "statistics"
         self._remote: RemoteLogReader
-        self._closed = False
-        self._forget_farewell: Callable[[], None] = lambda: None
+        # What closes must not refer to what it is to outlive.
+        self._closing = _Closing(self.cluster, self.lookups, self.writers)
+        finalizer = weakref.finalize(self, engine.let_run, self._closing.close)
+        finalizer.atexit = False  # the engine does it then, and waits
+
+    @property
+    def admin(self) -> AdminCore:
+        """What administers the cluster."""
+        return AdminCore(self.cluster, keeper=self)
 
     @classmethod
     async def open(cls, engine: Engine, config: Config) -> ConnectionCore:
@@ -84,13 +97,13 @@ class ConnectionCore:
             parts_ahead_max=core.options.scanner_remote_log_read_concurrency,
             segments_ahead_max=core.options.scanner_remote_log_prefetch_num,
         )
-        core._forget_farewell = engine.at_exit(core.close)
+        core._closing.forget_farewell = engine.at_exit(core._closing.close)
         return core
 
     @property
     def is_closed(self) -> bool:
         """Whether it has been closed."""
-        return self._closed
+        return self._closing.has_begun
 
     async def table(self, path: TablePath) -> TableCore:
         """A table as it is now.
@@ -106,6 +119,19 @@ class ConnectionCore:
         return self.cluster.counters.snapshot()
 
     async def close(self, delivery_s: float = CLOSE_WAIT_S) -> None:
+        """Deliver what was written, within a time, and close it. Idempotent."""
+        await self._closing.close(delivery_s)
+
+
+class _Closing:
+    """The end of one connection."""
+
+    def __init__(self, cluster: Cluster, lookups: LookupQueue, writers: WriterPool) -> None:
+        self._cluster, self._lookups, self._writers = cluster, lookups, writers
+        self.has_begun = False
+        self.forget_farewell: Callable[[], None] = lambda: None
+
+    async def close(self, delivery_s: float = CLOSE_WAIT_S) -> None:
         """Deliver what was written, within a time, and close it. Idempotent.
 
         Args:
@@ -114,17 +140,17 @@ class ConnectionCore:
         """
         if was_interrupted():
             delivery_s = min(delivery_s, INTERRUPTED_WAIT_S_MAX)
-        if self._closed:
+        if self.has_begun:
             return
-        self._closed = True
-        self._forget_farewell()
-        self.lookups.close()
+        self.has_begun = True
+        self.forget_farewell()
+        self._lookups.close()
         try:
-            await self.writers.close(timeout_s=delivery_s)
+            await self._writers.close(timeout_s=delivery_s)
         except FlussError as error:
             log.warning("closing the connection: %s", error.message)
         finally:
-            await self.cluster.close()
+            await self._cluster.close()
 
 
 class TableCore:
@@ -134,7 +160,11 @@ class TableCore:
         self.connection = connection
         self.info = info
         self.book = SchemaBook(
-            connection.cluster, info.table_path, schema_id=info.schema_id, schema=info.schema
+            connection.cluster,
+            info.table_path,
+            schema_id=info.schema_id,
+            schema=info.schema,
+            keeper=connection,
         )
 
     def log_scan(

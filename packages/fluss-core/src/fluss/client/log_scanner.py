@@ -156,7 +156,8 @@ class LogScannerBase:
         try:
             yield from self._decode(self._fetches_of(source))
         finally:
-            self._engine.run(source.aclose())
+            # Not waited for: an iterator that is dropped may end on any thread.
+            self._engine.let_run(source.aclose)
 
     def _decode(self, fetched: Iterable[Fetched]) -> Iterator[DecodedBatch]:
         for decoded in decode_ahead(self._core.decoder, fetched):

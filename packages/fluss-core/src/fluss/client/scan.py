@@ -9,6 +9,7 @@ subscribed offsets to where the leaders' logs end when they are first asked, and
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -88,6 +89,9 @@ class LogScanCore:
         self._follower: Fetcher | None = None
         self._fetchers: set[Fetcher] = set()
         self._closed = False
+        # A scanner that nobody refers to fetches no more; its fetchers do not refer to it.
+        finalizer = weakref.finalize(self, _close_all, source.engine, self._fetchers)
+        finalizer.atexit = False
 
     @property
     def table(self) -> TableInfo:
@@ -248,6 +252,14 @@ class LogScanCore:
         """Refuse what is asked of a scanner that has been closed."""
         if self._closed:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
+
+
+def _close_all(engine: Engine, fetchers: set[Fetcher]) -> None:
+    def close() -> None:
+        for fetcher in fetchers:
+            fetcher.close()
+
+    engine.let_go(close)
 
 
 def _check_offset(offset: int) -> None:

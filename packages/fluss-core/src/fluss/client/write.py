@@ -82,10 +82,19 @@ class WriterPool:
         cluster: The connection's way to the servers.
         settings: How to write.
         engine: The engine that the cluster lives on.
+        keeper: Gives what must live as long as each writer; see `WriteBuffer`.
     """
 
-    def __init__(self, cluster: Cluster, settings: WriterSettings, *, engine: Engine) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: WriterSettings,
+        *,
+        engine: Engine,
+        keeper: Callable[[], object] = lambda: None,
+    ) -> None:
         self.sender = Sender(cluster, settings, engine=engine)
+        self._keeper = keeper
         self.settings = settings
         self._cluster = cluster
         self._buffers: weakref.WeakSet[WriteBuffer] = weakref.WeakSet()
@@ -190,7 +199,7 @@ class WriterPool:
 
     def _buffer(self, target: Target) -> WriteBuffer:
         self.sender.check_open()
-        buffer = WriteBuffer(self.sender, target)
+        buffer = WriteBuffer(self.sender, target, keeper=self._keeper())
         self._buffers.add(buffer)
         return buffer
 

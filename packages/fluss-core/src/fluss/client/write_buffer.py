@@ -50,10 +50,17 @@ _PARTS_IN_ROOM = 4
 
 
 class WriteBuffer:
-    """The rows that one writer has taken. Any thread may write; order is that of the calls."""
+    """The rows that one writer has taken. Any thread may write; order is that of the calls.
 
-    def __init__(self, sender: Sender, target: Target) -> None:
+    Args:
+        sender: Delivers batches.
+        target: Encodes rows.
+        keeper: What must live as long as this: a connection that nobody refers to is closed.
+    """
+
+    def __init__(self, sender: Sender, target: Target, *, keeper: object = None) -> None:
         self._sender = sender
+        self._keeper = keeper
         self._engine = sender.engine
         self._target = target
         self._sizes = BatchSizes(sender.settings)

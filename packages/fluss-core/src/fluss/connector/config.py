@@ -9,17 +9,20 @@ servers they were written for: a layer that names other servers, or another user
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from fluss.connector.profiles import find_profile
 from fluss.connector.url import parse_url
 from fluss.errors import ConfigError
 from fluss.model.config import HIDDEN, Config
 from fluss.model.secrets import is_marker
+
+T = TypeVar("T")
 
 Settings = Config | Mapping[str, Any] | str | None
 
@@ -179,7 +182,27 @@ def _unmarked(key: str, value: Any) -> Any:
 
 # The innermost `with` of this thread or task; and all that were opened and not closed.
 _entered: ContextVar[tuple[Config, ...]] = ContextVar("fluss_sessions", default=())
-_opened: list[Config] = []
+_opened: list[OpenedConfig] = []
+_opened_lock = threading.Lock()
+
+
+class OpenedConfig:
+    """The settings of a session that is open.
+
+    Attributes:
+        config: The settings.
+        is_dropped: Whether nobody has the session any more. It stays the active one until another
+            session is opened.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.is_dropped = False
+
+    def forget(self) -> None:
+        """The session is closed. Idempotent."""
+        with _opened_lock:
+            _remove(_opened, self)
 
 
 def active_config() -> Config | None:
@@ -187,17 +210,17 @@ def active_config() -> Config | None:
     entered = _entered.get()
     if entered:
         return entered[-1]
-    return _opened[-1] if _opened else None
+    with _opened_lock:
+        return _opened[-1].config if _opened else None
 
 
-def opened(config: Config) -> Callable[[], None]:
-    """Note that a session with these settings is open; returns what takes that back."""
-    _opened.append(config)
-
-    def forget() -> None:
-        _remove_last(_opened, config)
-
-    return forget
+def opened(config: Config) -> OpenedConfig:
+    """Note that a session with these settings is open."""
+    note = OpenedConfig(config)
+    with _opened_lock:
+        _opened[:] = [other for other in _opened if not other.is_dropped]
+        _opened.append(note)
+    return note
 
 
 @contextmanager
@@ -210,13 +233,22 @@ def entered(config: Config) -> Iterator[None]:
         # Not back to what was active before: that may have ended meanwhile, as where generators
         # that hold sessions end in the order in which they began.
         left = list(_entered.get())
-        _remove_last(left, config)
+        _remove(left, config)
         _entered.set(tuple(left))
 
 
-def _remove_last(configs: list[Config], config: Config) -> None:
-    """Remove this one, and not one that says the same."""
-    for index in reversed(range(len(configs))):
-        if configs[index] is config:
-            del configs[index]
+def _remove(items: list[T], item: T) -> None:
+    """Remove this one, and not one that says the same; of several, the last."""
+    for index in reversed(range(len(items))):
+        if items[index] is item:
+            del items[index]
             return
+
+
+def _forget_in_child() -> None:
+    global _opened_lock  # noqa: PLW0603 - the parent's may be held at the moment of the fork
+    _opened_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -18,12 +18,27 @@ from fluss.wire.paths import write_table_path
 
 
 class SchemaBook:
-    """The schemas of one table met so far. Reading needs no lock: only the engine writes."""
+    """The schemas of one table met so far. Reading needs no lock: only the engine writes.
+
+    Args:
+        cluster: Whom to ask.
+        path: The table.
+        schema_id: The id of the schema that is known already.
+        schema: That schema.
+        keeper: What must live as long as the book: a connection that nobody refers to is closed.
+    """
 
     def __init__(
-        self, cluster: Cluster, path: TablePath, *, schema_id: int, schema: Schema
+        self,
+        cluster: Cluster,
+        path: TablePath,
+        *,
+        schema_id: int,
+        schema: Schema,
+        keeper: object = None,
     ) -> None:
         self._cluster = cluster
+        self._keeper = keeper
         self._path = path
         self._schemas = {schema_id: schema}
         self.latest_id = schema_id

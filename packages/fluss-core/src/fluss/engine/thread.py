@@ -139,6 +139,19 @@ class Engine:
         with contextlib.suppress(ClosedError, RuntimeError):
             self.post(job)
 
+    def let_run(self, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start work for which nobody waits, unless the engine is gone. Any thread may call this.
+
+        Finalizers may, which the interpreter runs on any thread and at any moment.
+        """
+
+        def start() -> None:
+            task = self._loop.create_task(begin())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        self.let_go(start)
+
     def _start(self, work: Coroutine[Any, Any, T], caller: Caller[T]) -> Callable[[], None]:
         task: asyncio.Task[T] | None = None
 

@@ -6,18 +6,19 @@ event loop. What a table can do is said in `session.table`, what a scan can in `
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from fluss.client.admin import AdminCore
 from fluss.client.alter import alter_table
 from fluss.client.arguments import table_path_of
-from fluss.client.connection import ConnectionCore
 from fluss.client.frames.creation import schema_of_frame
-from fluss.connector.config import Settings, entered, opened, resolve
-from fluss.connector.connections import connection_for, release
+from fluss.connector.config import OpenedConfig, Settings, entered, opened, resolve
+from fluss.connector.connections import Share, share_connection
 from fluss.connector.launching import launch
 from fluss.connector.url import FlussUrl, parse_url
 from fluss.doors import at_door
@@ -34,8 +35,6 @@ from fluss.session.table import Table
 from fluss.session.views import without_view
 
 T = TypeVar("T")
-
-_sharing: dict[int, int] = {}  # how many sessions use a connection, by its id
 
 
 @at_door(Door.SESSION)
@@ -87,12 +86,12 @@ def connect(
     source: Settings = None if parsed is None or parsed.embedded is not None else url
     try:
         resolved = resolve(source, profile=profile, **given)
-        connection = connection_for(resolved.config)
+        share = share_connection(resolved.config)
     except BaseException:
         if stop is not None:
             stop()
         raise
-    return Session(connection, resolved.config, parsed, stop)
+    return Session(share, resolved.config, parsed, stop)
 
 
 @at_door(Door.SESSION)
@@ -105,19 +104,22 @@ class Session:
 
     def __init__(
         self,
-        connection: ConnectionCore,
+        share: Share,
         config: Config,
         url: FlussUrl | None = None,
         stop: Callable[[], None] | None = None,
     ) -> None:
-        self._connection = connection
+        self._connection = share.connection
         self._config = config
         self._url = url
         self._stop = stop
         self._closed = False
-        self._forget = opened(config)
+        self._share = share
+        self._note = opened(config)
         self._entered: list[AbstractContextManager[None]] = []
-        _sharing[id(connection)] = _sharing.get(id(connection), 0) + 1
+        # A session that is dropped gives its share back; its tables keep the connection.
+        self._finalizer = weakref.finalize(self, _drop, share, self._note)
+        self._finalizer.atexit = False
 
     @property
     def config(self) -> Config:
@@ -339,15 +341,13 @@ class Session:
         if self._closed:
             return
         self._closed = True
-        self._forget()
-        left = _sharing.get(id(self._connection), 1) - 1
-        if left:
-            _sharing[id(self._connection)] = left
-        else:
-            _sharing.pop(id(self._connection), None)
-            release(self._connection)
-        if self._stop is not None:
-            self._stop()
+        self._finalizer.detach()
+        self._note.forget()
+        try:
+            self._share.end()
+        finally:
+            if self._stop is not None:
+                self._stop()
 
     def __enter__(self) -> Self:
         active = entered(self._config)
@@ -405,6 +405,12 @@ class Session:
         if isinstance(name, str) and "." not in name and url is not None and url.database:
             return TablePath(url.database, name)
         return table_path_of(name)
+
+
+def _drop(share: Share, note: OpenedConfig) -> None:
+    note.is_dropped = True
+    # On the engine: a finalizer runs on any thread, and whatever lock that holds.
+    share.connection.engine.let_go(partial(share.end, closes=False))
 
 
 def _url_table(url: FlussUrl) -> str | None:
