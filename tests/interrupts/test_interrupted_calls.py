@@ -1,6 +1,7 @@
 """Ctrl-C ends every call that blocks, whatever handler the process has; then the process ends."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ def run_calls(imports, handler, folder):
     return subprocess.run(
         [sys.executable, *start],
         cwd=ROOT, capture_output=True, text=True, timeout=150, check=False,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
 
 
