@@ -1,8 +1,12 @@
-"""Files of rows as streams of batches: Parquet, CSV, JSON lines and Arrow, read and written."""
+"""The formats of files of rows, and files that are written: Parquet, CSV, JSON lines and Arrow.
+
+A file is written beside its place and moved there when it is whole. Reading is in `cli.row_files`.
+"""
 
 from __future__ import annotations
 
-import json
+import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,10 +17,11 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 from pyarrow import ipc
 
-from fluss.cli.output import csv_cell, plain_value
+from fluss.cli.cells import csv_header, csv_lines, json_lines
+from fluss.cli.sources import STANDARD
 from fluss.errors import InvalidValueError
 
-STANDARD: Final = "-"
+PART_BYTES: Final = 16 << 20
 Write = Callable[[pa.RecordBatch], None]
 
 
@@ -44,10 +49,10 @@ _SUFFIXES: Final = {
 
 
 def format_of(file: str, chosen: FileFormat | None) -> FileFormat:
-    """What a file is: what was said, or what its name says; JSON lines in a pipe.
+    """The format of a file: the one chosen, or the one of its name; JSON lines in a pipe.
 
     Raises:
-        InvalidValueError: Nobody says.
+        InvalidValueError: The name does not tell it.
     """
     if chosen is not None:
         return chosen
@@ -56,80 +61,15 @@ def format_of(file: str, chosen: FileFormat | None) -> FileFormat:
     found = _SUFFIXES.get(Path(file).suffix.lower())
     if found is None:
         raise InvalidValueError(
-            f"What {file} is, its name does not say.",
+            f"The name of {file} does not tell its format.",
             hint=f"--file-format {' | '.join(FileFormat)}",
         )
     return found
 
 
-def open_rows(file: str, form: FileFormat) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The columns of a file, and its rows.
-
-    Raises:
-        InvalidValueError: There is no such file, or it is not what it should be.
-    """
-    try:
-        return _READERS[form](file)
-    except FileNotFoundError:
-        raise InvalidValueError(f"There is no file {file}.") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidValueError(f"{file} cannot be read as {form.value}: {error}") from error
-
-
-def _parquet(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    from pyarrow import parquet as pq
-
-    if file == STANDARD:
-        opened = pq.ParquetFile(
-            pa.BufferReader(sys.stdin.buffer.read())
-        )  # has its index at the end
-    else:
-        opened = pq.ParquetFile(file)
-    return opened.schema_arrow, opened.iter_batches()
-
-
-def _csv(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    from pyarrow import csv
-
-    reader = csv.open_csv(_source(file))
-    return reader.schema, iter(reader)
-
-
-def _json(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    from pyarrow import json as arrow_json
-
-    reader = arrow_json.open_json(_source(file))
-    return reader.schema, iter(reader)
-
-
-def _arrow(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    if file != STANDARD and _is_arrow_file(file):
-        opened = ipc.open_file(pa.memory_map(file))
-        return opened.schema, (opened.get_batch(each) for each in range(opened.num_record_batches))
-    reader = ipc.open_stream(_source(file))
-    return reader.schema, iter(reader)
-
-
-_READERS: Final = {
-    FileFormat.PARQUET: _parquet,
-    FileFormat.CSV: _csv,
-    FileFormat.JSON: _json,
-    FileFormat.ARROW: _arrow,
-}
-
-
-def _source(file: str) -> Any:
-    return sys.stdin.buffer if file == STANDARD else file
-
-
-def _is_arrow_file(file: str) -> bool:
-    with Path(file).open("rb") as opened:
-        return opened.read(6) == b"ARROW1"
-
-
 @contextmanager
 def open_sink(file: str, form: FileFormat, schema: pa.Schema) -> Iterator[Write]:
-    """A file to write batches to; what was begun and failed is not left lying about.
+    """A file to write batches to; one that was begun and failed is removed.
 
     Args:
         file: Its path, or `-`.
@@ -137,18 +77,36 @@ def open_sink(file: str, form: FileFormat, schema: pa.Schema) -> Iterator[Write]
         schema: The columns.
     """
     if file == STANDARD:
+        out = standard_output()
         with ExitStack() as stack:
-            yield _writer(sys.stdout.buffer, form, schema, stack)
-        sys.stdout.buffer.flush()
+            yield _writer(out, form, schema, stack)
+        out.flush()
         return
-    path = Path(file)
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    path = Path(file).resolve()
+    if path.exists() and not path.is_file():  # a pipe or a device is no file to be replaced
+        with path.open("wb") as opened, ExitStack() as stack:
+            yield _writer(opened, form, schema, stack)
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         with unfinished.open("wb") as opened, ExitStack() as stack:
             yield _writer(opened, form, schema, stack)
         unfinished.replace(path)
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = file  # the name that the caller knows
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def standard_output() -> BinaryIO:
+    """The standard output for bytes; whoever writes to it flushes it."""
+    sys.stdout.flush()
+    out = sys.stdout.buffer
+    if isinstance(out, io.RawIOBase):  # python -u; it may write less than it is given
+        return os.fdopen(sys.stdout.fileno(), "wb", closefd=False)
+    return out
 
 
 def _writer(out: BinaryIO, form: FileFormat, schema: pa.Schema, stack: ExitStack) -> Write:
@@ -160,9 +118,10 @@ def _writer(out: BinaryIO, form: FileFormat, schema: pa.Schema, stack: ExitStack
         case FileFormat.ARROW:
             return _batches(stack.enter_context(ipc.new_stream(out, schema)))
         case FileFormat.JSON:
-            return lambda batch: _write_json(out, batch)
+            return text_writer(out, json_lines)
         case FileFormat.CSV:
-            return _csv_writer(out, schema, stack)
+            out.write(csv_header(schema.names))
+            return text_writer(out, csv_lines)
 
 
 def _batches(writer: Any) -> Write:
@@ -170,30 +129,14 @@ def _batches(writer: Any) -> Write:
     return write
 
 
-def _write_json(out: BinaryIO, batch: pa.RecordBatch) -> None:
-    out.writelines(
-        json.dumps(row, ensure_ascii=False, default=plain_value).encode() + b"\n"
-        for row in batch.to_pylist()
-    )
-
-
-def _csv_writer(out: BinaryIO, schema: pa.Schema, stack: ExitStack) -> Write:
-    """Arrow's writer where it can, cell by cell where a column is nested or binary."""
-    from pyarrow import csv
-
-    if not any(pa.types.is_nested(each) or pa.types.is_binary(each) for each in schema.types):
-        return _batches(stack.enter_context(csv.CSVWriter(out, schema)))
-    import csv as python_csv
-    import io
-
-    text = io.TextIOWrapper(out, encoding="utf-8", newline="")
-    stack.callback(text.detach)  # the file itself is closed by whoever opened it
-    writer = python_csv.writer(text, lineterminator="\n")
-    writer.writerow(schema.names)
+def text_writer(out: BinaryIO, lines_of: Callable[[pa.RecordBatch], memoryview]) -> Write:
+    """Writes the lines of batches; large ones in parts, because a part is a text in memory."""
 
     def write(batch: pa.RecordBatch) -> None:
-        columns = [map(csv_cell, each.to_pylist()) for each in batch.columns]
-        writer.writerows(zip(*columns, strict=True))
-        text.flush()
+        parts = max(1, -(-batch.nbytes // PART_BYTES))
+        step = max(1, -(-batch.num_rows // parts))
+        out.writelines(
+            lines_of(batch.slice(start, step)) for start in range(0, batch.num_rows, step)
+        )
 
     return write

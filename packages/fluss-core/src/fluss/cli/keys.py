@@ -1,43 +1,52 @@
-"""Keys as people type them: `7`, `id=7,day=2026-01-01`, or JSON where a value has commas."""
+"""Keys as people type them: `7`, `id=7,day=2026-01-01`, or JSON where a value has commas.
+
+Their values are read as the types of the columns, as those of CSV and JSON are (`cli.parsing`).
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from fluss.cli.json_file import parse_json_value, values_of_json
+from fluss.cli.parsing import CellError
 from fluss.errors import InvalidValueError, UnsupportedOperationError
-from fluss.model.schema import Schema
-from fluss.model.types import (
-    BigIntType,
-    BooleanType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    TinyIntType,
-)
-
-_NUMBERS = (TinyIntType, SmallIntType, IntType, BigIntType)
 
 
-def keys_of(texts: Sequence[str], key: Sequence[str], schema: Schema) -> list[dict[str, Any]]:
-    """Typed keys as rows.
+def keys_of(texts: Sequence[str], key: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """Typed keys as a frame, one row for each.
+
+    Args:
+        texts: The keys.
+        key: The columns of the primary key.
+        schema: The columns of the table.
 
     Raises:
         UnsupportedOperationError: The table has no primary key.
-        InvalidValueError: A text does not say the whole key.
+        InvalidValueError: A text does not have the whole key, or a value is not of its type.
     """
     if not key:
         raise UnsupportedOperationError(
             "The table has no primary key to look up.",
             hint="`fluss head` and `fluss sql` read logs",
         )
-    types = {each.name: each.data_type for each in schema.columns}
-    return [
-        {name: _value(value, types[name]) for name, value in _parts(text, key).items()}
-        for text in texts
-    ]
+    rows = [_parts(text, key) for text in texts]
+    return pa.table(
+        {name: _column([row[name] for row in rows], schema.field(name)) for name in key}
+    )
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return values_of_json(values, field.type)
+    except CellError as error:
+        raise InvalidValueError(
+            f"{error.text!r} {error.why}, and the key {field.name!r} is read as that.",
+            hint=error.hint or f"write a key as {field.name}=... or as its value alone",
+            column=field.name,
+        ) from None
 
 
 def _parts(text: str, key: Sequence[str]) -> dict[str, Any]:
@@ -53,29 +62,11 @@ def _parts(text: str, key: Sequence[str]) -> dict[str, Any]:
 def _parsed(text: str, key: Sequence[str]) -> dict[str, Any] | None:
     if text.startswith("{"):
         try:
-            parsed = json.loads(text)
-        except ValueError:
+            parsed = parse_json_value(text)
+        except CellError:
             return None
         return parsed if isinstance(parsed, dict) else None
     pairs = [each.partition("=") for each in text.split(",")]
     if all(name.strip() in key and sign for name, sign, _ in pairs):
         return {name.strip(): value for name, _, value in pairs}
     return {key[0]: text} if len(key) == 1 else None
-
-
-def _value(value: Any, data_type: object) -> Any:
-    """Texts become numbers where the column has them; the rest is the client's to convert."""
-    if not isinstance(value, str):
-        return value
-    try:
-        if isinstance(data_type, _NUMBERS):
-            return int(value)
-        if isinstance(data_type, FloatType | DoubleType):
-            return float(value)
-    except ValueError:
-        raise InvalidValueError(
-            f"{value!r} is not {data_type}.", hint="write a key as id=... or as its value alone"
-        ) from None
-    if isinstance(data_type, BooleanType) and value.lower() in {"true", "false"}:
-        return value.lower() == "true"
-    return value

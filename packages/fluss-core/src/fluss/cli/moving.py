@@ -1,22 +1,22 @@
 """`fluss import` and `fluss export`: whole files into a table and out of it, batch by batch.
 
-Memory stays flat: files are read and written as streams, whatever their size. One that fails in the
-middle has been written up to there, and the message says how many rows the servers have.
+Memory stays flat: files are read and written as streams, whatever their size. An import that ends
+early reports how many rows are in and how to go on.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import Annotated
 
-import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fluss.cli.files import FileFormat, format_of, open_rows, open_sink
+from fluss.cli.files import FileFormat, format_of, open_sink
+from fluss.cli.importing import ImportJob, NewTable
 from fluss.cli.places import Place
 from fluss.cli.reading import (
     ColumnsOption,
@@ -28,14 +28,23 @@ from fluss.cli.reading import (
     scan_options_of,
 )
 from fluss.errors import FlussError
-from fluss.session.session import Session
-from fluss.session.table import Table
+from fluss.model.type_text import parse_type
+from fluss.model.types import DataType
 
-_CHUNK_ROWS: Final = 200_000
+_REFUSED = 1
+_INTERRUPTED = 130
 
 FileFormatOption = Annotated[
     FileFormat | None,
-    typer.Option("--file-format", help="What the file is, where its name does not say."),
+    typer.Option("--file-format", help="The format, where the name of a file does not tell it."),
+]
+TypesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        help="With --create: NAME=TYPE of a column, such as price='DECIMAL(9, 2)'.",
+        show_default=False,
+    ),
 ]
 
 
@@ -43,30 +52,53 @@ def import_rows(
     context: typer.Context,
     name: NameArgument,
     files: Annotated[list[str], typer.Argument(help="Files; - is the standard input.")],
-    create: Annotated[bool, typer.Option(help="Make the table from the first file.")] = False,  # noqa: FBT002 - typer's way to say a flag
+    create: Annotated[  # noqa: FBT002 - typer's way to say a flag
+        bool, typer.Option(help="Make the table from the first file where there is none.")
+    ] = False,
     primary_key: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     partition_by: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     buckets: Annotated[int | None, typer.Option(help="With --create: how many.", min=1)] = None,
+    types: TypesOption = None,
+    skip: Annotated[
+        int, typer.Option(min=0, help="How many rows of the files are left out, from the first.")
+    ] = 0,
     file_format: FileFormatOption = None,
 ) -> None:
-    """Write files (Parquet, CSV, JSON lines, Arrow) into a table: append, or upsert by key."""
-    if not create and (primary_key or partition_by or buckets):
-        raise typer.BadParameter("--primary-key, --partition-by and --buckets go with --create")
+    """Write files (Parquet, CSV, JSON lines, Arrow) into a table: append, or upsert by key.
+
+    The values of CSV and JSON are read as the types of the table. With --create, the types are
+    those that keep every value of a sample (007 stays a text), unless --type names them. An import
+    that ends early reports how many rows are in, and --skip goes on after them.
+    """
+    if not create and (primary_key or partition_by or buckets or types):
+        raise typer.BadParameter(
+            "--primary-key, --partition-by, --buckets and --type go with --create"
+        )
+    new = NewTable(
+        is_wanted=create,
+        primary_key=_listed(primary_key),
+        partition_by=_listed(partition_by),
+        buckets=buckets,
+        types=_types(types or []),
+    )
     place: Place = context.obj
-    with place.named(name) as (session, path):
-        table: Table | None = None
-        written = 0
-        with _progress("importing") as advance:
-            for each in files:
-                schema, batches = open_rows(each, format_of(each, file_format))
-                if table is None and create:
-                    table = _created(session, path, schema, primary_key, partition_by, buckets)
-                table = table or session.table(path)
-                for chunk in _chunks(batches, schema):
-                    _write(table, chunk, each, written)
-                    written += chunk.num_rows
-                    advance(chunk.num_rows, None)
-    typer.echo(f"{written:,} rows written to {path}", err=True)
+    with place.named(name) as (session, path), _progress("importing") as advance:
+        job = ImportJob(
+            session,
+            path,
+            new,
+            skip=skip,
+            on_written=lambda rows: advance(rows, None),
+        )
+        try:
+            job.run([(file, format_of(file, file_format)) for file in files])
+        except KeyboardInterrupt:
+            typer.echo(f"\nfluss: interrupted\n  {job.account()}", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
+        except FlussError as error:
+            typer.echo(f"fluss: {job.message(error)}\n  {job.account(error)}", err=True)
+            raise typer.Exit(_REFUSED) from None
+    typer.echo(f"{job.rows_in:,} rows written to {path}", err=True)
 
 
 def export_rows(
@@ -97,48 +129,19 @@ def export_rows(
     typer.echo(f"{count:,} rows read from {name}", err=True)
 
 
-def _created(
-    session: Session,
-    name: str,
-    schema: pa.Schema,
-    primary_key: str | None,
-    partition_by: str | None,
-    buckets: int | None,
-) -> Table:
-    return session.create_table(
-        name,
-        schema,
-        primary_key=None if primary_key is None else primary_key.split(","),
-        partition_by=None if partition_by is None else partition_by.split(","),
-        buckets=buckets,
-        ignore_if_exists=True,
-    )
+def _listed(columns: str | None) -> list[str] | None:
+    return None if columns is None else [each.strip() for each in columns.split(",")]
 
 
-def _write(table: Table, chunk: pa.Table, source: str, written: int) -> None:
-    try:
-        if table.primary_key:
-            table.upsert(chunk)
-        else:
-            table.append(chunk)
-    except FlussError as error:
-        error.add_note(f"{source}: the servers have {written:,} rows of what came before.")
-        typer.echo(f"fluss: after {written:,} rows of the files given, at {source}:", err=True)
-        raise
-
-
-def _chunks(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Batches gathered to a size that is worth a request."""
-    gathered: list[pa.RecordBatch] = []
-    rows = 0
-    for each in batches:
-        gathered.append(each)
-        rows += each.num_rows
-        if rows >= _CHUNK_ROWS:
-            yield pa.Table.from_batches(gathered, schema=schema)
-            gathered, rows = [], 0
-    if rows:
-        yield pa.Table.from_batches(gathered, schema=schema)
+def _types(given: Sequence[str]) -> dict[str, DataType]:
+    """The types of `--type`, by column."""
+    found: dict[str, DataType] = {}
+    for each in given:
+        name, sign, text = each.rpartition("=")
+        if not sign or not name:
+            raise typer.BadParameter(f"--type {each!r} is not NAME=TYPE")
+        found[name] = parse_type(text)
+    return found
 
 
 @contextmanager

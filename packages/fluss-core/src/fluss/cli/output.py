@@ -6,16 +6,11 @@ A table is for a screen and shortens what is long; the other forms lose as littl
 
 from __future__ import annotations
 
-import base64
-import csv
-import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from datetime import date, datetime, time
-from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Final
 
 import pyarrow as pa
 import typer
@@ -24,6 +19,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fluss.cli.cells import csv_header, csv_lines, json_lines, texts_of
+from fluss.cli.files import standard_output, text_writer
 from fluss.errors import InvalidValueError
 
 _CELL_CHARS_MAX: Final = 60
@@ -61,6 +58,7 @@ def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: For
 class _Writer(ABC):
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
+        self.out = standard_output()
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
@@ -68,40 +66,37 @@ class _Writer(ABC):
 
     def close(self) -> None:
         """Write what belongs at the end."""
-        sys.stdout.flush()
+        self.out.flush()
 
 
 class _JsonLines(_Writer):
     def write(self, batch: pa.RecordBatch) -> None:
-        for row in batch.to_pylist():
-            sys.stdout.write(json.dumps(row, ensure_ascii=False, default=plain_value) + "\n")
-        sys.stdout.flush()
+        text_writer(self.out, json_lines)(batch)
+        self.out.flush()
 
 
 class _Csv(_Writer):
-    def __init__(self, schema: pa.Schema, out: TextIO | None = None) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         super().__init__(schema)
-        self._writer = csv.writer(out or sys.stdout, lineterminator="\n")
-        self._writer.writerow(schema.names)
+        self.out.write(csv_header(schema.names))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [each.to_pylist() for each in batch.columns]
-        self._writer.writerows(zip(*(map(csv_cell, each) for each in columns), strict=True))
-        sys.stdout.flush()
+        text_writer(self.out, csv_lines)(batch)
+        self.out.flush()
 
 
 class _Arrow(_Writer):
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__(schema)
-        self._writer = ipc.new_stream(sys.stdout.buffer, schema)
+        self._writer = ipc.new_stream(self.out, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
-        sys.stdout.buffer.flush()
+        self.out.flush()
 
     def close(self) -> None:
         self._writer.close()
-        sys.stdout.buffer.flush()
+        self.out.flush()
 
 
 class _Screen(_Writer):
@@ -120,7 +115,7 @@ class _Screen(_Writer):
             numbers = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
             right = numbers or pa.types.is_decimal(field.type)
             table.add_column(Text(field.name), justify="right" if right else "left", no_wrap=True)
-        for row in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+        for row in zip(*(texts_of(each).to_pylist() for each in batch.columns), strict=True):
             table.add_row(*map(_screen_cell, row))
         self._console.print(table)
         self._shown += batch.num_rows
@@ -138,30 +133,8 @@ _WRITERS: Final[dict[Format, type[_Writer]]] = {
 }
 
 
-def plain_value(value: Any) -> Any:
-    """A value that JSON has no form for, as text."""
-    match value:
-        case bytes():
-            return base64.b64encode(value).decode("ascii")
-        case Decimal():
-            return str(value)
-        case datetime() | date() | time():
-            return value.isoformat()
-        case _:
-            return str(value)
-
-
-def csv_cell(value: Any) -> Any:
-    """A value for a cell: nested ones as JSON."""
-    if isinstance(value, list | dict | tuple):
-        return json.dumps(value, ensure_ascii=False, default=plain_value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    return plain_value(value)
-
-
-def _screen_cell(value: Any) -> Text:
-    if value is None:
+def _screen_cell(text: str | None) -> Text:
+    if text is None:
         return Text("NULL", style="dim")
-    text = str(csv_cell(value)).replace("\n", "⏎")
+    text = text.replace("\n", "⏎")
     return Text(text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…")

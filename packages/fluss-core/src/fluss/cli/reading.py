@@ -144,7 +144,7 @@ def lookup(
     """Look rows up by primary key; exit code 1 when one is missing."""
     place: Place = context.obj
     with place.table(name) as table:
-        asked = keys_of(keys, table.primary_key, table.fluss_schema)
+        asked = keys_of(keys, table.primary_key, table.schema)
         found = table.lookup(asked, columns=_names(columns))
         present = found.filter(found["_found"]).drop_columns(["_found"])
         write_rows(present.to_batches(), present.schema, form)

@@ -1,0 +1,148 @@
+"""Files as bytes, read once from the start, whatever they are: a path, or the standard input.
+
+What is read is bounded: a look at the beginning, and then blocks. Parquet needs its end first, so
+what comes through a pipe is kept in a temporary file. A thread reads a pipe ahead, so that a reader
+that waits for more can be stopped; a read of a pipe cannot.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+STANDARD: Final = "-"
+BOM: Final = b"\xef\xbb\xbf"
+_COPY_BYTES: Final = 8 << 20
+_PIPE_BYTES: Final = 1 << 20
+_PIPE_BLOCKS: Final = 4
+_SLICE_S: Final = 0.1
+
+
+class Source:
+    """The bytes of a file, without the mark that some programs put before UTF-8.
+
+    Args:
+        file: A path, which may be compressed and then ends in `.gz`, `.zst` or the like; or `-`.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._stream: Any
+        if can_be_read_again(file):
+            self._stream = pa.input_stream(file, compression="detect")
+        else:
+            self._stream = _Pipe(_open_pipe(file))
+        self._is_stopped = False
+        self._ahead = b""
+        if self.peek(len(BOM)) == BOM:
+            self._ahead = b""
+
+    def close(self) -> None:
+        """Close the file; the standard input itself stays open."""
+        self._stream.close()
+
+    def stop(self) -> None:
+        """End the file here, for the threads that read it."""
+        self._is_stopped = True
+        if isinstance(self._stream, _Pipe):
+            self._stream.close()
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, at most so many; they will be read again."""
+        while len(self._ahead) < size:
+            more = self._stream.read(size - len(self._ahead))
+            if not more:
+                break
+            self._ahead += more
+        return self._ahead[:size]
+
+    def read(self, size: int) -> bytes:
+        """The next bytes: as many as asked for, fewer only at the end."""
+        parts = [self._ahead[:size]]
+        self._ahead = self._ahead[size:]
+        left = size - len(parts[0])
+        while left:
+            more = b"" if self._is_stopped else self._stream.read(left)
+            if not more:
+                break
+            parts.append(more)
+            left -= len(more)
+        return b"".join(parts)
+
+
+class _Pipe:
+    """What comes through a pipe, read by a thread of its own."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self._blocks: queue.Queue[bytes | OSError] = queue.Queue(_PIPE_BLOCKS)
+        self._block = b""
+        self._is_ended = False
+        threading.Thread(target=self._pump, name="import", daemon=True).start()
+
+    def read(self, size: int) -> bytes:
+        while not self._block and not self._is_ended:
+            try:
+                found = self._blocks.get(timeout=_SLICE_S)
+            except queue.Empty:
+                continue
+            if isinstance(found, OSError):
+                raise found
+            self._block = found
+            if not found:
+                self.close()
+        block, self._block = self._block[:size], self._block[size:]
+        return block
+
+    def close(self) -> None:
+        self._is_ended = True
+
+    def _pump(self) -> None:
+        block: bytes | OSError = b" "
+        while block and not isinstance(block, OSError) and not self._is_ended:
+            try:
+                block = self._read(_PIPE_BYTES)
+            except OSError as error:
+                block = error
+            while not self._is_ended:
+                try:
+                    self._blocks.put(block, timeout=_SLICE_S)
+                except queue.Full:
+                    continue
+                break
+
+
+def _open_pipe(file: str) -> Callable[[int], bytes]:
+    if file != STANDARD:
+        opened = Path(file).open("rb", buffering=0)  # noqa: SIM115 - open for as long as we run
+        return opened.read
+    try:
+        number = sys.stdin.fileno()
+    except OSError:  # a program has put something else in its place
+        return sys.stdin.buffer.read
+    # Not `sys.stdin`: Python does not end while a thread waits for it.
+    return lambda size: os.read(number, size)
+
+
+def seekable(file: str) -> Any:
+    """A file that can be read from any place; what comes through a pipe is copied to one."""
+    if can_be_read_again(file):
+        return pa.memory_map(file)
+    with tempfile.NamedTemporaryFile() as copy, closing(Source(file)) as source:
+        while block := source.read(_COPY_BYTES):
+            copy.write(block)
+        copy.flush()
+        return pa.memory_map(copy.name)  # which keeps it, without its name
+
+
+def can_be_read_again(file: str) -> bool:
+    """Whether a second reader finds the same bytes: not in a pipe."""
+    return file != STANDARD and Path(file).is_file()
