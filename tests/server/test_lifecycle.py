@@ -21,9 +21,10 @@ from fluss.wire import messages as pb
 from fluss_server import LocalCluster
 from fluss_server.config import Durability, ServerConfig
 from fluss_server.lock import is_served, read_holder
-from fluss_server.places import CATALOG, CLEAN_MARK, DATA
+from fluss_server.places import CATALOG, DATA
 from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
+from tests.support.ledgers import as_killed, ended_cleanly
 from tests.support.raw_client import RawConnection
 from tests.support.server_logs import batch_bytes
 
@@ -64,7 +65,7 @@ def test_what_was_written_is_there_after_a_clean_end(tmp_path, connect):
     with LocalCluster(tmp_path / "data") as cluster:
         table = filled(connect(cluster.bootstrap_servers))
         table_id, pid = table.id, cluster.pid
-    assert (tmp_path / "data" / CLEAN_MARK).exists()
+    assert ended_cleanly(tmp_path / "data")
     with LocalCluster(tmp_path / "data") as cluster:
         assert cluster.pid != pid
         again = LogTable(connect(cluster.bootstrap_servers))
@@ -142,7 +143,7 @@ def test_a_signal_is_a_clean_end(tmp_path, number, connect):
     filled(connect(read_holder(tmp_path).bootstrap_servers))
     process.send_signal(number)
     assert process.wait(20) == 0
-    assert (tmp_path / CLEAN_MARK).exists()
+    assert ended_cleanly(tmp_path)
     process.stdout.close()
 
 
@@ -205,7 +206,7 @@ def test_a_damaged_catalog_is_named_and_left_alone(tmp_path, connect):
     (tmp_path / CATALOG).write_bytes(damaged)
     with pytest.raises(LocalServerError, match=CATALOG) as refused:
         started(tmp_path)
-    assert "recover" in refused.value.hint
+    assert "--repair" in refused.value.hint
     assert (tmp_path / CATALOG).read_bytes() == damaged
 
 
@@ -234,7 +235,7 @@ def test_a_damaged_segment_is_a_refusal_that_stays_one(tmp_path, connect):
     data = bytearray(segment.read_bytes())
     data[300] ^= 1
     segment.write_bytes(data)
-    (tmp_path / CLEAN_MARK).unlink()
+    as_killed(tmp_path)
     (segment.parent / "synced").unlink()
     for _ in range(2):  # a failed start must not count as a clean end
         with pytest.raises(LocalServerError, match="damaged at byte"):
@@ -391,7 +392,7 @@ def test_a_disk_that_fails_is_told_and_the_next_start_has_what_was_acknowledged(
 
     with pytest.raises(LocalServerError, match="Not everything could be written down"):
         run_on_a_failing_disk()
-    assert not (tmp_path / CLEAN_MARK).exists()
+    assert not ended_cleanly(tmp_path)
     with running(tmp_path) as server:
         table = LogTable(connect(server.address))
         assert ids_of(table)[:5] == [(1, each) for each in range(5)]

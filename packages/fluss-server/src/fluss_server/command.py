@@ -55,6 +55,14 @@ def server(
         typer.Option(help="How much of each bucket's log is kept at most; all of it by default."),
     ] = None,
     *,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="First make a damaged directory whole again: what is lost is reported and given "
+            "up, what contradicts the rest is moved into a directory aside-… and kept.",
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
 ) -> None:
     """Serve a directory as a Fluss of one node, until it is told to end (Ctrl-C, SIGTERM).
@@ -78,6 +86,7 @@ def server(
             retention_bytes=None
             if retention_size is None
             else _size("--retention-size", retention_size),
+            repair=repair,
         )
         serve(config, ready=lambda started: _say_ready(started, config))
     except FlussError as error:

@@ -92,6 +92,7 @@ class ServerConfig:
         segment_bytes: How large a log segment becomes.
         retention_bytes: How much of each bucket's log is kept at most, in whole segments.
         limits: What strangers may do.
+        repair: Whether a damaged directory is repaired first, which gives up what is lost.
 
     Raises:
         ConfigError: Something of it contradicts the rest.
@@ -106,6 +107,7 @@ class ServerConfig:
     segment_bytes: int = SEGMENT_BYTES
     retention_bytes: int | None = None
     limits: Limits = field(default_factory=Limits)
+    repair: bool = False
 
     def __post_init__(self) -> None:
         for name, port in (("port", self.port), ("sasl_port", self.sasl_port)):

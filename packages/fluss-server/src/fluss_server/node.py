@@ -16,9 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from fluss_server.autopart import keep_partitions
-from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.config import Durability, ServerConfig
+from fluss_server.opening import OpenDirectory
+from fluss_server.places import MANIFEST
 from fluss_server.scans import Scans
 from fluss_server.tablets import Tablet, Tablets
 from fluss_server.upkeep import remove_tree
@@ -53,22 +54,23 @@ class Node:
 
     Args:
         config: What it was told.
-        catalog: What exists.
+        opened: Its data directory.
         clock: The time in milliseconds.
     """
 
     def __init__(
-        self, config: ServerConfig, catalog: Catalog, *, clock: Callable[[], int] = clock_ms
+        self, config: ServerConfig, opened: OpenDirectory, *, clock: Callable[[], int] = clock_ms
     ) -> None:
         self.config = config
-        self.catalog = catalog
-        self.tablets = Tablets(config, catalog)
+        self.catalog = opened.catalog
+        self.ledger = opened.ledger
+        self.tablets = Tablets(config, opened)
         self.scans = Scans()
         self.now_ms = clock
         self._pool = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="fluss-storage")
         self._background: set[asyncio.Task[None]] = set()
         # What was dropped before this start is open nowhere.
-        self._buried = catalog.doomed()
+        self._buried = [path for path in self.catalog.doomed() if path.name != MANIFEST]
         self._syncing: dict[BucketLog, asyncio.Future[None]] = {}
 
     async def in_storage(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -154,6 +156,7 @@ class Node:
         partition_id = None if partition is None else partition.partition_id
         self.scans.close_table(table.table_id, partition_id, now_ms=self.now_ms())
         await self.tablets.drop(table.table_id, partition_id)
+        self.ledger.forget(table.table_id, partition_id)
         self._buried.append(self.catalog.directory_of(table, partition))
         self.sweep_soon()
 
@@ -195,7 +198,4 @@ class Node:
         """End the storage threads, and close everything so that the next start is quick."""
         self._pool.shutdown(wait=True)
         self.scans.close_all()
-        try:
-            self.tablets.close()
-        finally:
-            self.catalog.close()
+        self.tablets.close()

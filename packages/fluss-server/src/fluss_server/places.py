@@ -13,8 +13,21 @@ from fluss.model.paths import TablePath
 
 LOCK: Final = "LOCK"
 CATALOG: Final = "catalog.sqlite"
+LEDGER: Final = "ledger"
+# Of versions before there was a ledger, which says the same.
 CLEAN_MARK: Final = "clean"
 DATA: Final = "data"
+MANIFEST: Final = "manifest.json"
+
+
+def database_manifest(name: str) -> Path:
+    """The file that says what the directory of a database is."""
+    return Path(DATA, name, MANIFEST)
+
+
+def table_manifest(path: TablePath, table_id: int) -> Path:
+    """The file that says what the directory of a table is."""
+    return table_directory(path, table_id) / MANIFEST
 
 
 def table_directory(path: TablePath, table_id: int) -> Path:

@@ -44,9 +44,11 @@ _CODES: Final[tuple[tuple[type[FlussError], ErrorCode], ...]] = (
 )
 
 
-def refuse(code: ErrorCode, message: str, *, hint: str | None = None) -> FlussError:
+def refuse(
+    code: ErrorCode, message: str, *, hint: str | None = None, **facts: object
+) -> FlussError:
     """The error that a client shall be told with this code."""
-    return error_from_code(int(code), message, hint=hint)
+    return error_from_code(int(code), message, hint=hint, **facts)
 
 
 def with_code(error: FlussError, code: ErrorCode) -> FlussError:

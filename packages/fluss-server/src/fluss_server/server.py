@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from fluss.errors import LocalServerError
-from fluss_server.catalog.catalog import Catalog, create_default_database
-from fluss_server.catalog.store import CatalogStore
+from fluss_server.catalog.catalog import create_default_database
 from fluss_server.config import LOOPBACK, ServerConfig
 from fluss_server.handlers import HANDLERS
 from fluss_server.listener import Listener, listening
 from fluss_server.lock import DirectoryLock, Holder
-from fluss_server.log import files
 from fluss_server.node import Node, clock_ms
-from fluss_server.places import CATALOG, CLEAN_MARK, DATA
+from fluss_server.opening import OpenDirectory, open_directory
 from fluss_server.upkeep import Upkeep
 
 _LOG = logging.getLogger(__name__)
@@ -48,6 +46,7 @@ class Server:
         self._node: Node | None = None
         self._listeners: list[Listener] = []
         self._upkeep: Upkeep | None = None
+        self._opened: OpenDirectory | None = None
         self._is_recovered = False
 
     async def __aenter__(self) -> Self:
@@ -97,15 +96,16 @@ class Server:
 
     async def _open(self) -> None:
         config = self._config
-        mark = config.directory / CLEAN_MARK
-        was_clean = mark.exists()
-        node = self._node = Node(config, _open_catalog(config), clock=self._clock)
-        if not was_clean:
+        if config.repair:
+            from fluss_server.repair import repair
+
+            await asyncio.to_thread(repair, config)
+        opened = self._opened = open_directory(config)
+        node = self._node = Node(config, opened, clock=self._clock)
+        if not opened.was_clean:
             await node.in_storage(node.tablets.open_all)
+        opened.begin()
         self._is_recovered = True
-        mark.unlink(missing_ok=True)
-        if config.is_durable:
-            files.sync_directory(config.directory)
         create_default_database(node.catalog, now_ms=self._clock())
         for table in node.catalog.tables:
             node.make_partitions(table)
@@ -142,42 +142,30 @@ class Server:
             await each.close(grace_s=STOP_GRACE_S)
         self._listeners.clear()
         node, self._node = self._node, None
+        is_closed = False
         try:
             if node is not None:
                 await node.settle()
                 await asyncio.to_thread(node.close)
-                self._mark_clean()
+                is_closed = True
         except OSError as error:
             raise LocalServerError(
                 f"Not everything could be written down when the server ended: {error}.",
                 hint="What was acknowledged is in the logs; the next start will look at them.",
             ) from error
         finally:
+            self._close_directory(is_clean=is_closed)
             self._lock.release()
 
-    def _mark_clean(self) -> None:
-        # Without recovery nothing is known of the files, and the next start must look at them.
-        if self._is_recovered:
-            mark = self._config.directory / CLEAN_MARK
-            files.replace_file(mark, b"", durable=self._config.is_durable)
-
-
-def _open_catalog(config: ServerConfig) -> Catalog:
-    path = config.directory / CATALOG
-    data = config.directory / DATA
-    if not path.exists() and data.is_dir() and any(data.iterdir()):
-        raise LocalServerError(
-            f"{data} holds tables, but the catalog {path} that names them is missing. Nothing was "
-            "changed.",
-            hint="Restore the catalog from a backup, or name an empty directory.",
-            path=str(path),
-        )
-    store = CatalogStore(path, is_durable=config.is_durable)
-    try:
-        return Catalog(store)
-    except BaseException:
-        store.close()
-        raise
+    def _close_directory(self, *, is_clean: bool) -> None:
+        opened, self._opened = self._opened, None
+        if opened is None:
+            return
+        try:
+            # Without recovery nothing is known of the files, and the next start must look at them.
+            opened.close(is_clean=is_clean and self._is_recovered)
+        except OSError:
+            _LOG.exception("the ledger could not be closed; the next start looks at all logs")
 
 
 def _unusable(directory: Path, error: OSError) -> LocalServerError:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.config import ServerConfig
 from fluss_server.keyed import KvTable
+from fluss_server.opening import OpenDirectory
 from fluss_server.places import kv_directory, log_directory
 from fluss_server.refusals import refuse
 from fluss_server.turn import Turn
@@ -103,6 +103,7 @@ class Tablet:
                 log=self.log,
                 table=self._kv_table,
                 take_range=self._range_taker(take_numbers),
+                identity=self.log.identity.to_bytes(),
             )
         return self.state
 
@@ -128,7 +129,7 @@ class Tablet:
         if state is not None:
             with contextlib.suppress(FlussError):  # nobody will miss what it could not write
                 state.close()
-        self.log.close_files()
+        self.log.abandon()
 
     def await_rows(self, event: asyncio.Event) -> None:
         """Set the event when there are rows that there have not been, or the bucket is gone."""
@@ -166,12 +167,14 @@ class Tablets:
 
     Args:
         config: What the server was told.
-        catalog: What exists.
+        opened: Its data directory.
     """
 
-    def __init__(self, config: ServerConfig, catalog: Catalog) -> None:
+    def __init__(self, config: ServerConfig, opened: OpenDirectory) -> None:
         self._config = config
-        self._catalog = catalog
+        self._catalog = opened.catalog
+        self._ledger = opened.ledger
+        self._adopts = opened.adopts
         self._open: dict[Place, Tablet] = {}
 
     def __iter__(self) -> Iterator[Tablet]:
@@ -268,6 +271,8 @@ class Tablets:
             log_directory(directory, bucket_id),
             segment_bytes=self._config.segment_bytes,
             is_durable=self._config.is_durable,
+            entry=self._ledger.entry(bucket),
+            adopts=self._adopts,
         )
         made = Tablet(table, log, directory, partition)
         self._open[table_id, partition_id, bucket_id] = made

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fluss.errors import FlussError
 from fluss_server import autopart
 from fluss_server.config import Durability
 
@@ -38,6 +39,7 @@ class Upkeep:
         self._node = node
         self._lock = lock
         self._round = 0
+        self._told: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -63,6 +65,7 @@ class Upkeep:
         self._round += 1
         node = self._node
         self._lock.restore()
+        self._check_places()
         for tablet in node.tablets:
             await self._guarded(tablet, self._keep_synced)
         node.scans.expire(now_ms=node.now_ms())
@@ -77,6 +80,24 @@ class Upkeep:
         if self._round % HOURLY == 0:
             expired = node.catalog.expired_producers(now_ms=node.now_ms())
             node.catalog.drop_producers(expired)
+
+    def _check_places(self) -> None:
+        """Notice files that were removed or replaced; what may not be written is refused then."""
+        node = self._node
+        try:
+            node.ledger.check()
+        except FlussError as error:
+            self._tell_once(str(error))
+        for tablet in node.tablets:
+            if not tablet.is_dropped:
+                tablet.log.check_place()
+                if tablet.log.failure is not None:
+                    self._tell_once(str(tablet.log.failure))
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            _LOG.error("%s", text)
 
     async def _guarded(self, tablet: Tablet, work: TabletWork) -> None:
         try:

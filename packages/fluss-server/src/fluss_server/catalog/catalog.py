@@ -1,6 +1,7 @@
 """The catalog: what exists, what may be made or dropped, and under which numbers.
 
-Everything is in memory; a change goes to the file first and to memory when the file has it.
+Everything is in memory; a change goes to the file first and to memory when the file has it, and
+then into the manifests of the directories that it is about (`manifests`).
 Called on the event loop alone, except for `take_numbers`. What a drop leaves on disk is named
 `doomed` in the same transaction, so that files are deleted because somebody said so, never
 because nobody knows them.
@@ -28,8 +29,21 @@ from fluss_server.catalog.entries import (
     TableEntry,
     read_only,
 )
+from fluss_server.catalog.manifests import (
+    Manifest,
+    Manifests,
+    manifest_of_database,
+    manifest_of_table,
+)
 from fluss_server.catalog.store import CatalogStore
-from fluss_server.places import partition_directory, table_directory
+from fluss_server.marks import Floors
+from fluss_server.places import (
+    MANIFEST,
+    database_manifest,
+    partition_directory,
+    table_directory,
+    table_manifest,
+)
 from fluss_server.refusals import refuse
 
 DEFAULT_DATABASE: Final = "fluss"
@@ -42,13 +56,15 @@ class Catalog:
 
     Args:
         store: The file it is kept in.
+        manifests: The directories of databases and tables; None where there are none.
 
     Raises:
         FlussError: What the file says makes no sense.
     """
 
-    def __init__(self, store: CatalogStore) -> None:
+    def __init__(self, store: CatalogStore, manifests: Manifests | None = None) -> None:
         self._store = store
+        self._manifests = manifests
         self._databases: dict[str, DatabaseEntry] = {}
         self._tables: dict[TablePath, TableEntry] = {}
         self._tables_by_id: dict[int, TableEntry] = {}
@@ -93,26 +109,18 @@ class Catalog:
             name=name, descriptor=descriptor, created_ms=now_ms, modified_ms=now_ms
         )
         with self._store.transaction():
-            self._store.run(
-                "INSERT INTO databases VALUES (?, ?, ?, ?)",
-                name,
-                descriptor.to_json(),
-                now_ms,
-                now_ms,
-            )
+            self._store.put("databases", name, descriptor.to_json(), now_ms, now_ms)
+            self._absolve_manifest(name)
         self._databases[name] = entry
+        self._describe_database(entry)
 
     def change_database(self, name: str, descriptor: DatabaseDescriptor, *, now_ms: int) -> None:
         """Give a database another comment or other properties."""
         entry = replace(self.database(name), descriptor=descriptor, modified_ms=now_ms)
         with self._store.transaction():
-            self._store.run(
-                "UPDATE databases SET descriptor = ?, modified = ? WHERE name = ?",
-                descriptor.to_json(),
-                now_ms,
-                name,
-            )
+            self._store.put("databases", name, descriptor.to_json(), entry.created_ms, now_ms)
         self._databases[name] = entry
+        self._describe_database(entry)
 
     def drop_database(self, name: str) -> list[TableEntry]:
         """Drop a database with all its tables; returns those."""
@@ -121,10 +129,14 @@ class Catalog:
         with self._store.transaction():
             for each in tables:
                 self._drop_rows(each)
-            self._store.run("DELETE FROM databases WHERE name = ?", name)
+            self._store.delete("databases", name=name)
+            if self._manifests is not None:
+                self._doom([database_manifest(name)])
         for each in tables:
             self._forget(each)
+            self._remove_manifest(each)
         del self._databases[name]
+        self.remove_manifests()
         return tables
 
     # --- tables ---------------------------------------------------------------------------------
@@ -180,18 +192,10 @@ class Catalog:
                 created_ms=now_ms,
                 modified_ms=now_ms,
             )
-            self._store.run(
-                "INSERT INTO tables VALUES (?, ?, ?, ?, ?, ?, ?)",
-                entry.table_id,
-                path.database_name,
-                path.table_name,
-                entry.schema_id,
-                descriptor.to_json(),
-                now_ms,
-                now_ms,
-            )
+            self._write_table(entry)
             self._write_schema(entry)
         self._remember(entry)
+        self._describe_table(entry)
         return entry
 
     def change_table(
@@ -208,16 +212,11 @@ class Catalog:
             modified_ms=now_ms,
         )
         with self._store.transaction():
-            self._store.run(
-                "UPDATE tables SET schema_id = ?, descriptor = ?, modified = ? WHERE id = ?",
-                schema_id,
-                descriptor.to_json(),
-                now_ms,
-                entry.table_id,
-            )
+            self._write_table(entry)
             if schema_id != known.schema_id:
                 self._write_schema(entry)
         self._remember(entry)
+        self._describe_table(entry)
         return entry
 
     def drop_table(self, path: TablePath) -> TableEntry:
@@ -226,6 +225,7 @@ class Catalog:
         with self._store.transaction():
             self._drop_rows(entry)
         self._forget(entry)
+        self._remove_manifest(entry)
         return entry
 
     # --- partitions -----------------------------------------------------------------------------
@@ -276,10 +276,10 @@ class Catalog:
                 table_id=table.table_id,
                 name=name,
             )
-            self._store.run(
-                "INSERT INTO partitions VALUES (?, ?, ?)", entry.partition_id, table.table_id, name
-            )
+            self._store.put("partitions", entry.partition_id, table.table_id, name)
         self._remember_partition(entry)
+        if self._manifests is not None:
+            self._manifests.make_directory(self.directory_of(table, entry))
         return entry
 
     def drop_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
@@ -296,7 +296,7 @@ class Catalog:
                 f"{table.path}",
             )
         with self._store.transaction():
-            self._store.run("DELETE FROM partitions WHERE id = ?", entry.partition_id)
+            self._store.delete("partitions", id=entry.partition_id)
             self._doom([self.directory_of(table, entry)])
         del self._partitions[table.table_id][name]
         del self._partitions_by_id[entry.partition_id]
@@ -325,7 +325,20 @@ class Catalog:
 
         Any thread may call it.
         """
-        return self._store.take_numbers(f"column {table_id} {column_id}", count)
+        first = self._store.take_numbers(_numbers_name(table_id, column_id), count)
+        entry = self._tables_by_id.get(table_id)
+        if entry is not None:
+            self._describe_table(entry)
+        return first
+
+    @property
+    def floors(self) -> Floors:
+        """Numbers that have not been given out."""
+        return Floors(
+            table_id=self._store.next_number("table"),
+            partition_id=self._store.next_number("partition"),
+            writer_id=self._store.next_number("writer"),
+        )
 
     # --- producers ------------------------------------------------------------------------------
 
@@ -336,11 +349,8 @@ class Catalog:
     def put_producer(self, offsets: ProducerOffsets) -> None:
         """Keep what a producer writes down, in the place of what there was."""
         with self._store.transaction():
-            self._store.run(
-                "INSERT OR REPLACE INTO producers VALUES (?, ?, ?)",
-                offsets.producer_id,
-                offsets.expires_ms,
-                offsets.body,
+            self._store.put(
+                "producers", offsets.producer_id, offsets.expires_ms, bytes(offsets.body)
             )
         self._producers[offsets.producer_id] = offsets
 
@@ -350,7 +360,8 @@ class Catalog:
         if not known:
             return
         with self._store.transaction():
-            self._store.run_many("DELETE FROM producers WHERE id = ?", [(each,) for each in known])
+            for each in known:
+                self._store.delete("producers", id=each)
         for each in known:
             del self._producers[each]
 
@@ -367,7 +378,49 @@ class Catalog:
     def absolve(self, path: Path) -> None:
         """Take note that a doomed directory is gone."""
         with self._store.transaction():
-            self._store.run("DELETE FROM doomed WHERE path = ?", path.as_posix())
+            self._store.delete("doomed", path=path.as_posix())
+
+    # --- manifests ------------------------------------------------------------------------------
+
+    def manifest_of_table(self, entry: TableEntry) -> Manifest:
+        """What the directory of a table says of it."""
+        numbers = {
+            str(position): self._store.next_number(_numbers_name(entry.table_id, position))
+            for position in _numbered_positions(entry)
+        }
+        return manifest_of_table(entry, numbers)
+
+    def remove_manifests(self) -> None:
+        """Remove the manifests of databases that were dropped; tables are removed later."""
+        for path in self.doomed():
+            # A table's directory never has this name: those end with a number.
+            if path.name == MANIFEST and self._manifests is not None:
+                self._manifests.remove(path)
+                self.absolve(path)
+
+    def _describe_database(self, entry: DatabaseEntry) -> None:
+        if self._manifests is not None:
+            self._manifests.put(
+                database_manifest(entry.name),
+                manifest_of_database(entry),
+                sequence=self._store.contents.sequence,
+            )
+
+    def _describe_table(self, entry: TableEntry) -> None:
+        if self._manifests is not None:
+            self._manifests.put(
+                table_manifest(entry.path, entry.table_id),
+                self.manifest_of_table(entry),
+                sequence=self._store.contents.sequence,
+            )
+
+    def _remove_manifest(self, entry: TableEntry) -> None:
+        """Leave nothing that a repair could make a dropped table of; its files go later."""
+        if self._manifests is not None:
+            self._manifests.remove(table_manifest(entry.path, entry.table_id))
+
+    def _absolve_manifest(self, database: str) -> None:
+        self._store.delete("doomed", path=database_manifest(database).as_posix())
 
     def close(self) -> None:
         """Close the file."""
@@ -409,25 +462,31 @@ class Catalog:
             )
 
     def _write_schema(self, entry: TableEntry) -> None:
-        self._store.run(
-            "INSERT INTO schemas VALUES (?, ?, ?)",
+        self._store.put(
+            "schemas", entry.table_id, entry.schema_id, entry.descriptor.schema.to_json()
+        )
+
+    def _write_table(self, entry: TableEntry) -> None:
+        self._store.put(
+            "tables",
             entry.table_id,
+            entry.path.database_name,
+            entry.path.table_name,
             entry.schema_id,
-            entry.descriptor.schema.to_json(),
+            entry.descriptor.to_json(),
+            entry.created_ms,
+            entry.modified_ms,
         )
 
     def _drop_rows(self, entry: TableEntry) -> None:
-        for statement in (
-            "DELETE FROM tables WHERE id = ?",
-            "DELETE FROM schemas WHERE table_id = ?",
-            "DELETE FROM partitions WHERE table_id = ?",
-        ):
-            self._store.run(statement, entry.table_id)
+        self._store.delete("tables", id=entry.table_id)
+        self._store.delete("schemas", table_id=entry.table_id)
+        self._store.delete("partitions", table_id=entry.table_id)
         self._doom([self.directory_of(entry, None)])
 
     def _doom(self, paths: Iterable[Path]) -> None:
-        rows = [(each.as_posix(),) for each in paths]
-        self._store.run_many("INSERT OR IGNORE INTO doomed VALUES (?)", rows)
+        for path in paths:
+            self._store.put("doomed", path.as_posix())
 
     def _remember(self, entry: TableEntry) -> None:
         self._tables[entry.path] = self._tables_by_id[entry.table_id] = entry
@@ -441,6 +500,15 @@ class Catalog:
     def _remember_partition(self, entry: PartitionEntry) -> None:
         self._partitions.setdefault(entry.table_id, {})[entry.name] = entry
         self._partitions_by_id[entry.partition_id] = entry
+
+
+def _numbers_name(table_id: int, position: int) -> str:
+    return f"column {table_id} {position}"
+
+
+def _numbered_positions(entry: TableEntry) -> list[int]:
+    schema = entry.descriptor.schema
+    return [schema.column_index(name) for name in schema.auto_increment_columns]
 
 
 def create_default_database(catalog: Catalog, *, now_ms: int) -> None:

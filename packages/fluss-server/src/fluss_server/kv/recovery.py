@@ -54,9 +54,10 @@ def replay(
     if applied < log.start_offset or applied > log.end_offset:
         raise refuse(
             ErrorCode.KV_STORAGE_EXCEPTION,
-            f"The rows have the changes below offset {applied}, "
+            f"The rows in {store.folder} have the changes below offset {applied}, "
             f"and the changelog those from {log.start_offset} to {log.end_offset}.",
             hint="bring back the folder of the log, or that of the rows, from a backup",
+            path=str(store.folder),
         )
     changes: dict[bytes, bytes | None] = {}
     row_count = store.state.row_count

@@ -23,6 +23,8 @@ from fluss.errors import FlussError, error_from_code
 _ROW: Final = b"\x01"
 _BEHIND_ROWS: Final = b"\x02"
 _STATE_KEY: Final = b"\x00state"
+_IDENTITY_KEY: Final = b"\x00identity"
+_CURRENT: Final = "CURRENT"
 _STATE = struct.Struct("<qq")
 _DISK_IS_FULL: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 _FORGET_BITS: Final = 10  # bloom filter bits per key: keys that are not there cost next to nothing
@@ -44,21 +46,34 @@ class StoreState:
 class KvStore:
     """The rows of one bucket. Any thread may read; one at a time may write."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, identity: bytes = b"") -> None:
         """Open the store in this folder, and make it where there is none.
 
+        Args:
+            folder: Where it is.
+            identity: Whose rows they are; a store with another one is refused.
+
         Raises:
-            FlussError: KV_STORAGE_EXCEPTION: its files are damaged, or another process has them.
+            FlussError: KV_STORAGE_EXCEPTION: its files are damaged, or another process has them, or
+                they are the rows of another bucket.
         """
         from rocksdict import Rdict, WriteOptions
 
-        self._folder = folder
+        self.folder = self._folder = folder
+        self._identity = identity
         folder.mkdir(parents=True, exist_ok=True)
+        # RocksDB would begin a new store there, and remove the files of this one.
+        if not (folder / _CURRENT).exists() and any(folder.glob("*.sst")):
+            raise self._broken(FileNotFoundError(f"the file {_CURRENT} is missing"))
         try:
             self._db = Rdict(str(folder), _options())
             state = self._db.get(_STATE_KEY)
+            known_identity = self._db.get(_IDENTITY_KEY)
         except Exception as error:  # rocksdict raises plain Exception
             raise self._broken(error) from error
+        if known_identity not in {None, identity}:
+            self._db.close()
+            raise self._broken(ValueError("they are the rows of another bucket"))
         without_log: Any = WriteOptions()  # its stubs call this property a method
         without_log.disable_wal = True
         self._write_options = without_log
@@ -88,6 +103,8 @@ class KvStore:
                 batch.delete(_ROW + key)
             else:
                 batch.put(_ROW + key, value)
+        if self._identity:
+            batch.put(_IDENTITY_KEY, self._identity)
         batch.put(_STATE_KEY, _STATE.pack(state.applied_offset, state.row_count))
         self._is_untouched = False
         try:
@@ -118,8 +135,15 @@ class KvStore:
         return StoreSnapshot(self._db.snapshot(), self._folder)
 
     def close(self) -> None:
-        """Close the files; what was not synced is read from the changelog next time."""
-        self._db.close()
+        """Close the files; what was not synced is read from the changelog next time.
+
+        Raises:
+            FlussError: KV_STORAGE_EXCEPTION: RocksDB has found damage on the way.
+        """
+        try:
+            self._db.close()
+        except Exception as error:  # rocksdict raises plain Exception
+            raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> FlussError:
         return _broken(self._folder, error)

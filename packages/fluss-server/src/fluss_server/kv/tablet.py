@@ -65,6 +65,7 @@ class KvTablet:
         log: BucketLog,
         table: KvTable,
         take_range: TakeRange | None = None,
+        identity: bytes = b"",
     ) -> Self:
         """Open or make the rows in a directory, and apply what only the changelog has.
 
@@ -73,11 +74,12 @@ class KvTablet:
             log: The bucket's changelog.
             table: The table.
             take_range: The counter of its auto-increment column, where it has one.
+            identity: Whose rows they are.
 
         Raises:
             FlussError: KV_STORAGE_EXCEPTION: the rows or their changelog are damaged.
         """
-        store = KvStore(directory)
+        store = KvStore(directory, identity)
         try:
             rows = TableRows(table.schemas, table.info.options.kv_format)
             replay(

@@ -2,28 +2,38 @@
 
 Written by one thread at a time, the one that holds the bucket's turn; read by the event loop at
 the same moment, which sees only what has been published. `append` and `append_changes` write and
-publish nothing: whoever acknowledges publishes, after the sync if one was promised. Opening a log
+publish nothing: whoever acknowledges publishes, after the sync if one was promised. What is
+published is recorded in the ledger, so that a log which lost its end is noticed. Opening a log
 after a crash is `log.recovery`; which batches may come in at all is `log.checks`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
 from fluss.records.buffers import to_view
 from fluss.records.log_batch import LogBatch, iter_log_batches
 from fluss.records.log_header import read_log_header, stamp_log_batch
 from fluss.wire.buffers import Buffer, count_bytes
+from fluss_server.damage import again, removed
 from fluss_server.log import SEGMENT_BYTES, files
+from fluss_server.log.checking import HEADER_BYTES
 from fluss_server.log.checkpoint import Checkpoints, Mark, Progress
+from fluss_server.log.listing import NO_DIRECTORY, Complete, Identity, Listing
 from fluss_server.log.segment import Place, Segment, segment_of
 from fluss_server.log.writers import WriterStates, WrittenBatch
+from fluss_server.marks import LogMark
 from fluss_server.refusals import refuse
+
+if TYPE_CHECKING:
+    from fluss_server.ledger import LedgerEntry
 
 STAMPED_BYTES: Final = 21  # base offset, length, magic, timestamp: all that a leader changes
 _RELATIVE_OFFSET_MAX: Final = 2**31 - 1
@@ -45,9 +55,11 @@ class BucketLog:
         bucket: Which one.
         directory: Where its files are; made with the first batch.
         segments: What is there already, in order.
+        listing: The list of those; None where there are none.
         writers: What is known of the writers of those.
         segment_bytes: How large a segment may become.
         is_durable: Whether files and names are synced at all.
+        entry: Where it is recorded how far the log has been acknowledged.
     """
 
     def __init__(
@@ -56,9 +68,11 @@ class BucketLog:
         directory: Path,
         *,
         segments: Sequence[Segment] = (),
+        listing: Listing | None = None,
         writers: WriterStates | None = None,
         segment_bytes: int = SEGMENT_BYTES,
         is_durable: bool = True,
+        entry: LedgerEntry | None = None,
     ) -> None:
         self.bucket = bucket
         self.directory = directory
@@ -67,12 +81,22 @@ class BucketLog:
         self._segment_bytes = segment_bytes
         self._is_durable = is_durable
         self._is_on_disk = bool(segments)
-        self._failure: OSError | None = None
-        self._checkpoints = Checkpoints(directory, is_durable=is_durable)
+        self._failure: OSError | FlussError | None = None
+        self._listing = listing if listing is not None else _no_segments(bucket, entry)
+        self._checkpoints = Checkpoints(directory, self._listing.identity, is_durable=is_durable)
         self._newest_timestamp = max(each.newest_timestamp for each in self._segments[-2:])
         self.high_watermark = 0
         self._visible: tuple[Segment, int] = (self._active, 0)
+        # Marks come from the event loop and from storage threads.
+        self._publishing = threading.Lock()
+        self._entry = entry
+        self._published = self._mark()
         self.publish()
+
+    @property
+    def identity(self) -> Identity:
+        """Whose log it is."""
+        return self._listing.identity
 
     @property
     def start_offset(self) -> int:
@@ -164,7 +188,8 @@ class BucketLog:
             base_offset=written.base_offset,
             commit_timestamp=written.commit_timestamp,
         )
-        self._write_buffers(batch, [(written, count_bytes(batch))])
+        stamp = bytes(to_view(batch[0])[:HEADER_BYTES])
+        self._write_buffers(batch, [(written, count_bytes(batch), stamp)])
         self.writers.remember(header.writer_id, written)
         return written
 
@@ -172,17 +197,46 @@ class BucketLog:
         """Take back what was appended from this offset on and has not been published."""
         if offset < self.high_watermark:
             raise AssertionError(f"offset {offset} of {self.bucket} has been published")
-        position = self._active.position_of(offset)
-        self._checkpoints.take_back(Mark(segment=self._active, size=position, end_offset=offset))
-        self._active.cut(position)
+        active = self._active
+        position = active.position_of(offset)
+        self._checkpoints.take_back(
+            Mark(
+                segment=active,
+                size=position,
+                end_offset=offset,
+                headers_crc=active.headers_crc_at(position),
+            )
+        )
+        active.cut(position)
         self.writers.forget_from(offset)
 
     def publish(self, mark: Mark | None = None) -> None:
-        """Let readers see what has been written, or what had been at a mark."""
-        mark = self._mark() if mark is None else mark
-        if mark.end_offset >= self.high_watermark:
-            self._visible = (mark.segment, mark.size)
-            self.high_watermark = mark.end_offset
+        """Let readers see what has been written, or what had been at a mark.
+
+        Raises:
+            OSError: It could not be recorded; nothing is published.
+        """
+        with self._publishing:
+            mark = self._mark() if mark is None else mark
+            if mark.end_offset >= self.high_watermark:
+                if self._is_on_disk:
+                    self._record(mark)
+                self._visible = (mark.segment, mark.size)
+                self.high_watermark = mark.end_offset
+
+    def _record(self, mark: Mark) -> None:
+        """Write into the ledger how far the log is acknowledged."""
+        if self._entry is not None:
+            self._entry.write(
+                LogMark(
+                    generation=self._listing.generation,
+                    end_offset=mark.end_offset,
+                    segment=mark.segment.first_offset,
+                    size=mark.size,
+                    headers_crc=mark.headers_crc,
+                )
+            )
+        self._published = mark
 
     def sync(self) -> Mark:
         """Wait until everything written is on the disk; any thread may.
@@ -200,7 +254,11 @@ class BucketLog:
             try:
                 mark.segment.sync(mark.size)
             except OSError as error:
-                self._failure = error
+                # A second sync would succeed without having written what this one lost.
+                self._failure = OSError(
+                    f"{self.directory} takes no more rows because a sync failed ({error}); "
+                    "restart the server when the disk is well"
+                )
                 raise
             self._checkpoints.write(mark)
         return mark
@@ -234,11 +292,16 @@ class BucketLog:
 
     def _mark(self) -> Mark:
         active = self._active
-        return Mark(segment=active, size=active.size, end_offset=active.end_offset)
+        return Mark(
+            segment=active,
+            size=active.size,
+            end_offset=active.end_offset,
+            headers_crc=active.headers_crc,
+        )
 
     def _write(self, fresh: Sequence[tuple[LogBatch, WrittenBatch]]) -> None:
         buffers: list[Buffer] = []
-        sizes: list[tuple[WrittenBatch, int]] = []
+        sizes: list[tuple[WrittenBatch, int, bytes]] = []
         for batch, written in fresh:
             view = to_view(batch.data)
             head = bytearray(view[:STAMPED_BYTES])
@@ -248,18 +311,19 @@ class BucketLog:
                 commit_timestamp=written.commit_timestamp,
             )
             buffers += (head, view[STAMPED_BYTES:])
-            sizes.append((written, len(view)))
+            stamp = bytes(head) + bytes(view[STAMPED_BYTES:HEADER_BYTES])
+            sizes.append((written, len(view), stamp))
         self._write_buffers(buffers, sizes)
         for batch, written in fresh:
             self.writers.remember(batch.header.writer_id, written)
 
     def _write_buffers(
-        self, buffers: Sequence[Buffer], sizes: Sequence[tuple[WrittenBatch, int]]
+        self, buffers: Sequence[Buffer], sizes: Sequence[tuple[WrittenBatch, int, bytes]]
     ) -> None:
-        self._make_room(sum(size for _, size in sizes), sizes[-1][0].next_offset)
+        self._make_room(sum(size for _, size, _ in sizes), sizes[-1][0].next_offset)
         position = self._active.size
         places: list[Place] = []
-        for written, size in sizes:
+        for written, size, stamp in sizes:
             places.append(
                 Place(
                     position=position,
@@ -267,6 +331,7 @@ class BucketLog:
                     base_offset=written.base_offset,
                     next_offset=written.next_offset,
                     commit_timestamp=written.commit_timestamp,
+                    stamp=stamp,
                 )
             )
             position += size
@@ -280,25 +345,47 @@ class BucketLog:
         if not self._is_on_disk:
             self._make_directory()
         active = self._active
+        if active.is_unlinked:
+            self._lose_place()
+            self._check_health()
         if active.is_empty:
             return
         too_long = active.size + size > self._segment_bytes
         if too_long or next_offset - active.first_offset > _RELATIVE_OFFSET_MAX:
             self.roll()
 
+    @property
+    def failure(self) -> OSError | FlussError | None:
+        """Why the log takes nothing more; None where it does."""
+        return self._failure
+
+    def check_place(self) -> None:
+        """Take nothing more where the log's files were removed or replaced while it is open."""
+        if self._is_on_disk and self._failure is None and not self._active.is_in_place:
+            self._lose_place()
+
+    def _lose_place(self) -> None:
+        self._failure = removed(self._active.path, f"{self.bucket} takes no more rows")
+
     def _check_health(self) -> None:
-        # A second sync would succeed without having written what the first one lost.
+        if self._entry is not None:
+            self._entry.check()
+        if isinstance(self._failure, OSError):
+            raise OSError(str(self._failure))
         if self._failure is not None:
-            raise OSError(
-                f"{self.directory} takes no more rows because a sync failed ({self._failure}); "
-                "restart the server when the disk is well"
-            )
+            raise again(self._failure)
 
     def _make_directory(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
+        listing = replace(self._listing, generation=self._listing.generation + 1)
+        listing.write(self.directory, durable=self._is_durable)
+        self._active.create()
         if self._is_durable:
             for each in (self.directory, *self.directory.parents[:3]):
                 files.sync_directory(each)
+        self._listing = listing
+        # Before the first batch: a log that is gone with its first rows must be missed.
+        self._record(self._published)
         self._is_on_disk = True
 
     def roll(self) -> None:
@@ -307,12 +394,42 @@ class BucketLog:
         if self._is_durable:
             active.sync()
         fresh = Segment(self.directory, active.end_offset)
-        self._checkpoints.seal(active, fresh, self.writers.to_bytes(active.end_offset))
+        fresh.create()
+        index_crc = self._checkpoints.seal(active, fresh, self.writers.to_bytes(active.end_offset))
+        complete = Complete(
+            first_offset=active.first_offset,
+            end_offset=active.end_offset,
+            size=active.size,
+            newest_timestamp=active.newest_timestamp,
+            headers_crc=active.headers_crc,
+            index_crc=index_crc,
+        )
+        self._list(complete=(*self._listing.complete, complete), newest=fresh.first_offset)
         self._segments.append(fresh)
-        if self._is_durable:
-            fresh.create()
-            files.sync_directory(self.directory)
         self._checkpoints.write(self._mark())
+
+    def _list(self, *, complete: tuple[Complete, ...], newest: int) -> None:
+        """Write down which segments there are; the files are there, or are removed afterwards."""
+        listing = Listing(
+            identity=self._listing.identity,
+            generation=self._listing.generation + 1,
+            complete=complete,
+            newest=newest,
+        )
+        listing.write(self.directory, durable=self._is_durable)
+        try:
+            if self._is_durable:
+                files.sync_directory(self.directory)
+            with self._publishing:
+                self._listing = listing
+                self._record(self._published)
+        except OSError as error:
+            # The list may be on the disk: what it calls complete must not grow.
+            self._failure = OSError(
+                f"{self.directory} takes no more rows because its segments could not be listed "
+                f"({error}); restart the server when the disk is well"
+            )
+            raise
 
     def expire(
         self, *, older_than_ms: int | None, bytes_max: int | None = None, floor: int | None = None
@@ -343,6 +460,11 @@ class BucketLog:
                 break
             surplus -= each.size
             count += 1
+        if not count:
+            return 0
+        # The list first: a segment that is missing from it is removed by the next start, one that
+        # is on it and not there would be missed.
+        self._list(complete=self._listing.complete[count:], newest=self._listing.newest)
         gone, self._segments = self._segments[:count], self._segments[count:]
         for each in gone:
             each.delete()
@@ -352,6 +474,12 @@ class BucketLog:
         """Give the files back to the system until they are needed again."""
         for each in self._segments:
             each.close_file()
+
+    def abandon(self) -> None:
+        """Close the files of a log that was dropped, and record nothing more of it."""
+        with self._publishing:
+            self._entry = None
+        self.close_files()
 
     def close(self) -> None:
         """Write down all that makes the next start quick, and close the files."""
@@ -438,3 +566,9 @@ class BucketLog:
 
     def _segment_with(self, offset: int) -> Segment:
         return self._segments[segment_of([each.first_offset for each in self._segments], offset)]
+
+
+def _no_segments(bucket: TableBucket, entry: LedgerEntry | None) -> Listing:
+    directory_id = NO_DIRECTORY if entry is None else entry.directory_id
+    identity = Identity(directory_id=directory_id, bucket=bucket)
+    return Listing(identity=identity, generation=0, complete=(), newest=0)

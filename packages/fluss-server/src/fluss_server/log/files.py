@@ -7,6 +7,7 @@ that a file which was created before a crash of the machine is still there after
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,12 +16,44 @@ from fluss.wire.buffers import Buffer, count_bytes
 
 _BUFFERS_MAX: Final = 512  # below every system's limit for one gathered write
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
+# Systems without pwrite have one position for all who share a file.
+_POSITION: Final = threading.Lock()
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
 def open_file(path: Path) -> int:
     """Open a file for reading and writing, making it where it is missing."""
     return os.open(path, _OPEN_FLAGS, 0o644)
+
+
+def open_existing(path: Path) -> int:
+    """Open a file for reading and writing that must be there.
+
+    Raises:
+        OSError: It is missing, or the disk refused.
+    """
+    return os.open(path, _OPEN_FLAGS & ~os.O_CREAT)
+
+
+def is_unlinked(descriptor: int) -> bool:
+    """Whether an open file was removed, so that what is written to it goes with the process."""
+    return os.fstat(descriptor).st_nlink == 0
+
+
+def write_at(descriptor: int, position: int, data: bytes) -> None:
+    """Overwrite bytes of a file; any thread may, also while others use the same file.
+
+    Raises:
+        OSError: The disk refused.
+    """
+    if hasattr(os, "pwrite"):
+        written = os.pwrite(descriptor, data, position)
+    else:
+        with _POSITION:
+            os.lseek(descriptor, position, os.SEEK_SET)
+            written = os.write(descriptor, data)
+    if written != len(data):
+        raise OSError(f"only {written} of {len(data)} bytes could be written")
 
 
 def append(descriptor: int, size: int, buffers: Sequence[Buffer]) -> int:
@@ -83,7 +116,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, _OPEN_FLAGS | os.O_TRUNC, 0o644)
     try:
-        os.write(descriptor, data)
+        _write_rest(descriptor, [data], size=0, written=0)
         if durable:
             sync(descriptor)
     finally:

@@ -20,6 +20,8 @@ from fluss_server.log.segment import Place, Segment
 from fluss_server.schemas import TableSchemas
 
 BATCHES_LOOKED_AT_MAX: Final = 2_000
+# What was on the disk before this process is read whole when it is first looked at.
+CHECKED_BYTES_MAX: Final = 64 << 20
 SEGMENTS_LEFT_OUT_MAX: Final = 16
 _HEAD_BYTES: Final = format_of(1).size
 
@@ -112,12 +114,14 @@ def read_filtered(
         OffsetOutOfRangeError: The offset is not kept any more, or not there yet.
     """
     found = _Found()
-    left = BATCHES_LOOKED_AT_MAX
+    left, checked = BATCHES_LOOKED_AT_MAX, 0
     for count, (segment, start, end) in enumerate(log.visible_from(offset)):
         if count >= SEGMENTS_LEFT_OUT_MAX:
             break
+        checked_before = checked - segment.checked_bytes
         for place in segment.walk(start, end=end):
-            if left <= 0:
+            checked = checked_before + segment.checked_bytes
+            if left <= 0 or checked > CHECKED_BYTES_MAX:
                 found.is_full = True
                 break
             left -= 1

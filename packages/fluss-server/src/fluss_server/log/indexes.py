@@ -2,8 +2,10 @@
 
 They lead from an offset, a position or a time to a batch at or before it, with about one entry
 for 4 KiB of log; the rest of the way is walked (`segment`). Their files are those of Fluss
-(`fluss.records.segment`) and only a shortcut: they can be made from the batches at any time, and
-whoever reads them doubts them.
+(`fluss.records.segment`) and only a shortcut: they can be made from the batches at any time.
+A third file, `.sums`, has for each entry of the offset index the checksum of all batch headers
+before it (CRC-32C, little endian), because a batch's own checksum leaves its offset and its time
+out; `checking` compares stored batches with it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from fluss_server.log.segment import Place
 
-SUFFIXES: Final = ("index", "timeindex")
+SUFFIXES: Final = ("index", "timeindex", "sums")
 
 
 class SegmentIndexes:
@@ -39,8 +41,10 @@ class SegmentIndexes:
         "_newest_offset",
         "_offsets",
         "_positions",
+        "_sums",
         "_time_offsets",
         "_times",
+        "headers_crc",
         "indexed_to",
         "newest_timestamp",
     )
@@ -49,6 +53,8 @@ class SegmentIndexes:
         self._first_offset = first_offset
         self._offsets, self._positions = array("q"), array("q")
         self._times, self._time_offsets = array("q"), array("q")
+        self._sums = array("I")
+        self.headers_crc = 0
         self.indexed_to = 0
         self.newest_timestamp = -1
         self._newest_offset = first_offset
@@ -63,12 +69,14 @@ class SegmentIndexes:
         self.note_time(place)
         if place.position - self.indexed_to > INDEX_INTERVAL_BYTES:
             # What is looked at first grows last: readers are on another thread.
+            self._sums.append(self.headers_crc)
             self._positions.append(place.position)
             self._offsets.append(place.next_offset - 1)
             if not self._times or self.newest_timestamp > self._times[-1]:
                 self._time_offsets.append(self._newest_offset)
                 self._times.append(self.newest_timestamp)
             self.indexed_to = place.position
+        self.headers_crc = crc32c(place.stamp, self.headers_crc)
 
     def note_time(self, place: Place) -> None:
         """Take note of a batch's time alone, because it is indexed already."""
@@ -91,10 +99,31 @@ class SegmentIndexes:
         slot = bisect_right(self._times, timestamp) - 1
         return self._time_offsets[slot] if slot >= 0 else self._first_offset
 
+    def sum_before(self, position: int) -> tuple[int, int]:
+        """The last entry at or before a position, and the checksum of all headers before it."""
+        slot = bisect_right(self._positions, position) - 1
+        return (self._positions[slot], self._sums[slot]) if slot >= 0 else (0, 0)
+
+    def block_of(self, position: int) -> int:
+        """The number of the entry after a position; blocks of batches lie between two entries."""
+        return bisect_right(self._positions, position)
+
+    def block_end(self, block: int, *, size: int, headers_crc: int) -> tuple[int, int]:
+        """Where a block of the first `size` bytes ends, and the checksum of all headers before.
+
+        Args:
+            block: The number of the block.
+            size: Where the last of them ends.
+            headers_crc: The checksum there.
+        """
+        if block < len(self._positions) and self._positions[block] < size:
+            return self._positions[block], self._sums[block]
+        return size, headers_crc
+
     # --- files ----------------------------------------------------------------------------------
 
-    def to_bytes(self) -> tuple[bytes, bytes]:
-        """The bytes of both files."""
+    def to_bytes(self) -> tuple[bytes, ...]:
+        """The bytes of the files, in the order of `SUFFIXES`."""
         offsets, positions, times, time_offsets = (
             np.array(each, dtype=np.int64)
             for each in (self._offsets, self._positions, self._times, self._time_offsets)
@@ -103,20 +132,21 @@ class SegmentIndexes:
         return (
             OffsetIndex(first_offset=first, offsets=offsets, positions=positions).write(),
             TimeIndex(first_offset=first, timestamps=times, offsets=time_offsets).write(),
+            np.array(self._sums, dtype="<u4").tobytes(),
         )
 
     @classmethod
     def load(
-        cls, directory: Path, first_offset: int, *, size: int, end_offset: int, crc: int | None
+        cls, directory: Path, first_offset: int, *, size: int, end_offset: int, crc: int
     ) -> SegmentIndexes | None:
-        """The indexes that are on disk; None where there is any doubt about them.
+        """The indexes that are on disk; None where they are not those that were written.
 
         Args:
             directory: Where the segment is.
             first_offset: Its first offset.
             size: How long it is.
             end_offset: The offset behind its last batch.
-            crc: The files' checksum, where it is known.
+            crc: The files' checksum.
         """
         made = cls(first_offset)
         try:
@@ -124,11 +154,11 @@ class SegmentIndexes:
                 (directory / segment_file_name(first_offset, each)).read_bytes()
                 for each in SUFFIXES
             )
+            if crc != checksum(written):
+                return None
             offsets = OffsetIndex.read(written[0], first_offset=first_offset)
             times = TimeIndex.read(written[1], first_offset=first_offset)
         except (OSError, CorruptDataError):
-            return None
-        if crc is not None and crc != checksum(written):
             return None
         inside = not len(offsets.positions) or offsets.positions[-1] < size
         if not inside or (len(offsets.offsets) and offsets.offsets[-1] >= end_offset):
@@ -137,20 +167,22 @@ class SegmentIndexes:
         made._positions = array("q", offsets.positions.tobytes())
         made._times = array("q", times.timestamps.tobytes())
         made._time_offsets = array("q", times.offsets.tobytes())
+        made._sums = array("I", np.frombuffer(written[2], dtype="<u4").astype("I").tobytes())
+        made.headers_crc = made._sums[-1] if made._sums else 0
         made.indexed_to = made._positions[-1] if made._positions else 0
         if made._times:
             made.newest_timestamp, made._newest_offset = made._times[-1], made._time_offsets[-1]
         return made
 
 
-def write_indexes(directory: Path, first_offset: int, written: tuple[bytes, bytes]) -> None:
-    """Put the files in place, each at once."""
+def write_indexes(directory: Path, first_offset: int, written: tuple[bytes, ...]) -> None:
+    """Put the files in place, each as a whole."""
     for suffix, data in zip(SUFFIXES, written, strict=True):
         files.replace_file(directory / segment_file_name(first_offset, suffix), data, durable=False)
 
 
 def checksum(written: tuple[bytes, ...]) -> int:
-    """One checksum for both files."""
+    """One checksum for all files."""
     found = 0
     for each in written:
         found = crc32c(each, found)

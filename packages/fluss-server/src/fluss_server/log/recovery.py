@@ -13,23 +13,31 @@ place.
 from __future__ import annotations
 
 import logging
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fluss.errors import CorruptBatchError, CorruptDataError, LocalServerError
 from fluss.model.paths import TableBucket
 from fluss.records.buffers import to_buffer
 from fluss.records.log_batch import LogBatch, check_log_header, iter_log_headers
 from fluss.records.log_header import read_log_header
+from fluss_server.damage import damaged
 from fluss_server.log import SEGMENT_BYTES
 from fluss_server.log.bucket_log import BucketLog
-from fluss_server.log.checkpoint import CHECKPOINT, WRITERS_SUFFIX, Checkpoint
+from fluss_server.log.checking import HEADER_BYTES
+from fluss_server.log.checkpoint import CHECKPOINT, WRITERS_SUFFIX, Checkpoint, writers_in
+from fluss_server.log.inventory import Inventory, take_inventory
+from fluss_server.log.listing import NO_DIRECTORY, Identity
 from fluss_server.log.segment import Place, Segment, read_place
 from fluss_server.log.writers import WriterStates, WrittenBatch
 
+if TYPE_CHECKING:
+    from fluss_server.ledger import LedgerEntry
+    from fluss_server.marks import LogMark
+
 _LOG = logging.getLogger(__name__)
-_NAME: Final = re.compile(r"([0-9]{20})\.log")
 _WINDOW_BYTES: Final = 16 << 20
 
 
@@ -39,91 +47,168 @@ def open_log(
     *,
     segment_bytes: int = SEGMENT_BYTES,
     is_durable: bool = True,
+    entry: LedgerEntry | None = None,
+    adopts: bool = False,
 ) -> BucketLog:
     """The log whose files are in a directory; an empty one where there are none.
 
+    Args:
+        bucket: Whose log it is.
+        directory: The directory.
+        segment_bytes: How large a segment may become.
+        is_durable: Whether files and names are synced at all.
+        entry: What the ledger says of the log.
+        adopts: Whether the log may be one of an earlier version.
+
     Raises:
-        LocalServerError: A file is damaged; the error names it, the place, and the way out.
+        LocalServerError: A file is damaged or missing; the error names it and the ways out.
         OSError: The disk refused.
     """
-    offsets = _first_offsets(directory)
-    if not offsets:
-        return BucketLog(bucket, directory, segment_bytes=segment_bytes, is_durable=is_durable)
+    directory_id = NO_DIRECTORY if entry is None else entry.directory_id
+    identity = Identity(directory_id=directory_id, bucket=bucket)
+    found = take_inventory(directory, identity, entry, adopts=adopts)
+    if found is None:
+        return BucketLog(
+            bucket, directory, segment_bytes=segment_bytes, is_durable=is_durable, entry=entry
+        )
     segments = [
-        Segment.sealed(directory, first, end_offset=behind, size=_size_of(directory, first))
-        for first, behind in zip(offsets, [*offsets[1:], offsets[-1]], strict=True)
+        Segment.sealed(
+            directory,
+            complete.first_offset,
+            end_offset=complete.end_offset,
+            size=complete.size,
+            headers_crc=complete.headers_crc,
+            index_crc=complete.index_crc,
+            newest_timestamp=complete.newest_timestamp,
+        )
+        for complete in found.listing.complete
     ]
-    segments[-1] = _open_newest(directory, offsets[-1])
-    writers = _recover_writers(str(bucket), directory, segments)
+    segments.append(_open_newest(directory, found, identity))
+    _tell_of_lost_rows(directory, segments[-1], entry)
+    writers = _recover_writers(directory, segments, identity, adopts=adopts)
     return BucketLog(
         bucket,
         directory,
         segments=segments,
+        listing=found.listing,
         writers=writers,
         segment_bytes=segment_bytes,
         is_durable=is_durable,
+        entry=entry,
     )
 
 
-def _first_offsets(directory: Path) -> list[int]:
-    if not directory.is_dir():
-        return []
-    found = (_NAME.fullmatch(each.name) for each in directory.iterdir())
-    return sorted(int(each.group(1)) for each in found if each)
-
-
-def _size_of(directory: Path, first_offset: int) -> int:
-    return Segment(directory, first_offset).path.stat().st_size
+def _tell_of_lost_rows(directory: Path, newest: Segment, entry: LedgerEntry | None) -> None:
+    """After a power cut, say what it took: only what was synced is there."""
+    mark = None if entry is None else entry.mark
+    if mark is not None and newest.end_offset < mark.end_offset:
+        _LOG.warning(
+            "%s ends with offset %d where %d had been written: this machine was started again, and "
+            "the last %d rows were not on the disk yet.",
+            directory, newest.end_offset, mark.end_offset, mark.end_offset - newest.end_offset,
+        )  # fmt: skip
 
 
 # --- the newest segment -------------------------------------------------------------------------
 
 
-def _open_newest(directory: Path, first_offset: int) -> Segment:
-    size = _size_of(directory, first_offset)
-    known = _checkpoint(directory, first_offset)
-    if known is not None and known.size == size:
-        return Segment.sealed(directory, first_offset, end_offset=known.end_offset, size=size)
-    if known is not None and known.size > size:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What must be there of the newest segment, by what was written down of it.
+
+    Args:
+        synced: So many bytes are on the disk; their headers are believed.
+        acknowledged: So many bytes have been acknowledged.
+        sums: The checksums of the headers before these positions.
+    """
+
+    synced: int
+    acknowledged: int
+    sums: Mapping[int, int]
+
+    @property
+    def needed(self) -> tuple[int, str]:
+        """How many bytes cannot be missing, and why."""
+        if self.acknowledged >= self.synced:
+            return self.acknowledged, "acknowledged"
+        return self.synced, "synced"
+
+
+def _open_newest(directory: Path, found: Inventory, identity: Identity) -> Segment:
+    segment = Segment(directory, found.listing.newest)
+    size = segment.path.stat().st_size
+    checkpoint = _checkpoint(directory, segment.first_offset, identity)
+    mark = found.mark
+    known = _Known(
+        synced=0 if checkpoint is None else checkpoint.size,
+        acknowledged=0 if mark is None else mark.size,
+        sums={each.size: each.headers_crc for each in (checkpoint, mark) if each is not None},
+    )
+    needed, why = known.needed
+    if needed > size:
         raise _refusal(
-            Segment(directory, first_offset).path,
-            size,
-            f"the file ends there, but {known.size} bytes of it had been synced",
+            segment.path, size, f"the file ends there, but {needed} bytes of it had been {why}"
         )
-    segment = Segment(directory, first_offset)
+    if checkpoint is not None and checkpoint.size == size and _agree(checkpoint, mark):
+        return Segment.sealed(
+            directory,
+            segment.first_offset,
+            end_offset=checkpoint.end_offset,
+            size=size,
+            headers_crc=checkpoint.headers_crc,
+            index_crc=checkpoint.index_crc,
+        )
     start = 0
-    if known is not None and known.has_indexes:
-        start = segment.resume(size=known.size, end_offset=known.end_offset, crc=known.index_crc)
-    _scan(segment, size, start=start, synced=0 if known is None else known.size)
+    if checkpoint is not None and checkpoint.has_indexes:
+        start = segment.resume(
+            size=checkpoint.size, end_offset=checkpoint.end_offset, crc=checkpoint.index_crc
+        )
+    _scan(segment, size, known, start=start)
+    if known.synced:
+        segment.note_stored()
     return segment
 
 
-def _checkpoint(directory: Path, first_offset: int) -> Checkpoint | None:
+def _agree(checkpoint: Checkpoint, mark: LogMark | None) -> bool:
+    """Whether ledger and checkpoint say the same of the end of a segment."""
+    return mark is None or (mark.size, mark.end_offset, mark.headers_crc) == (
+        checkpoint.size,
+        checkpoint.end_offset,
+        checkpoint.headers_crc,
+    )
+
+
+def _checkpoint(directory: Path, first_offset: int, identity: Identity) -> Checkpoint | None:
     try:
-        found = Checkpoint.from_bytes((directory / CHECKPOINT).read_bytes())
+        found = Checkpoint.from_bytes((directory / CHECKPOINT).read_bytes(), identity)
     except OSError:
         return None
     return found if found is not None and found.first_offset == first_offset else None
 
 
-def _scan(segment: Segment, size: int, *, start: int, synced: int) -> None:
+def _scan(segment: Segment, size: int, known: _Known, *, start: int) -> None:
     """Check the file's batches, note them in the segment, and cut a torn end off."""
     segment.size = size
+    sums = {at: crc for at, crc in known.sums.items() if at > start}
     position, window = start, _WINDOW_BYTES
     while position < size:
-        data = segment.read(position, min(position + window, size))
-        used, why = _note_batches(segment, data, position, synced=synced)
+        data = segment.read_unchecked(position, min(position + window, size))
+        used, why = _note_batches(segment, data, position, synced=known.synced, sums=sums)
         if used:
             position, window = position + used, _WINDOW_BYTES
         elif position + len(data) == size:
-            _cut_torn_end(segment, position, size, synced=synced, why=why)
-            return
+            _cut_torn_end(segment, position, size, known, why=why)
+            break
         else:
             window *= 2  # the batch is longer than what was read of it
-    segment.synced_size = min(synced, size)
+    segment.synced_size = min(known.synced, segment.size)
+    for at in sums:
+        raise _refusal(segment.path, at, "no batch ends there, and one did")
 
 
-def _note_batches(segment: Segment, data: bytes, position: int, *, synced: int) -> tuple[int, str]:
+def _note_batches(
+    segment: Segment, data: bytes, position: int, *, synced: int, sums: dict[int, int]
+) -> tuple[int, str]:
     """Note the sound batches at the start of these bytes: how long they are, why there they end."""
     view, used, why = memoryview(data), 0, ""
     while used < len(data):
@@ -136,6 +221,10 @@ def _note_batches(segment: Segment, data: bytes, position: int, *, synced: int) 
             break
         segment.note(place)
         used += place.size
+        expected = sums.pop(place.end, None)
+        if expected is not None and expected != segment.headers_crc:
+            why = "offset, length or time of a batch before it is another one"
+            raise _refusal(segment.path, place.end, why)
     return used, why
 
 
@@ -167,14 +256,16 @@ def _check_batch(view: memoryview, position: int, expected: int) -> tuple[Place 
         base_offset=header.base_offset,
         next_offset=header.next_offset,
         commit_timestamp=header.commit_timestamp,
+        stamp=bytes(view[:HEADER_BYTES]),
     )
     return place, ""
 
 
-def _cut_torn_end(segment: Segment, position: int, size: int, *, synced: int, why: str) -> None:
-    if position < synced:
-        raise _refusal(segment.path, position, f"{why}, and {synced} bytes had been synced")
-    tail = segment.read(position, size)
+def _cut_torn_end(segment: Segment, position: int, size: int, known: _Known, *, why: str) -> None:
+    needed, reason = known.needed
+    if position < needed:
+        raise _refusal(segment.path, position, f"{why}, and {needed} bytes had been {reason}")
+    tail = segment.read_unchecked(position, size)
     behind = _sound_batch_behind(tail, segment.end_offset)
     if behind is not None:
         raise _refusal(
@@ -188,6 +279,27 @@ def _cut_torn_end(segment: Segment, position: int, size: int, *, synced: int, wh
         "in %s. They had not been acknowledged.",
         segment.path, why, len(tail), position, kept,
     )  # fmt: skip
+
+
+def note_sound_batches(segment: Segment, size: int) -> str:
+    """Check and note a file's batches from its start on, as far as they are sound.
+
+    Returns:
+        Why they end before the file does; nothing where they do not.
+    """
+    segment.size = size
+    position, window, why = 0, _WINDOW_BYTES, ""
+    while position < size:
+        data = segment.read_unchecked(position, min(position + window, size))
+        used, why = _note_batches(segment, data, position, synced=0, sums={})
+        if used:
+            position, window = position + used, _WINDOW_BYTES
+        elif position + len(data) == size:
+            break
+        else:
+            window *= 2
+    segment.size = position
+    return why if position < size else ""
 
 
 def _sound_batch_behind(tail: bytes, expected: int) -> int | None:
@@ -211,22 +323,17 @@ def _sound_batch_behind(tail: bytes, expected: int) -> int | None:
 
 
 def _refusal(path: Path, position: int, why: str) -> LocalServerError:
-    return LocalServerError(
-        f"The log file {path} is damaged at byte {position}: {why}. Nothing was changed.",
-        hint="Restore the file from a backup. To go on without the rows from there on, cut the file: "
-        f"truncate -s {position} '{path}', and remove the file '{CHECKPOINT}' beside it.",
-        path=str(path),
-        at=position,
-        why=why,
-    )
+    return damaged(path, f"is damaged at byte {position}: {why}", at=position)
 
 
 # --- writers ------------------------------------------------------------------------------------
 
 
-def _recover_writers(where: str, directory: Path, segments: list[Segment]) -> WriterStates:
+def _recover_writers(
+    directory: Path, segments: list[Segment], identity: Identity, *, adopts: bool
+) -> WriterStates:
     end_offset = segments[-1].end_offset
-    writers, known_to = _newest_snapshot(where, directory, end_offset)
+    writers, known_to = _newest_snapshot(directory, end_offset, identity, adopts=adopts)
     for segment in segments:
         if segment.end_offset <= known_to:
             continue
@@ -237,13 +344,23 @@ def _recover_writers(where: str, directory: Path, segments: list[Segment]) -> Wr
     return writers
 
 
-def _newest_snapshot(where: str, directory: Path, end_offset: int) -> tuple[WriterStates, int]:
+def _newest_snapshot(
+    directory: Path, end_offset: int, identity: Identity, *, adopts: bool
+) -> tuple[WriterStates, int]:
+    where = str(identity.bucket)
     for path in sorted(directory.glob(f"*.{WRITERS_SUFFIX}"), reverse=True):
         writers = WriterStates(where)
         try:
-            made_at = writers.load(path.read_bytes())
+            data = path.read_bytes()
+            snapshot = writers_in(data, identity)
+            if snapshot is None and adopts:
+                snapshot = data  # of an earlier version, which did not say whose it is
+            made_at = None if snapshot is None else writers.load(snapshot)
         except (OSError, CorruptDataError) as error:
             _LOG.warning("%s is not used: %s", path, error)
+            continue
+        if made_at is None or path.name != f"{made_at:020d}.{WRITERS_SUFFIX}":
+            _LOG.warning("%s is not used: it is damaged, or of another log or moment", path)
             continue
         if made_at <= end_offset:
             return writers, made_at
