@@ -110,6 +110,18 @@ PROOFS = (
         workers=5,
     ),
     Proof(
+        name="damage",
+        claim="Whatever is done to one file or directory of a server that was killed or ended "
+        "cleanly (a bit flipped, bytes zeroed, cut, deleted, duplicated, exchanged: catalog, "
+        "ledger, manifests, segments, indexes, snapshots, checkpoints, rows by key, directories): "
+        "the next server serves exactly what was acknowledged, or refuses and names the file. "
+        "3 120 random damages of six directories with logs, keys, partitions, altered schemas and "
+        "trimmed logs, and 200 repairs, which never serve a row that was not written there.",
+        tests=("tests/server/test_damage.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+        counts=True,
+    ),
+    Proof(
         name="duckdb",
         claim="A thousand random queries (filters, projections, limits, groups, joins) over tables "
         "of Fluss answer in DuckDB as over the same rows in its memory.",
