@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from fluss.client.frames.creation import schema_of_frame
-from fluss.client.frames.from_polars import exportable, exportable_schema
+from fluss.client.frames.from_polars import exportable
 from fluss.client.frames.tabular import frame_of
 from fluss.errors import InvalidValueError, UnsupportedTypeError
 from fluss.model.data_types import DataTypes
+from fluss.model.polars_types import exportable_schema
 
 OBJECTS = pl.Series("a", [object()], dtype=pl.Object)
 

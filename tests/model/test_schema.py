@@ -189,7 +189,7 @@ def test_an_arrow_type_without_counterpart_is_refused_with_its_column():
 
 def test_something_else_than_columns_is_refused():
     with pytest.raises(InvalidSchemaError, match=r"pyarrow\.Schema"):
-        Schema([("a", "int")])  # type: ignore[list-item]
+        Schema([("a",)])
     with pytest.raises(InvalidSchemaError):
         Schema(7)  # type: ignore[arg-type]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -13,6 +14,7 @@ from fluss.errors import (
     ConnectError,
     DatabaseNotEmptyError,
     InvalidNameError,
+    InvalidSchemaError,
     InvalidValueError,
     MissingExtraError,
     TableNotFoundError,
@@ -207,3 +209,40 @@ def test_a_password_is_used_and_never_shown(cluster):
         assert cluster.user in repr(s)
         assert cluster.password not in repr(s)
         assert cluster.password not in fluss.config.explain()
+
+
+def test_a_schema_is_given_by_texts_or_by_types_of_any_library(session):
+    wanted = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), ("tags", pa.list_(pa.string()))]
+    )
+    for index, schema in enumerate(
+        [
+            {"id": "BIGINT", "tags": "ARRAY<STRING>"},
+            {"id": int, "tags": list[str]},
+            {"id": pa.int64(), "tags": pl.List(pl.String)},
+            pl.Schema({"id": pl.Int64, "tags": pl.List(pl.Categorical)}),
+            [("id", "BIGINT"), fluss.Column("tags", "ARRAY<STRING>")],
+        ]
+    ):
+        table = session.create_table(f"given{index}", schema, primary_key=["id"], buckets=1)
+        assert table.schema.equals(wanted, check_metadata=False)
+    with pytest.raises(InvalidSchemaError, match="BIGNT"):
+        session.create_table("not_made", {"id": "BIGNT"})
+    with pytest.raises(InvalidSchemaError, match="is none") as refused:
+        session.create_table("not_made", {"id": "BIGINT", "name": 7})
+    assert "[{...}]" in refused.value.hint
+    assert "not_made" not in session.tables()
+    # Rows are data, whatever they say.
+    session.append("kinds", {"kind": "INT"}, create=True, buckets=1)
+    assert session.table("kinds").to_arrow().to_pylist() == [{"kind": "INT"}]
+
+
+def test_columns_are_added_by_texts_or_by_types_of_any_library(session, events):
+    session.alter_table("events", add_columns={"a": "DECIMAL(9, 2)", "b": pa.int32(), "c": str})
+    session.alter_table("events", add_columns=[("d", pl.Int16), fluss.Column("e", "INT")])
+    table = session.alter_table("events", add_columns=fluss.Column("f", "BYTES"))
+    assert [str(each) for each in table.fluss_schema.column_types[3:]] == [
+        "DECIMAL(9, 2)", "INT", "STRING", "SMALLINT", "INT", "BYTES",
+    ]  # fmt: skip
+    with pytest.raises(InvalidSchemaError, match="no type of a column"):
+        session.alter_table("events", add_columns={"g": 5})

@@ -16,10 +16,11 @@ from typing import Any, Final, Literal
 import polars as pl
 import pyarrow as pa
 
-from fluss.client.frames.from_polars import exportable, exportable_schema
+from fluss.client.frames.from_polars import exportable
 from fluss.client.frames.outcomes import WriteReport
 from fluss.doors import at_door
 from fluss.hints import Door
+from fluss.model.polars_types import exportable_schema
 from fluss.session import Table, TableName, source_of
 from fluss.waiting import join
 

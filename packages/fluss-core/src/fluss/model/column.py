@@ -7,6 +7,7 @@ table says about it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.aggregation import AggFunction
@@ -20,7 +21,8 @@ class Column:
 
     Args:
         name: The name, unique in the table.
-        data_type: The type, with or without NULL.
+        data_type: The type, with or without NULL; or what stands for one (`model.given_types`),
+            such as `"BIGINT"`.
         comment: What the column holds, for people.
         column_id: The number that stays when the column moves; given by the schema when absent.
         aggregation: How the merge engine `aggregation` combines two values of the column.
@@ -34,12 +36,11 @@ class Column:
 
     def __post_init__(self) -> None:
         check_column_name(self.name)
-        if not isinstance(self.data_type, DataType):
-            raise InvalidSchemaError(
-                f"The type of the column {self.name!r} is {self.data_type!r}, not a Fluss type.",
-                hint="make types with DataTypes, for example DataTypes.int()",
-                column=self.name,
-            )
+        given: Any = self.data_type
+        if not isinstance(given, DataType):
+            from fluss.model.given_types import data_type_of
+
+            object.__setattr__(self, "data_type", data_type_of(given, self.name))
         if self.comment is not None:
             check_text(f"comment of the column {self.name!r}", self.comment)
         if self.column_id is not None and self.column_id < 0:

@@ -7,13 +7,14 @@ takes for a new table beyond what is checked here is `model.table_rules`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.column import Column
 from fluss.model.field_ids import with_field_ids
+from fluss.model.given_types import columns_of
 from fluss.model.json_values import Json, json_text, parse_json
 from fluss.model.names import check_not_reserved
 from fluss.model.schema_json import schema_from_json, schema_to_json
@@ -32,7 +33,8 @@ class Schema:
     """The columns of a table and its primary key; immutable.
 
     Args:
-        schema: A `pyarrow.Schema`, another library's that Arrow can import, or the columns.
+        schema: A `pyarrow.Schema`, another library's that Arrow can import, a mapping from names to
+            types, or the columns.
         primary_keys: The names of the columns that identify a row; they become NOT NULL.
         auto_increment_column: The column whose values the server counts up by itself.
 
@@ -60,11 +62,11 @@ class Schema:
 
     def __init__(
         self,
-        schema: pa.Schema | Iterable[Column],
+        schema: pa.Schema | Mapping[str, Any] | Iterable[Any],
         primary_keys: Sequence[str] | None = None,
         auto_increment_column: str | None = None,
     ) -> None:
-        columns = _columns_of(schema)
+        columns = columns_of(schema)
         for each in columns:
             check_not_reserved(each.name)
         increments = () if auto_increment_column is None else (auto_increment_column,)
@@ -228,24 +230,6 @@ class Schema:
         if self.primary_keys:
             shown.append(f"PRIMARY KEY ({', '.join(self.primary_keys)})")
         return f"Schema({', '.join(shown)})"
-
-
-def _columns_of(schema: Any) -> tuple[Column, ...]:
-    # Whatever can hand over an Arrow schema has this method; pyarrow is not loaded to ask.
-    if hasattr(schema, "__arrow_c_schema__"):
-        import pyarrow as pa
-
-        from fluss.model.arrow_import import from_arrow_schema
-
-        return from_arrow_schema(pa.schema(schema))
-    columns = tuple(schema) if isinstance(schema, Iterable) else ()
-    for each in columns:
-        if not isinstance(each, Column):
-            raise InvalidSchemaError(
-                f"A schema is made of columns, not of {type(each).__name__}: {each!r}.",
-                hint="pass a pyarrow.Schema, or Column objects, or use Schema.builder()",
-            )
-    return columns
 
 
 def _fill(schema: Schema, parts: SchemaParts) -> None:

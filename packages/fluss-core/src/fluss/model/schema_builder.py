@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.aggregation import AggFunction
@@ -28,12 +28,12 @@ class SchemaBuilder:
     def column(
         self,
         name: str,
-        data_type: DataType,
+        data_type: DataType | Any,
         comment: str | None = None,
         *,
         aggregation: AggFunction | str | None = None,
     ) -> Self:
-        """Add a column after the ones already there."""
+        """Add a column after the ones already there; its type may be a text, such as `"INT"`."""
         if isinstance(aggregation, str):
             aggregation = AggFunction.of(aggregation)
         self._columns.append(Column(name, data_type, comment, aggregation=aggregation))

@@ -17,6 +17,7 @@ from fluss.client.admin import AdminCore
 from fluss.client.alter import alter_table
 from fluss.client.arguments import table_path_of
 from fluss.client.frames.creation import schema_of_frame
+from fluss.client.frames.tabular import frame_of
 from fluss.connector.config import OpenedConfig, Settings, entered, opened, resolve
 from fluss.connector.connections import Share, share_connection
 from fluss.connector.launching import launch
@@ -24,11 +25,10 @@ from fluss.connector.url import FlussUrl, parse_url
 from fluss.doors import at_door
 from fluss.errors import ClosedError, FlussError, InvalidNameError, InvalidValueError
 from fluss.hints import Door, Hint, HintKey
-from fluss.model.arrow_import import from_arrow_schema
 from fluss.model.cluster import ServerNode
-from fluss.model.column import Column
 from fluss.model.config import Config
 from fluss.model.database import DatabaseDescriptor
+from fluss.model.given_types import columns_of
 from fluss.model.paths import TablePath
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
@@ -220,7 +220,9 @@ class Session:
 
         Args:
             name: `"database.table"`.
-            schema: A frame or schema whose columns it shall have, or a `TableDescriptor`.
+            schema: Its columns, such as `{"id": "BIGINT NOT NULL", "tags": "ARRAY<STRING>"}` with
+                texts, Python types, or types of Arrow or Polars; a schema of Arrow, Polars or
+                Fluss; a frame whose columns it shall have; or a `TableDescriptor`.
             primary_key: The columns of the primary key; none for a log table.
             partition_by: The columns that divide it into partitions.
             bucket_key: The columns that choose the bucket; the primary key's by default.
@@ -272,7 +274,8 @@ class Session:
                     f"{', '.join(how)}: these say how a table is created, and create=True is missing."
                 )
             return self.table(name)
-        return self.create_table(name, data, ignore_if_exists=True, **how)
+        # As a frame, so that texts in it are values and no types.
+        return self.create_table(name, frame_of(data), ignore_if_exists=True, **how)
 
     def drop_table(self, name: TablePath | str, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its rows.
@@ -296,7 +299,8 @@ class Session:
 
         Args:
             name: `"database.table"`.
-            add_columns: An Arrow schema or a list of `Column`s.
+            add_columns: Names and types, such as `{"price": "DECIMAL(10, 2)"}`, an Arrow schema, or
+                `Column`s.
             set_properties: Properties to set.
             reset_properties: Properties to take back to their defaults.
             ignore_if_not_exists: Whether a table that is not there is no error.
@@ -313,7 +317,7 @@ class Session:
                     key: _property(value) for key, value in (set_properties or {}).items()
                 },
                 reset_properties=list(reset_properties),
-                add_columns=_columns(add_columns),
+                add_columns=() if add_columns is None else columns_of(add_columns),
                 ignore_if_not_exists=ignore_if_not_exists,
             )
         )
@@ -421,16 +425,6 @@ def _written(config: Config | Mapping[str, Any] | None) -> dict[str, Any]:
     if config is None:
         return {}
     return config.written() if isinstance(config, Config) else dict(config)
-
-
-def _columns(given: Any) -> list[Column]:
-    if given is None:
-        return []
-    if hasattr(given, "__arrow_c_schema__"):
-        import pyarrow as pa
-
-        return list(from_arrow_schema(pa.schema(given)))
-    return [given] if isinstance(given, Column) else list(given)
 
 
 def _property(value: Any) -> str:

@@ -14,6 +14,7 @@ from fluss.client.frames.tabular import frame_of
 from fluss.errors import InvalidSchemaError
 from fluss.model.arrow_import import from_arrow_schema
 from fluss.model.field_ids import without_field_ids
+from fluss.model.given_types import columns_if_given, is_type
 from fluss.model.scan_options import METADATA_COLUMNS
 from fluss.model.schema import Schema
 from fluss.model.table import TableDescriptor
@@ -37,7 +38,7 @@ def schema_of_frame(
     (`_log_offset` and the like) are left out, so a table can be made of any scan.
 
     Args:
-        data: Anything tabular, a `pyarrow.Schema`, a `Schema`, or a `TableDescriptor`, which is
+        data: Columns (`model.given_types`), anything tabular, or a `TableDescriptor`, which is
             complete by itself.
         primary_key: The columns that identify a row; they become NOT NULL.
         partition_by: The columns whose values divide the table into partitions.
@@ -79,7 +80,10 @@ def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | 
         columns = data.columns
         primary_key = data.primary_keys if primary_key is None else primary_key
         return Schema(columns, primary_key, auto_increment)
-    arrow = data if isinstance(data, pa.Schema) else frame_of(data).schema
+    given = columns_if_given(data)
+    if given is not None:
+        return Schema(given, primary_key, auto_increment)
+    arrow = pa.schema(data) if _is_schema(data) else frame_of(data).schema
     kept = pa.schema([each for each in arrow if each.name not in METADATA_COLUMNS])
     if not len(kept):
         raise InvalidSchemaError(
@@ -88,6 +92,11 @@ def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | 
         )
     # The ids in a scanned frame are those of another table's columns.
     return Schema(without_field_ids(from_arrow_schema(kept)), primary_key, auto_increment)
+
+
+def _is_schema(data: Any) -> bool:
+    """Whether this is a schema without data."""
+    return hasattr(data, "__arrow_c_schema__") and is_type(data)
 
 
 def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:

@@ -18,9 +18,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from fluss.client.frames.from_polars import exportable_series, is_from_polars
+from fluss.client.frames.from_polars import exportable_series
 from fluss.errors import InvalidValueError
 from fluss.model.arrow_types import to_wire_arrow_type
+from fluss.model.polars_types import is_from_polars
 from fluss.model.types import DataType
 from fluss.model.values import to_physical
 from fluss.records.from_values import array_from_values

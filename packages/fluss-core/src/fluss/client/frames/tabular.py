@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from fluss.client.frames.from_polars import exportable, is_from_polars
+from fluss.client.frames.from_polars import exportable
 from fluss.client.frames.python_values import ColumnFrame, RowFrame, is_one_row
 from fluss.errors import InvalidValueError
+from fluss.model.polars_types import is_from_polars
 from fluss.model.types import DataType
 
 Tabular: TypeAlias = Any  # what `frame_of` takes; there is no common type
