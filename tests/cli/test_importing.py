@@ -65,7 +65,7 @@ def test_values_are_read_as_the_types_of_the_table(import_text, typed):
         ("r.csv", "id\n1\n2\nx\n", "r.csv, line 4, column 'id': 'x' is not BIGINT"),
         ("r.csv", 'zip,id\n"a\nb",1\n\nc,1.5\n', "r.csv, line 5, column 'id': '1.5' is not BIGINT"),
         ("r.csv", "price\n1.125\n", "line 2, column 'price': '1.125' has more than 2 digits"),
-        ("r.csv", "at\n2026-01-01\n", "line 2, column 'at': '2026-01-01' has no zone"),
+        ("r.csv", "at\n2026-01-32\n", "line 2, column 'at': '2026-01-32' is no day"),
         ("r.csv", "id,zip\n1,a\n2,b,c\n", "r.csv, line 3: '2,b,c' has 3 cells"),
         ("r.csv", 'id,zip\n1,a\n2,"b\n3,c\n', "r.csv, line 3: 'The record' opens a quote"),
         ("r.csv", 'zip,id\n1,2\n"b,3\n4,5\n', "r.csv, line 3: 'The record' opens a quote"),

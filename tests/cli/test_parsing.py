@@ -45,6 +45,7 @@ UTC_US = pa.timestamp("us", "UTC")
         ("2026-01-01", US, 1_767_225_600_000_000),
         ("2026-01-01T12:00:00+02:00", UTC_US, 1_767_261_600_000_000),
         ("2026-01-01 12:00 UTC", UTC_US, 1_767_268_800_000_000),
+        ("2026-01-01T12:00:00", UTC_US, 1_767_268_800_000_000),
         ("+10000-01-01", pa.date32(), 2_932_897),
         ("-0001-12-31", pa.date32(), -719_529),
     ],
@@ -86,7 +87,6 @@ def test_a_text_is_read_as_its_type_alone_and_in_a_column(text, kind, value):
         ("12:34:56.7", pa.time32("s"), "more than 0 digits"),
         ("2026-01-01T00:00:00.1234567", US, "more than 6 digits"),
         ("2026-01-01T00:00:00Z", US, "has a zone"),
-        ("2026-01-01T00:00:00", UTC_US, "has no zone"),
         ("2300-01-01T00:00:00", pa.timestamp("ns"), "is out of range"),
     ],
 )
@@ -96,6 +96,12 @@ def test_a_text_that_is_no_value_is_named_with_its_row(text, kind, why):
     error = caught.value
     assert why in error.why
     assert (error.index, error.text) == (2, text)
+
+
+def test_moments_without_a_zone_are_in_utc_also_beside_others():
+    texts = pa.array(["2026-01-01T12:00:00", None, "2026-01-01T12:00:00+01:00"])
+    found = values_of(texts, UTC_US).cast(pa.int64()).to_pylist()
+    assert found == [1_767_268_800_000_000, None, 1_767_265_200_000_000]
 
 
 def test_arrows_cast_and_the_rules_of_one_value_agree():

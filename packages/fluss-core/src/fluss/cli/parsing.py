@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from fluss.model.arrow_import import from_arrow_type
 from fluss.model.arrow_types import with_leaves
+from fluss.model.time_zones import ZONE_WOULD_BE_LOST
 from fluss.model.types import UNITS_PER_SECOND
 from fluss.rows.civil import days_from_civil, is_civil
 
@@ -151,9 +152,18 @@ def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
             raise pa.ArrowInvalid
         moments = pc.binary_join_element_wise("1970-01-01T", texts, "")
         return pc.cast(pc.cast(moments, pa.timestamp(kind.unit)), kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _cast_moments(texts, kind)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         raise pa.ArrowInvalid  # the cast would take the bytes of the text
     return pc.cast(texts, kind)
+
+
+def _cast_moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return pc.cast(texts, kind)
+    except pa.ArrowInvalid:  # one has no zone; if none has, all are in UTC
+        return pc.cast(texts, pa.timestamp(kind.unit)).cast(kind)
 
 
 def _one_by_one(texts: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -320,20 +330,15 @@ def _time_count(
 
 
 def _zone_count(text: str, kind: pa.DataType, zone: str | None) -> int:
-    """How far the zone of a text is before UTC, in the unit of the type."""
-    has_zone = pa.types.is_timestamp(kind) and kind.tz is not None
-    if zone is None and has_zone:
+    """How far the zone of a text is before UTC, in the unit of the type.
+
+    The rule for zones is that of `model.time_zones`: without one, a moment is in UTC.
+    """
+    if zone is not None and kind.tz is None:
         _refuse(
             text,
             kind,
-            f"has no zone, and {_name(kind)} is an instant",
-            hint="write the zone after it: 2026-01-31T23:59:59Z, 2026-01-31T23:59:59+01:00",
-        )
-    if zone is not None and not has_zone:
-        _refuse(
-            text,
-            kind,
-            f"has a zone, and {_name(kind)} has none",
+            f"has a zone, and the column is {_name(kind)}: {ZONE_WOULD_BE_LOST}",
             hint="write it without the zone, or keep it in a column of TIMESTAMP_LTZ",
         )
     if zone is None or zone in {"Z", "z", "UTC"}:
