@@ -186,8 +186,32 @@ def test_what_was_trimmed_is_an_error_unless_the_scan_begins_later():
 
 
 def test_an_offset_of_another_incarnation_is_refused():
-    with pytest.raises(OffsetOutOfRangeError, match="beyond the end"):
+    with pytest.raises(
+        OffsetOutOfRangeError, match="beyond the end of the log, which is 50"
+    ) as caught:
         ranged({("EU", 2): 51})
+    assert (caught.value.offset, caught.value.end) == (51, 50)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_as_of"), [({"start": 51}, False), ({"end": 51}, False), ({"end": 51}, True)]
+)
+def test_a_cursor_behind_rows_that_were_lost_is_refused(options, is_as_of):
+    cursors = {name: Cursor.of(1, {BUCKET: offset}) for name, offset in options.items()}
+    with pytest.raises(
+        OffsetOutOfRangeError, match="ends at 50, before the cursor's 51: rows were lost"
+    ) as caught:
+        ranged(**cursors, is_as_of=is_as_of)
+    assert "50" in caught.value.hint
+    at_the_end = {name: Cursor.of(1, {BUCKET: 50}) for name in options}
+    assert ranged(**at_the_end, is_as_of=is_as_of).stop == 50
+
+
+def test_a_state_as_of_offsets_behind_the_end_is_refused_and_a_cut_there_is_none():
+    with pytest.raises(OffsetOutOfRangeError, match="beyond the end"):
+        ranged(None, {("EU", 2): 51}, is_as_of=True)
+    assert ranged(None, {("EU", 2): 51}).stop == 50
+    assert ranged(None, 1_000, is_as_of=True).stop == 50
 
 
 @pytest.mark.parametrize("as_of", [9, 3])

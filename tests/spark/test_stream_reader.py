@@ -330,8 +330,8 @@ def trim(monkeypatch, earliest):
     """Have every log begin at an offset."""
     pins = planning.pin_buckets
 
-    async def trimmed(*asked):
-        found = await pins(*asked)
+    async def trimmed(*asked, **how):
+        found = await pins(*asked, **how)
         return {bucket: replace(each, earliest=earliest) for bucket, each in found.items()}
 
     monkeypatch.setattr(planning, "pin_buckets", trimmed)

@@ -224,7 +224,8 @@ class ScriptedCluster:
         for bucket_id in asked.bucket_id:
             log = self.logs[bucket_id]
             first = log[0].base if log else 0
-            offset = first if asked.offset_type == 0 else self.high_watermark(bucket_id)
+            latest = self.end if asked.follower_server_id >= 0 else self.high_watermark
+            offset = first if asked.offset_type == 0 else latest(bucket_id)
             answer.buckets_resp.add(bucket_id=bucket_id, offset=offset)
         return answer
 

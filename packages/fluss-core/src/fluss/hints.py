@@ -102,6 +102,7 @@ class HintKey(StrEnum):
     CHANGELOG_OR_AS_OF = "changelog_or_as_of"
     OFFSETS_OF_BUCKETS = "offsets_of_buckets"
     BEGIN_WHERE_THE_LOG_DOES = "begin_where_the_log_does"
+    BEYOND_THE_END = "beyond_the_end"
     COLUMNS_OF_BINLOG = "columns_of_binlog"
     COUNT_CHANGES = "count_changes"
     CREATE_PARTITION = "create_partition"
@@ -199,6 +200,18 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.SESSION: "{on_trimmed:earliest} begins there",
             Door.SPARK: "{on_trimmed:earliest} begins there",
             Door.CLI: "--start earliest begins there",
+        },
+        HintKey.BEYOND_THE_END: {
+            Door.CLIENT: "Compare what was read before with what the table has now. EARLIEST_OFFSET "
+            "reads from the first row there is, LATEST_OFFSET only new ones (from {log_end}).",
+            Door.SESSION: "Compare what was read before with what the table has now. "
+            "{start:earliest} reads the log from the first row there is; a state can be had as of "
+            "offset {log_end} or earlier.",
+            Door.SPARK: "Compare what was read before with what the table has now. "
+            "{start:earliest} reads the log from the first row there is; a state can be had as of "
+            "offset {log_end} or earlier.",
+            Door.CLI: "Compare what was read before with what the table has now. {start:earliest} "
+            "reads the log from the first row there is.",
         },
         HintKey.COLUMNS_OF_BINLOG: _everywhere(
             "{columns} narrows the rows before and after; theirs are {names}"

@@ -192,7 +192,13 @@ def bounded_fetcher(
         if each.start < each.stop:
             path = PhysicalTablePath(each.table_path, each.partition_name)
             fetcher.subscribe(
-                Position(bucket=each.bucket, path=path, offset=each.start, stop=each.stop)
+                Position(
+                    bucket=each.bucket,
+                    path=path,
+                    offset=each.start,
+                    stop=each.stop,
+                    skips_trimmed=each.skips_trimmed,
+                )
             )
     return fetcher
 

@@ -57,6 +57,7 @@ from fluss.plan.scan import (
     decide_mode,
     decide_output,
     decide_range,
+    exact_offset,
     meet,
     select_partitions,
     window_of,
@@ -365,7 +366,12 @@ async def _facts(
         path = PhysicalTablePath(info.table_path, name)
         for bucket_id in buckets:
             places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
-    extents = await pin_buckets(cluster, places)
+    exact = {
+        bucket: [exact_offset(each, bucket, path.partition_name) or 0 for each in (start, end)]
+        for bucket, path in places.items()
+    }
+    reached = {bucket: max(offsets) for bucket, offsets in exact.items()}
+    extents = await pin_buckets(cluster, places, reached=reached)
     low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
     times = {
         each: await offsets_since(table, places, extents, each)
@@ -460,6 +466,7 @@ def _template(
         window=None if shape.mode is Mode.STATE else window,
         limit=options.limit,
         skips_missing=options.missing_partitions == "skip",
+        skips_trimmed=options.on_trimmed == "earliest",
     )
 
 

@@ -35,6 +35,8 @@ class ScanSplit:
         keys: The keys to look up, in place of reading a bucket; None where one is read.
         prefix_columns: The columns of those keys, where they are beginnings of keys.
         skips_missing: Whether a partition that is gone has no rows instead of being an error.
+        skips_trimmed: Whether rows of a log that are gone by now are left out, instead of being an
+            error.
     """
 
     table_path: TablePath
@@ -54,6 +56,7 @@ class ScanSplit:
     keys: tuple[tuple[Any, ...], ...] | None = None
     prefix_columns: tuple[str, ...] = ()
     skips_missing: bool = False
+    skips_trimmed: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """LIST_OFFSETS: where logs begin, end, or were at a time.
 
 Followers answer this request as well, with an end of their own, so it is sent to leaders only; and
-whoever needs an end that is certain takes the high watermark of a FETCH_LOG, as scans do.
+whoever needs an end that is certain takes the high watermark of a FETCH_LOG, as scans do. Replicas
+are told where the leader's log really ends, rows included that are not replicated yet.
 """
 
 from __future__ import annotations
@@ -21,10 +22,28 @@ from fluss.wire.api import ApiKey
 _TYPES = {OffsetType.EARLIEST: 0, OffsetType.LATEST: 1, OffsetType.TIMESTAMP: 2}
 
 
+# Any id of a server will do: the answer does not depend on which.
+_AS_REPLICA = 0
+
+
 async def list_offsets(
-    cluster: Cluster, path: PhysicalTablePath, buckets: Sequence[TableBucket], spec: OffsetSpec
+    cluster: Cluster,
+    path: PhysicalTablePath,
+    buckets: Sequence[TableBucket],
+    spec: OffsetSpec,
+    *,
+    as_replica: bool = False,
 ) -> dict[TableBucket, int]:
-    """One offset per bucket, asked of the buckets' leaders."""
+    """One offset per bucket, asked of the buckets' leaders.
+
+    Args:
+        cluster: Whom to ask.
+        path: The table or partition.
+        buckets: Its buckets.
+        spec: Which offset.
+        as_replica: Whether the latest offset is that behind the last row, replicated or not.
+    """
+    asks_as = _AS_REPLICA if as_replica else CLIENT_IS_NO_FOLLOWER
     found: dict[TableBucket, int] = {}
 
     async def attempt() -> None:
@@ -33,7 +52,10 @@ async def list_offsets(
         for bucket in missing:
             by_leader[(await cluster.leader(path, bucket)).server_id].append(bucket)
         answers = await asyncio.gather(
-            *(_ask(cluster, server_id, asked, spec) for server_id, asked in by_leader.items())
+            *(
+                _ask(cluster, server_id, asked, spec, asks_as=asks_as)
+                for server_id, asked in by_leader.items()
+            )
         )
         for answer in answers:
             found.update(answer)
@@ -43,11 +65,16 @@ async def list_offsets(
 
 
 async def _ask(
-    cluster: Cluster, server_id: int, buckets: Sequence[TableBucket], spec: OffsetSpec
+    cluster: Cluster,
+    server_id: int,
+    buckets: Sequence[TableBucket],
+    spec: OffsetSpec,
+    *,
+    asks_as: int,
 ) -> Mapping[TableBucket, int]:
     first = buckets[0]
     request = messages.ListOffsetsRequest(
-        follower_server_id=CLIENT_IS_NO_FOLLOWER,
+        follower_server_id=asks_as,
         offset_type=_TYPES[spec.type],
         table_id=first.table_id,
         partition_id=first.partition_id,

@@ -13,12 +13,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+import anyio
+
 from fluss.engine.cluster import Cluster
 from fluss.engine.fetched import CLIENT_IS_NO_FOLLOWER
 from fluss.engine.offsets import list_offsets
 from fluss.errors import FlussError, ProtocolError, error_from_code
 from fluss.model.offsets import EARLIEST_OFFSET, OffsetSpec
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.plan.fetch_trouble import LAG_S_MAX
 from fluss.plan.scan import Extent
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
@@ -26,32 +29,92 @@ from fluss.wire.envelope.fetch import FETCH_LOG_RESPONSE, FetchedBucket
 from fluss.wire.messages import write_message
 
 BYTES_MIN = 1
+TRIMMED_ATTEMPTS_MAX = 3
+LAG_POLL_S = 0.1
+TIMES_LOST = 2
 OUT_OF_RANGE_CODE = 19
 FUTURE_TIME_CODE = 38
 
 Places = Mapping[TableBucket, PhysicalTablePath]
 
 
-async def pin_buckets(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]:
+async def pin_buckets(
+    cluster: Cluster, places: Places, *, reached: Mapping[TableBucket, int] | None = None
+) -> dict[TableBucket, Extent]:
     """What each bucket has now; one round of requests, one per server.
+
+    The end that a new leader names lags for a moment behind what readers have seen before. Where
+    that is known, it is waited for, unless the leader does not have the rows at all.
 
     Args:
         cluster: Whom to ask.
         places: The buckets, and the table or partition each is of.
+        reached: How far the logs are known to have reached.
     """
-    found = await _high_watermarks(cluster, places, offset=0)
-    trimmed = {bucket: places[bucket] for bucket, end in found.items() if end is None}
-    ends, earliest = await asyncio.gather(
-        _high_watermarks(cluster, trimmed, offset=EARLIEST_OFFSET),
-        _offsets(cluster, trimmed, OffsetSpec.earliest()),
-    )
-    extents = {}
-    for bucket in places:
-        end = found[bucket] if bucket not in trimmed else ends[bucket]
-        if end is None:
-            raise _unusable(bucket)
-        extents[bucket] = Extent(earliest=min(earliest.get(bucket) or 0, end), end=end)
+    return await cluster.in_one_call(_pin(cluster, places, reached or {}))
+
+
+async def _pin(
+    cluster: Cluster, places: Places, reached: Mapping[TableBucket, int]
+) -> dict[TableBucket, Extent]:
+    extents = await _extents(cluster, places)
+    begin = asyncio.get_running_loop().time()
+    times_lost = 0
+    while behind := _behind(extents, places, reached):
+        log_ends = await _offsets(cluster, behind, OffsetSpec.latest(), as_replica=True)
+        is_lost = any((log_ends[each] or 0) < reached[each] for each in behind)
+        # A server that has just lost the lead may have answered; the next answer is the leader's.
+        times_lost = times_lost + 1 if is_lost else 0
+        waited_s = asyncio.get_running_loop().time() - begin
+        if times_lost == TIMES_LOST or waited_s >= LAG_S_MAX:
+            break
+        await anyio.sleep(LAG_POLL_S)
+        extents |= await _extents(cluster, behind)
     return extents
+
+
+def _behind(
+    extents: Mapping[TableBucket, Extent], places: Places, reached: Mapping[TableBucket, int]
+) -> Places:
+    return {
+        bucket: places[bucket]
+        for bucket, extent in extents.items()
+        if extent.end < reached.get(bucket, 0)
+    }
+
+
+async def _extents(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]:
+    found = await _high_watermarks(cluster, places, offset=0)
+    extents = {
+        bucket: Extent(earliest=0, end=end) for bucket, end in found.items() if end is not None
+    }
+    for _ in range(TRIMMED_ATTEMPTS_MAX):
+        trimmed = {bucket: path for bucket, path in places.items() if bucket not in extents}
+        if not trimmed:
+            return extents
+        # Rows may be trimmed again between the two: then the fetch is out of range once more.
+        ends, earliest = await asyncio.gather(
+            _high_watermarks(cluster, trimmed, offset=EARLIEST_OFFSET),
+            _offsets(cluster, trimmed, OffsetSpec.earliest()),
+        )
+        for bucket, end in ends.items():
+            if end is not None:
+                extents[bucket] = Extent(earliest=min(earliest[bucket] or 0, end), end=end)
+    return extents | await _listed(
+        cluster, {bucket: path for bucket, path in places.items() if bucket not in extents}
+    )
+
+
+async def _listed(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]:
+    """What buckets have whose beginning moves whenever they are fetched from."""
+    earliest, ends = await asyncio.gather(
+        _offsets(cluster, places, OffsetSpec.earliest()),
+        _offsets(cluster, places, OffsetSpec.latest()),
+    )
+    return {
+        bucket: Extent(earliest=min(earliest[bucket] or 0, end or 0), end=end or 0)
+        for bucket, end in ends.items()
+    }
 
 
 async def offsets_at(
@@ -67,7 +130,7 @@ async def offsets_at(
 
 
 async def _offsets(
-    cluster: Cluster, places: Places, spec: OffsetSpec
+    cluster: Cluster, places: Places, spec: OffsetSpec, *, as_replica: bool = False
 ) -> dict[TableBucket, int | None]:
     by_path: dict[PhysicalTablePath, list[TableBucket]] = defaultdict(list)
     for bucket, path in places.items():
@@ -75,7 +138,7 @@ async def _offsets(
 
     async def ask(path: PhysicalTablePath) -> Mapping[TableBucket, int | None]:
         try:
-            return await list_offsets(cluster, path, by_path[path], spec)
+            return await list_offsets(cluster, path, by_path[path], spec, as_replica=as_replica)
         except FlussError as error:
             if error.error_code == FUTURE_TIME_CODE:
                 return dict.fromkeys(by_path[path])

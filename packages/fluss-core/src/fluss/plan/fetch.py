@@ -75,6 +75,7 @@ class Position:
         path: Its table, and its partition as soon as the name is known.
         offset: The next offset wanted; below 0 where it is still to be found.
         stop: The first offset not wanted; None where there is no end, or none known yet.
+        skips_trimmed: Whether rows that have been trimmed are passed over.
         has_read: Whether `offset` was reached by reading, and not given by the user.
         pushes_projection: Whether the server is asked to leave columns out.
         is_busy: Whether a request or something else is under way for it.
@@ -93,6 +94,7 @@ class Position:
     path: PhysicalTablePath
     offset: int
     stop: int | None = None
+    skips_trimmed: bool = False
     has_read: bool = False
     pushes_projection: bool = True
     is_busy: bool = False

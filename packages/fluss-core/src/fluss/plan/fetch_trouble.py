@@ -120,19 +120,20 @@ def forgive(position: Position) -> None:
 
 def out_of_range(position: Position, *, earliest: int, latest: int) -> FlussError | None:
     """Why an offset was refused, given what there is; None where it is there now."""
-    if earliest <= position.offset <= latest or position.offset < 0:
+    if earliest <= position.offset <= latest or position.offset < 0 or position.is_finished:
         return None
     if position.offset > latest and position.has_read:
         return went_backwards(position, latest)
-    why = (
-        f"the log ends at {latest}"
-        if position.offset > latest
-        else f"the rows before {earliest} have been removed, because the table keeps no older ones"
-    )
+    if position.offset > latest:
+        why = f"the log ends at {latest}: rows were lost, or the offset is of another table"
+        hint = Hint(HintKey.BEYOND_THE_END, log_end=latest)
+    else:
+        why = f"the rows before {earliest} have been removed, because the table keeps no older ones"
+        hint = Hint(HintKey.TRIMMED_BEFORE_READ, earliest=earliest, latest=latest)
     return OffsetOutOfRangeError(
         f"Offset {position.offset} of bucket {position.bucket.bucket_id} of {position.path} cannot "
         f"be read: {why}.",
-        hint=Hint(HintKey.TRIMMED_BEFORE_READ, earliest=earliest, latest=latest),
+        hint=hint,
         table=str(position.path.table_path),
         bucket=position.bucket.bucket_id,
         offset=position.offset,

@@ -42,6 +42,8 @@ from fluss.plan.filters import FilterPlan
 from fluss.rows.partition_text import partition_text
 
 NAMES_SHOWN_MAX = 8
+# What names an offset of each bucket, which must be there.
+_EXACT = frozenset({BoundKind.OFFSETS, BoundKind.CURSOR})
 
 
 # --- what the rows are ----------------------------------------------------------------------------
@@ -323,17 +325,34 @@ def decide_range(
             raise _trimmed(facts, first)
         first = extent.earliest
     stop = _offset_of(end, facts, facts.at_end, default=extent.end)
-    is_exact = start is not None and start.kind in {BoundKind.OFFSETS, BoundKind.CURSOR}
-    if first > extent.end and is_exact:
-        raise _beyond(facts, first)
+    if first > extent.end and start is not None and start.kind in _EXACT:
+        raise _beyond(facts, first, start)
     if (
         is_as_of
         and extent.earliest > 0
         and stop < extent.earliest + (end is not None and end.is_time)
     ):
         raise _before_retention(facts, end)
+    is_exact_end = end is not None and end.kind in (_EXACT if is_as_of else {BoundKind.CURSOR})
+    if stop > extent.end and end is not None and is_exact_end:
+        raise _beyond(facts, stop, end)
     stop = min(stop, extent.end)
     return Range(start=min(first, stop), stop=stop)
+
+
+def exact_offset(
+    bound: Bound | None, bucket: TableBucket, partition_name: str | None
+) -> int | None:
+    """The offset that a bound gives for this very bucket; None where it gives none.
+
+    Raises:
+        TableNotFoundError: The bound is a cursor of another table.
+    """
+    if bound is None or bound.kind not in _EXACT:
+        return None
+    if bound.kind is BoundKind.OFFSETS:
+        return _listed(dict(bound.offsets), bucket, partition_name)
+    return _of_cursor(bound, bucket)
 
 
 def meet(decided: Range, filtered: FilterPlan, facts: BucketFacts) -> Range:
@@ -367,34 +386,35 @@ def _offset_of(
             return bound.number
         case BoundKind.TIME | BoundKind.AGO:
             return extent.end if at_time is None else max(at_time, extent.earliest)
-        case BoundKind.OFFSETS:
-            found = _listed(dict(bound.offsets), facts)
         case _:
-            found = _of_cursor(bound, facts)
+            found = exact_offset(bound, facts.bucket, facts.partition_name)
     if found is None:
         return default
     return {EARLIEST_OFFSET: extent.earliest, LATEST_OFFSET: extent.end}.get(found, found)
 
 
-def _listed(offsets: Mapping[tuple[str | int | None, int], int], facts: BucketFacts) -> int | None:
-    bucket = facts.bucket
-    for partition in (facts.partition_name, bucket.partition_id):
+def _listed(
+    offsets: Mapping[tuple[str | int | None, int], int],
+    bucket: TableBucket,
+    partition_name: str | None,
+) -> int | None:
+    for partition in (partition_name, bucket.partition_id):
         if (partition, bucket.bucket_id) in offsets:
             return offsets[partition, bucket.bucket_id]
     return None
 
 
-def _of_cursor(bound: Bound, facts: BucketFacts) -> int | None:
+def _of_cursor(bound: Bound, bucket: TableBucket) -> int | None:
     cursor = bound.cursor
     if cursor is None:
         raise AssertionError("a bound by cursor has one")
-    if cursor.table_id != facts.bucket.table_id:
+    if cursor.table_id != bucket.table_id:
         raise TableNotFoundError(
             f"The cursor is of the table with the id {cursor.table_id}; this one has the id "
-            f"{facts.bucket.table_id}: it was dropped and created again, or is another.",
+            f"{bucket.table_id}: it was dropped and created again, or is another.",
             hint=Hint(HintKey.START_AT_EARLIEST),
         )
-    return dict(cursor.offsets).get((facts.bucket.partition_id, facts.bucket.bucket_id))
+    return dict(cursor.offsets).get((bucket.partition_id, bucket.bucket_id))
 
 
 def check_places(
@@ -441,21 +461,29 @@ def _before_retention(facts: BucketFacts, as_of: Bound | None) -> OffsetOutOfRan
     return OffsetOutOfRangeError(
         f"What {_place(facts)} held as of {as_of} cannot be told: its log begins at offset "
         f"{facts.extent.earliest}, and what came before has been trimmed.",
-        hint="ask for a later moment; the table's table.log.ttl says how long its log is kept",
+        hint=f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
+        "says how long its log is kept",
         bucket=facts.bucket.bucket_id,
         partition=facts.partition_name,
         earliest=facts.extent.earliest,
     )
 
 
-def _beyond(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
+def _beyond(facts: BucketFacts, offset: int, bound: Bound) -> OffsetOutOfRangeError:
+    end = facts.extent.end
+    message = f"Offset {offset} of {_place(facts)} is beyond the end of the log, which is {end}."
+    if bound.kind is BoundKind.CURSOR:
+        message = (
+            f"The log of {_place(facts)} ends at {end}, before the cursor's {offset}: rows were "
+            "lost, or this is the cursor of another table."
+        )
     return OffsetOutOfRangeError(
-        f"Offset {offset} of {_place(facts)} is beyond the end of the log, which is "
-        f"{facts.extent.end}.",
-        hint="Is it an offset of another table, or of this one before it was created again?",
+        message,
+        hint=Hint(HintKey.BEYOND_THE_END, log_end=end),
         bucket=facts.bucket.bucket_id,
         partition=facts.partition_name,
         offset=offset,
+        end=end,
     )
 
 

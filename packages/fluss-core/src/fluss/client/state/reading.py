@@ -201,7 +201,8 @@ class _Reading:
     def _extent(self, path: PhysicalTablePath) -> Extent:
         """What the log has now: all that stored rows can have seen, as they have been read."""
         connection, bucket = self._table.connection, self._plan.bucket
-        extents = self._errands.run(pin_buckets(connection.cluster, {bucket: path}))
+        pinned = pin_buckets(connection.cluster, {bucket: path}, reached={bucket: self._plan.pin})
+        extents = self._errands.run(pinned)
         extent = extents[bucket]
         if extent.end < self._plan.pin:
             raise OffsetOutOfRangeError(
