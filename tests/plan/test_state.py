@@ -73,17 +73,23 @@ def test_a_moment_of_the_past_is_replayed_where_the_log_is_whole_and_else_undone
 
 @pytest.mark.parametrize("is_past", [False, True])
 def test_a_changelog_without_images_leads_forwards_only(is_past):
-    facts = {"is_full_image": False, "is_past": is_past, "offers_scan_kv": True}
-    assert chosen(**facts) == "changelog"
-    assert chosen(**facts, earliest=7, snapshot_offset=MANY) == "snapshot"
-    for impossible in (
+    facts = {"is_full_image": False, "is_past": is_past}
+    for offers in (False, True):
+        assert chosen(**facts, offers_scan_kv=offers) == "changelog"
+        more = {"earliest": 7, "snapshot_offset": MANY}
+        assert chosen(**facts, **more, offers_scan_kv=offers) == "snapshot"
+    for without in (
         {"earliest": 7},
         {"earliest": 7, "snapshot_offset": MANY + 1},
         {"earliest": 7, "snapshot_offset": 9, "has_rocksdb": False},
     ):
         with pytest.raises(UnsupportedOperationError, match="'wal'") as raised:
-            chosen(**facts, **impossible)
+            chosen(**facts, **without)
         assert raised.value.hint
+        # It may still be the state of that offset, where nothing has been written since.
+        assert chosen(**facts, **without, offers_scan_kv=True) == "scan_kv"
+    with pytest.raises(UnsupportedOperationError, match="'wal'"):
+        chosen(**facts, earliest=MANY + 1, offers_scan_kv=True)
 
 
 @pytest.mark.parametrize("is_past", [False, True])

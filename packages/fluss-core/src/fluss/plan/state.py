@@ -147,6 +147,10 @@ def _choose_forwards(facts: StateFacts) -> tuple[Strategy, str]:
         return "snapshot", f"a KV snapshot stands at offset {facts.snapshot_offset}"
     if facts.is_whole:
         return "changelog", f"the log has every change, and {_no_snapshot(facts)}"
+    if facts.offers_scan_kv and facts.earliest <= facts.pin:
+        # Right as long as nothing is written until it is read; what comes after the pin cannot be
+        # undone, and is refused then.
+        return "scan_kv", f"the log begins at offset {facts.earliest}, and {_no_snapshot(facts)}"
     raise UnsupportedOperationError(
         f"The state at offset {facts.pin} cannot be found: the log begins at offset "
         f"{facts.earliest}, {_no_snapshot(facts)}, and a changelog of image 'wal' cannot be "

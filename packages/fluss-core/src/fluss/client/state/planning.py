@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fluss.client.connection import TableCore
+from fluss.engine.cluster import Cluster
 from fluss.engine.kv_snapshot import KvSnapshot, latest_snapshots
 from fluss.engine.pins import pin_buckets
-from fluss.errors import FlussError, OffsetOutOfRangeError
+from fluss.errors import FlussError, OffsetOutOfRangeError, SnapshotNotFoundError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_options import ChangelogImage
 from fluss.plan.scan import Extent
@@ -88,7 +89,7 @@ async def plan_states(
     connection = table.connection
     cluster, info = connection.cluster, table.info
     if earliest is None:
-        extents = await pin_buckets(cluster, places)
+        extents = await pin_buckets(cluster, places, reached=pins)
         earliest = {bucket: extent.earliest for bucket, extent in extents.items()}
         for bucket, extent in extents.items():
             _check_pin(table, bucket, pins[bucket], extent)
@@ -105,7 +106,7 @@ async def plan_states(
         bucket: replace(common, pin=pins[bucket], earliest=earliest[bucket]) for bucket in places
     }
     asked = {places[each] for each in places if needs_snapshots(strategy, facts[each])}
-    answers = await asyncio.gather(*(latest_snapshots(cluster, path) for path in asked))
+    answers = await asyncio.gather(*(_snapshots(cluster, path, strategy) for path in asked))
     snapshots = dict(zip(asked, answers, strict=True))
     return {
         bucket: _plan(
@@ -113,6 +114,18 @@ async def plan_states(
         )
         for bucket, path in places.items()
     }
+
+
+async def _snapshots(
+    cluster: Cluster, path: PhysicalTablePath, strategy: str | None
+) -> Mapping[int, KvSnapshot]:
+    """The newest snapshots, by bucket id; none of a server that makes none."""
+    try:
+        return await latest_snapshots(cluster, path)
+    except SnapshotNotFoundError:
+        if strategy is not None:
+            raise
+        return {}
 
 
 def _check_pin(table: TableCore, bucket: TableBucket, pin: int, extent: Extent) -> None:
