@@ -194,8 +194,53 @@ def test_of_several_failures_one_that_leaves_a_doubt_is_told(start, tablet):
     assert joined.value.in_doubt
     with pytest.raises(FlussError, match="may have been written or not") as flushed:
         bench.engine.run(core.flush())
-    assert flushed.value.__notes__ == ["1 more batches failed since the last flush."]
+    progress = flushed.value.progress
+    assert (progress.acknowledged, progress.in_doubt, progress.not_written) == (1, 1, 1)
+    assert flushed.value.message.startswith(
+        "Of 3 rows for db.t, 1 are acknowledged, 1 were sent and may have been written or not and "
+        "1 were not written: "
+    )
+    assert (progress.first_missing, progress.first_untaken) == (1, 3)
+    assert sorted([*progress.doubtful, *progress.rows_to_write()]) == [1, 2]
+    assert "Every row before row 1 is in the table" in flushed.value.hint
+    assert "can be written again" not in flushed.value.hint
     bench.engine.run(core.flush())
+    assert core.progress.acknowledged == 0, "what was reported is not reported again"
+
+
+def test_a_frame_is_taken_no_further_than_to_its_first_failure(start, tablet, caplog):
+    bench = start(
+        request_timeout_ms=300,
+        delivery_timeout_ms=300,
+        batch_bytes_max=8 * 1024,
+        buffer_bytes_max=64 * 1024,
+    )
+    core = bench.appender()
+    core.stop_at_failure()
+    rows = 200_000
+    frame = pa.table({"id": range(rows), "s": ["x" * 20] * rows})
+    tablet.faults.extend([None] * 3 + [SILENCE] * 10_000)
+    core.append_arrow(frame)
+    with pytest.raises(FlussError) as caught:
+        bench.engine.run(core.flush())
+    progress = caught.value.progress.of(rows)
+    assert progress.total == rows
+    assert 0 < progress.acknowledged < progress.first_untaken < rows
+    assert progress.acknowledged == sum(count for *_, count in tablet.log[0])
+    assert progress.first_missing == progress.acknowledged, "there is one bucket"
+    assert progress.in_doubt
+    left = {*range(progress.acknowledged), *progress.doubtful, *progress.rows_to_write()}
+    assert left == set(range(rows))
+    assert (
+        len(
+            [
+                each
+                for each in caplog.records
+                if each.levelname == "WARNING" and each.name == "fluss.sender"
+            ]
+        )
+        == 1
+    )
 
 
 def test_an_answer_that_leaves_a_bucket_out_is_no_success(start, tablet):

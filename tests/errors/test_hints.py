@@ -1,11 +1,10 @@
 """Every hint has a text at every door, and what a text names exists there."""
 
-import ast
 import importlib
 import itertools
 import re
 import string
-from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import polars as pl
@@ -15,6 +14,7 @@ import pytest
 import fluss
 import fluss_duckdb
 from fluss.cli.application import application
+from fluss.client.write_tally import WriteProgress
 from fluss.hints import (
     CALL_HINTS,
     DATA_HINTS,
@@ -102,6 +102,7 @@ def objects_at(door):
     importlib.import_module("fluss.pandas")
     importlib.import_module("fluss_polars")
     common = {"fluss": fluss, "pa": pa, "pyarrow": pa, "pl": pl, "pd": pd, "scan": Scan}
+    common["error"] = SimpleNamespace(progress=WriteProgress)
     session = {"session": Session, "table": Table, "column": pa.Array, "batch": pa.RecordBatch}
     match door:
         case Door.CLIENT | Door.AIO:
@@ -166,56 +167,3 @@ COMMANDS = {"ls", "sql", "import", "export", "head", "tail", "count", "lookup", 
 def test_the_commands_exist():
     own = {each.name or each.callback.__name__ for each in application().registered_commands}
     assert own >= COMMANDS
-
-
-# --- texts beside their errors ------------------------------------------------------------------
-
-# Rooms that are a door of their own, or beneath one door only: their texts are in its words.
-AT_ONE_DOOR = (
-    "aio/", "cli/", "fsspec/", "pandas/", "session/", "connector/once", "plan/once", "client/scan.py",
-    "client/table_scan.py", "client/limit_scan.py", "client/log_scanner.py", "client/fluss_",
-    "client/admin.py", "client/frames/from_polars.py", "client/writers.py", "client/arguments.py", "model/offsets.py",
-)  # fmt: skip
-# A method, an option as an argument, or a type of one library.
-OF_A_DOOR = re.compile(r"\w\(|\b(?:pa|pl|pd|pyarrow)\.|\b[a-z_]+=(?![:'\w]*\.)|_OFFSET\b")
-# Right everywhere: types and descriptors are made with `fluss` at every door that makes tables.
-RIGHT_EVERYWHERE = re.compile(
-    r"DataTypes|fluss\.Schema|Schema\.builder|TablePath\(|call schema|close\(\)|is_in\(\)|"
-    r"custom_properties|pip install|float\(|key=value|name=value|errors=|resolved|bucket_key_encoder|from_pylist|NAME=|chmod|export "
-)
-
-
-def texts_of(node):
-    return [
-        "".join(
-            getattr(part, "value", "")
-            for part in ast.iter_child_nodes(each)
-            if isinstance(part, ast.Constant)
-        )
-        if isinstance(each, ast.JoinedStr)
-        else each.value
-        for each in ast.walk(node)
-        if isinstance(each, ast.JoinedStr)
-        or (isinstance(each, ast.Constant) and isinstance(each.value, str))
-    ]
-
-
-def test_a_text_of_the_core_that_names_a_method_has_a_key():
-    root = Path(fluss.__file__).parent
-    found = [
-        f"{path.relative_to(root).as_posix()}:{line}: {text}"
-        for path in sorted(root.rglob("*.py"))
-        if not path.relative_to(root).as_posix().startswith(AT_ONE_DOOR)
-        for line, text in hint_texts(path)
-        if OF_A_DOOR.search(text) and not RIGHT_EVERYWHERE.search(text)
-    ]
-    assert not found, "\n".join(found)
-
-
-def hint_texts(path):
-    """The texts that a file gives as hints, without those inside of a `Hint`."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        is_hint = isinstance(node, ast.keyword) and node.arg == "hint"
-        if is_hint and not isinstance(node.value, ast.Call):
-            for text in texts_of(node.value):
-                yield node.value.lineno, text

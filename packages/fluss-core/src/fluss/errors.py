@@ -124,6 +124,14 @@ class FlussError(Exception):
         made.__suppress_context__ = self.__suppress_context__
         return made.add_context(**context)
 
+    def without_context(self) -> Self:
+        """A copy that reports only what happened: without place, ending and notes."""
+        made = type(self)(self.sentence, self.error_code)
+        made.hints, made.server_trace = self.hints, self.server_trace
+        made.facts = dict(self.facts)
+        made.door, made.frame = self.door, self.frame
+        return made
+
     def add_context(
         self,
         *,

@@ -124,7 +124,10 @@ class HintKey(StrEnum):
     SKIP_MISSING_PARTITIONS = "skip_missing_partitions"
     START_AT_EARLIEST = "start_at_earliest"
     TRIMMED_BEFORE_READ = "trimmed_before_read"
+    WRITE_ALL_AGAIN = "write_all_again"
     WRITE_PREDICATE = "write_predicate"
+    WRITE_THE_REST = "write_the_rest"
+    WRITE_THE_REST_AND_LOOK = "write_the_rest_and_look"
     # What to do with data.
     ADD_COLUMN = "add_column"
     ADD_COLUMN_OF_NULLS = "add_column_of_nulls"
@@ -145,6 +148,13 @@ def _everywhere(text: str) -> dict[Door, str]:
 _OTHER_ROWS: Final = (
     "A replay must bring the same rows in the same order: sort them, leave out values that differ "
     "from run to run, such as random numbers, or write into a primary-key table."
+)
+_THE_REST: Final = (
+    "Every row before row {first} is in the table. The rows error.progress.rows_to_write(), counted "
+    "from 0 as they were given, are not: write those again."
+)
+_THE_REST_AND_LOOK: Final = (
+    f"{_THE_REST} Those of error.progress.doubtful may be: look for them in the table first."
 )
 CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
     {
@@ -331,6 +341,24 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             "there is ({earliest}); 'table.log.ttl' says how long rows are kept.",
             Door.CLI: "Run it again with {start:earliest} to begin with the first row there is "
             "({earliest}); 'table.log.ttl' says how long rows are kept.",
+        },
+        HintKey.WRITE_ALL_AGAIN: _everywhere(
+            "Write all of it again: what is there already changes nothing."
+        ),
+        HintKey.WRITE_THE_REST: {
+            Door.CLIENT: _THE_REST,
+            Door.SESSION: _THE_REST,
+            Door.SPARK: "Write the frame again without the first {first} rows.",
+            Door.CLI: "The first {first} of these rows are in the table; writing the file again "
+            "would add them once more.",
+        },
+        HintKey.WRITE_THE_REST_AND_LOOK: {
+            Door.CLIENT: _THE_REST_AND_LOOK,
+            Door.SESSION: _THE_REST_AND_LOOK,
+            Door.SPARK: "The first {first} rows are in the table; look for those after them "
+            "before the frame is written again.",
+            Door.CLI: "The first {first} of these rows are in the table; look for those after "
+            "them before the file is written again.",
         },
         HintKey.WRITE_PREDICATE: {
             Door.CLIENT: 'write one with col(), for example col("id") > 5, or with '

@@ -33,6 +33,7 @@ from fluss.client.write_result import (
     WrittenBatch,
 )
 from fluss.client.write_rows import RowReader
+from fluss.client.write_tally import WriteProgress
 from fluss.client.write_targets import (
     check_changes,
     check_partial_writes,
@@ -246,6 +247,20 @@ class _Core:
         self._read_key: RowFunction
         self._large_row_bytes = buffer.request_bytes_max // _LARGE_ROW
 
+    def stop_at_failure(self) -> None:
+        """Take no more of a frame once a batch has failed; the next flush raises its error."""
+        self._buffer.stops_at_failure = True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a batch has failed since the last flush."""
+        return self._buffer.has_failed
+
+    @property
+    def progress(self) -> WriteProgress:
+        """What had become of the rows when the last flush ended."""
+        return self._buffer.progress
+
     def hurry(self) -> None:
         """Have what was taken sealed: at once where that is quick, otherwise by the next flush."""
         self._buffer.hurry_all()
@@ -296,9 +311,7 @@ class _Core:
                     results += self._buffer.add_frame(batch, deletes=deletes)
                 self.rows_taken += batch.num_rows
                 first += batch.num_rows
-        if not results:
-            return NoRows(self._buffer)
-        return results[0] if len(results) == 1 else JoinedResult(results)
+        return _one_of(self._buffer, results)
 
 
 class AppendCore(_Core):
@@ -404,7 +417,7 @@ class UpsertCore(_Core):
             return NoRows(self._buffer)
         results = self._buffer.add_changes(self._widened(cast, self._row_layout), deletes)
         self.rows_taken += batch.num_rows
-        return results[0] if len(results) == 1 else JoinedResult(results)
+        return _one_of(self._buffer, results)
 
     def _widened(self, batch: pa.RecordBatch, layout: BatchLayout) -> pa.RecordBatch:
         if len(layout) == len(self._whole):
@@ -424,6 +437,12 @@ class UpsertCore(_Core):
                 hint="Its 'table.delete.behavior' is 'disable'.",
                 table=str(self.table.table_path),
             )
+
+
+def _one_of(buffer: WriteBuffer, results: Sequence[WriteResultHandle]) -> WriteResultHandle:
+    if not results:
+        return NoRows(buffer)
+    return results[0] if len(results) == 1 else JoinedResult(results)
 
 
 def check_appends(table: TableInfo) -> None:

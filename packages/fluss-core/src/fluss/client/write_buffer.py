@@ -24,7 +24,9 @@ import pyarrow as pa
 
 from fluss.client.row_places import rows_counted
 from fluss.client.write_encoding import Encoded, Target
+from fluss.client.write_failures import failed_write
 from fluss.client.write_result import Chunk, WriteResultHandle, copy_of, in_doubt
+from fluss.client.write_tally import WriteTally
 from fluss.engine.sender import Sender
 from fluss.errors import ClosedError, FlussError
 from fluss.plan.accumulator import BatchSizes
@@ -77,14 +79,21 @@ class WriteBuffer:
         self._open_chunk()
         # Only the engine thread touches these.
         self._unsettled: set[WriteBatch] = set()
+        # Whether a frame is taken no further once a batch has failed; rows taken singly are.
+        self.stops_at_failure = False
+        self.tally = WriteTally()
+        self.progress = self.tally.report()  # of the last flush
         self._failure: FlussError | None = None  # the first, or the first that leaves a doubt
-        self._failure_count = 0
-        self._doubt_count = 0
 
     @property
     def request_bytes_max(self) -> int:
         """The largest request, and therefore the largest row."""
         return self._sender.settings.request_bytes_max
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a batch has failed since the last flush."""
+        return self._failure is not None
 
     def _open_chunk(self) -> None:
         self._chunk = Chunk(self)
@@ -179,14 +188,17 @@ class WriteBuffer:
             for batch in batches:
                 self._sender.check_open()
                 self._sender.room.wait()
+                if self.stops_at_failure and self._failure is not None:
+                    break  # the flush raises it
                 marks = None if deletes is None else deletes[first : first + batch.num_rows]
                 # Rows of a frame are counted in it, others by the writer.
                 with rows_counted(first=first if is_frame else self._rows_before):
                     encoded = self._target.encode(batch, marks, is_frame=is_frame)
                 first += batch.num_rows
-                self._rows_before += batch.num_rows
                 self._learn(batch, encoded)
                 chunk = Chunk(self)
+                self.tally.add(self._rows_before, batch.num_rows, chunk)
+                self._rows_before += batch.num_rows
                 self._queue(chunk, encoded)
                 results.append(WriteResultHandle(chunk, 0, batch.num_rows))
         return results
@@ -238,6 +250,7 @@ class WriteBuffer:
             first = self._rows_before
             self._rows_before += count
             self._open_chunk()
+        self.tally.add(first, count, chunk)
         self._sizes.observe(size)
         try:
             if rows:
@@ -325,10 +338,11 @@ class WriteBuffer:
     def _drop(self, error: FlussError) -> None:
         """The connection is gone, and what was collected for it."""
         with self._lock:
-            chunk, count = self._chunk, self._count
+            chunk, count, first = self._chunk, self._count, self._rows_before
             self._rows_before += count
             self._open_chunk()
         if count:
+            self.tally.add(first, count, chunk)
             self._spoil(chunk, error)
 
     # --- on the engine thread -----------------------------------------------------------------
@@ -347,9 +361,7 @@ class WriteBuffer:
         chunk.spoiled(error)
 
     def _note(self, error: FlussError) -> None:
-        self._failure_count += 1
-        self._doubt_count += in_doubt(error)
-        if self._failure is None or (self._doubt_count == 1 and in_doubt(error)):
+        if self._failure is None or (in_doubt(error) and not in_doubt(self._failure)):
             self._failure = error
 
     async def flush(self) -> None:
@@ -363,17 +375,11 @@ class WriteBuffer:
         pending = [each for each in self._unsettled if not each.is_settled]
         if pending:
             await all_settled(pending)
-        if self._failure is not None:
-            raise self._said_once(self._failure)
-
-    def _said_once(self, failure: FlussError) -> FlussError:
-        more, doubts = self._failure_count - 1, self._doubt_count - in_doubt(failure)
-        self._failure, self._failure_count, self._doubt_count = None, 0, 0
-        error = copy_of(failure)
-        if more:
-            also = f"; of {doubts} of them it is not known whether they were written" * bool(doubts)
-            error.add_note(f"{more} more batches failed since the last flush{also}.")
-        return error
+        self.progress = self.tally.report()
+        self.tally.reset()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failed_write(self._target.table, failure, self.progress)
 
     async def close(self) -> None:
         """Flush, and take no more rows."""

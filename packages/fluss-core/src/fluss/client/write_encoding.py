@@ -52,6 +52,7 @@ class Target(Protocol):
     """How the rows of one writer are encoded."""
 
     layout: BatchLayout
+    table: TableInfo
 
     def encode(
         self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
@@ -71,6 +72,7 @@ class LogTarget:
         *,
         has_statistics: bool,
     ) -> None:
+        self.table = table
         options = table.options
         self.layout = layout
         self._placement = placement
@@ -151,6 +153,7 @@ class KvTarget:
         target_columns: Sequence[int] = (),
         agg_mode: int | None = None,
     ) -> None:
+        self.table = table
         options = table.options
         self.layout = layout
         self._placement = placement

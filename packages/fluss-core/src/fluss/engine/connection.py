@@ -172,7 +172,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if pending is None or pending.answer.done():
             return
         self._counters.of(pending.api.name).timed_out += 1
-        log.warning("%s #%d to %s timed out", pending.api.name, request_id, self.address)
+        log.debug("%s #%d to %s timed out", pending.api.name, request_id, self.address)
         pending.answer.set_exception(self._timed_out(pending.api, timeout_ms))
         if self._receipts == pending.receipts_before:
             # Not a byte since the request left: the server hangs, or the network swallows all.

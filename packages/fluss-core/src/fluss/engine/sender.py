@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from fluss.engine.cluster import Cluster
+from fluss.engine.failure_log import FailureLog
 from fluss.engine.operation import Operation, note_waiting, operation, within
 from fluss.engine.thread import Engine
 from fluss.engine.write_paths import PathFinder
@@ -62,6 +63,7 @@ class Sender:
         self._alarm: asyncio.TimerHandle | None = None
         self._idle: set[asyncio.Future[None]] = set()
         self._closed: ClosedError | None = None
+        self._failures = FailureLog()
 
     def register(self, table: TablePath, partition_keys: Sequence[str]) -> None:
         """Make the partition keys of a table known, for partitions that have to be created."""
@@ -249,7 +251,8 @@ class Sender:
                 counters.batches_written += 1
                 counters.rows_written += batch.row_count
             else:
-                log.warning("%s", settled.error.message)
+                table, message = batch.path.table_path, settled.error.message
+                self._failures.failed(table, message, now=self._now())
             waiters, batch.waiters = batch.waiters, []
             for told in waiters:
                 told(batch)

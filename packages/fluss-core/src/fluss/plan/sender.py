@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, RequestTimeoutError, WriterStateError
@@ -34,6 +35,9 @@ from fluss.plan.writing import (
 # How much longer than its batches may live a request is waited for: an answer says what became of
 # them.
 LATE_S_MAX = 1.0
+# What to do about the rows of one batch.
+LOOK_FIRST: Final = "Look what the table holds before you write these rows again."
+WRITE_AGAIN: Final = "They can be written again."
 _SEQUENCE_ERRORS = frozenset({
     ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
     ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
@@ -415,11 +419,11 @@ def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
     """An error in the words of the writer: which rows, where, and what has become of them."""
     if batch.in_doubt:
         fate = "they were sent and may have been written or not"
-        what_next = "Look what the table holds before you write these rows again."
+        what_next = LOOK_FIRST
     elif batch.is_sent:
         fate, what_next = "they have not been written", None
     else:
-        fate, what_next = "they were never sent", "They can be written again."
+        fate, what_next = "they were never sent", WRITE_AGAIN
     facts = {
         "table": str(batch.path.table_path),
         "partition": batch.path.partition_name,

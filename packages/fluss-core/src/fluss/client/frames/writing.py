@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,9 @@ from fluss.client.write import (
     WriteResultHandle,
     check_upserts,
 )
+from fluss.client.write_failures import failed_write
 from fluss.client.write_targets import check_changes, check_row_deletes, nullable_layout
-from fluss.errors import FlussError, InvalidValueError, SchemaMismatchError
+from fluss.errors import FlussError, InvalidNameError, InvalidValueError, SchemaMismatchError
 from fluss.model.change_type import ChangeType
 from fluss.model.partitions import SEPARATOR
 from fluss.model.paths import PhysicalTablePath
@@ -313,6 +314,7 @@ def _write(table: TableCore, way: _Way, pieces: Iterable[_Piece]) -> WriteReport
     counts: dict[str, int] = dict.fromkeys([] if way.is_changelog else [way.mode], 0)
     taken = 0
     failed: FlussError | None = None
+    way.core.stop_at_failure()
     try:
         for piece in pieces:
             with piece.numbered():
@@ -321,26 +323,41 @@ def _write(table: TableCore, way: _Way, pieces: Iterable[_Piece]) -> WriteReport
             taken += piece.rows.num_rows
             for kind, count in piece.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
+            if way.core.has_failed:
+                break
     except FlussError as error:
         failed = error  # what was taken before is under way
     try:
         table.connection.engine.run(way.core.flush())
         outcomes.finish()
     except FlussError as error:
-        failed = failed or error
-        _finish_quietly(outcomes)
+        failed = _first_cause(failed, error)
     if failed is not None:
-        if taken:
-            failed.add_note(f"At least {outcomes.rows_written} rows of the frame were written.")
-        raise failed
+        rows = sum(each.rows.num_rows for each in pieces) if isinstance(pieces, list) else None
+        raise _failed(way, failed, rows)
     return WriteReport(rows=taken, counts=counts, last_offsets=outcomes.last_offsets)
 
 
-def _finish_quietly(outcomes: Outcomes) -> None:
-    try:
-        outcomes.finish()
-    except FlussError:
-        return  # it has been said already; this only counts
+def _first_cause(before: FlussError | None, flushed: FlussError) -> FlussError:
+    """A value that does not fit comes before what became of the others."""
+    return before if isinstance(before, _OF_THE_DATA) else flushed
+
+
+def _failed(way: _Way, failure: FlussError, rows: int | None) -> FlussError:
+    """One error for the frame, with a count of what became of its rows."""
+    progress = way.core.progress.of(rows)
+    if isinstance(failure, _OF_THE_DATA):
+        failure.facts["progress"] = progress
+        if progress.first_untaken:
+            failure.add_note(f"Of the rows before, {progress}.")
+        return failure
+    return failed_write(
+        way.table, failure, progress, is_whole_again=way.is_changelog or way.mode == "delete"
+    )
+
+
+# What is wrong with rows is found before they are taken; its message names the row.
+_OF_THE_DATA: Final = (InvalidValueError, SchemaMismatchError, InvalidNameError)
 
 
 # --- looking before -------------------------------------------------------------------------------
