@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -48,6 +48,35 @@ def test_only_the_columns_wanted_are_read(read, events):
     named = read("events", columns="x,_log_offset,_bucket")
     assert named.columns == ["x", "_log_offset", "_bucket"]
     assert named.selectExpr("count(distinct _bucket)").first()[0] == 4
+
+
+def test_a_time_without_a_zone_is_in_the_zone_of_the_session(
+    spark, session, cluster, database, read
+):
+    # Of the two hours that a clock repeats in autumn, and of the one that it skips in spring, too.
+    hours = [
+        datetime(2026, month, day, tzinfo=UTC) + timedelta(hours=each)
+        for month, day in ((3, 28), (10, 24))
+        for each in range(48)
+    ]
+    rows = pa.table({"id": range(96), "at": pa.array(hours, pa.timestamp("us", tz="UTC"))})
+    session.create_table("hours", rows, buckets=1).append(rows)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for zone in ("Europe/Berlin", "America/New_York", "+05:30", "UTC"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            in_memory = read("hours").cache()
+            for text in ("2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-10-25"):
+                condition = f"AT < TIMESTAMP '{text}'"
+                wanted = in_memory.where(condition).count()
+                assert 0 < wanted < 96
+                assert read("hours", filter=condition).count() == wanted
+                servers = {"bootstrap.servers": cluster.bootstrap}
+                found = fluss_spark.table(spark, f"{database}.hours", where=condition, **servers)
+                assert found.count() == wanted
+            in_memory.unpersist()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def test_a_schema_that_is_given_projects(spark, cluster, database, events):

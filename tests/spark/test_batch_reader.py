@@ -206,6 +206,27 @@ def test_a_state_is_read_as_it_was(read, people):
     assert read("people").ids == list(range(40, 50))
 
 
+def test_columns_are_named_in_any_case(read, people):
+    found = read("people", "ID = 7 AND `V` = 'v7'", columns="DAY,Id")
+    assert found.rows.to_pylist() == [{"day": "a", "id": 7}]
+    declared = StructType([StructField("ID", LongType()), StructField("Day", StringType())])
+    found = read("people", "id < 2", schema=declared)
+    assert found.rows.sort_by("ID").to_pylist() == [{"ID": 0, "Day": "a"}, {"ID": 1, "Day": "a"}]
+    with pytest.raises(SchemaMismatchError, match=r"'ID'.* says string"):
+        read("people", schema=StructType([StructField("ID", StringType())]))
+    found = read("people$changelog", "id = 3", columns="_CHANGE_TYPE,ID")
+    assert found.rows.to_pylist() == [{"_change_type": "insert", "id": 3}]
+
+
+def test_columns_that_differ_in_case_alone_are_two(session, read):
+    rows = pa.table({"id": [1], "ID": [2]})
+    session.create_table("twins", rows, buckets=1).append(rows)
+    assert read("twins", columns="ID").rows.to_pylist() == [{"ID": 2}]
+    assert read("twins", "ID = 2", columns="id").rows.to_pylist() == [{"id": 1}]
+    with pytest.raises(InvalidSchemaError, match="Id"):
+        read("twins", "Id = 2")
+
+
 def test_changes_have_their_columns_and_other_names_where_wanted(read, people):
     people.delete([(1,)])
     found = read("people$changelog", columns="id,_change_type")

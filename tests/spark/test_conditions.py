@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 
 from fluss import FlussError, col
 from fluss.errors import InvalidSchemaError, InvalidValueError
+from fluss.model.predicate import Leaf
 from fluss_spark.conditions import CHARS_MAX, condition_of
 
 SCHEMA = pa.schema(
@@ -35,6 +36,34 @@ SCHEMA = pa.schema(
         ("_log_offset", pa.int64()),
     ]
 )
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "moment"),
+    [
+        ("UTC", "zoned >= TIMESTAMP '2026-07-01 12:00:00'", "2026-07-01T12:00:00+00:00"),
+        ("Europe/Berlin", "ZONED >= '2026-07-01T12:00'", "2026-07-01T10:00:00+00:00"),
+        ("Europe/Berlin", "zoned >= DATE '2026-01-31'", "2026-01-30T23:00:00+00:00"),
+        ("Europe/Berlin", "zoned >= '2026-01-31'", "2026-01-30T23:00:00+00:00"),
+        ("+05:30", "zoned >= '2026-07-01T12:00:00'", "2026-07-01T06:30:00+00:00"),
+        ("GMT-3", "zoned >= '2026-07-01T12:00:00'", "2026-07-01T15:00:00+00:00"),
+        ("+05:30", "zoned >= '2026-07-01T12:00:00Z'", "2026-07-01T12:00:00+00:00"),
+        # As Spark and Java: what the clocks skip is later, of what they repeat the first counts.
+        ("Europe/Berlin", "zoned >= '2026-03-29 02:30:00'", "2026-03-29T01:30:00+00:00"),
+        ("Europe/Berlin", "zoned >= '2026-10-25 02:30:00'", "2026-10-25T00:30:00+00:00"),
+    ],
+)
+def test_a_time_without_a_zone_is_in_the_session_s(zone, text, moment):
+    found = condition_of(text, SCHEMA, zone=zone)
+    assert isinstance(found, Leaf)
+    assert found.column == "zoned"
+    assert found.literals[0].astimezone(UTC).isoformat() == moment
+
+
+def test_a_zone_that_is_unknown_is_refused_where_it_counts():
+    with pytest.raises(InvalidValueError, match="time zone 'Mars/Base' is not known"):
+        condition_of("zoned > '2026-01-01'", SCHEMA, zone="Mars/Base")
+    condition_of("zoned > '2026-01-01T00:00:00Z' AND ID > 1", SCHEMA, zone="Mars/Base")
 
 
 MIDNIGHT = datetime(2026, 1, 31)  # noqa: DTZ001

@@ -151,6 +151,15 @@ def test_full_is_the_state_and_then_its_changes_and_no_row_twice_or_missing(quer
     assert len(states) == 50
 
 
+def test_columns_of_a_stream_are_named_in_any_case(query, people):
+    stream = query("people", mode="changelog", start="full", columns="ID,_Change_Type")
+    first = rows(given(stream.available_now()))
+    assert {each["_change_type"] for each in first} == {"insert"}
+    assert sorted(each["id"] for each in first) == list(range(10, 60))
+    people.delete([(10,)])
+    assert rows(given(stream.available_now())) == [{"id": 10, "_change_type": "delete"}]
+
+
 def test_a_part_of_the_columns_is_enough_for_full(query, people):
     stream = query("people", mode="changelog", start="full", columns="v,_change_type,_bucket")
     (batch,) = stream.available_now()

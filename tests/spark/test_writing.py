@@ -147,6 +147,13 @@ def cells(value, kind):
         ),
         ("days", {"day": None}, {}, SchemaMismatchError, r"lacks the column 'day' \(STRING\).*\n"),
         ("bucketed", {"id": None}, {}, SchemaMismatchError, "lacks the column 'id'"),
+        (
+            "log",
+            {"_change_type": cells("insert", pa.string())},
+            {},
+            UnsupportedOperationError,
+            r"log is a log, in which nothing changes.*\n.*withColumnRenamed\('_change_type'",
+        ),
         ("keyed", {"ID2": cells(1, pa.int64())}, {}, SchemaMismatchError, "'ID2'"),
         ("log", {}, {"mayDiffer": "nn"}, InvalidValueError, r"'nn', which.*\n.*did you mean 'n'"),
         (
@@ -263,7 +270,9 @@ def test_a_table_that_is_there_is_as_it_would_have_been_made(options_of):
     ):
         with pytest.raises(InvalidValueError, match=said):
             plan(options_of(table, createIfNotExists="true", **options), frame())
-    plan(options_of("keyed", createIfNotExists="true", primaryKey="id", bucketNum="7"), frame())
+    with pytest.raises(InvalidValueError, match="has 1 where bucketNum says 7"):
+        plan(options_of("keyed", createIfNotExists="true", bucketNum="7"), frame())
+    plan(options_of("keyed", createIfNotExists="true", primaryKey="ID", bucketNum="1"), frame())
 
 
 def test_a_micro_batch_that_is_written_is_committed_though_the_table_has_more_columns_by_now(
@@ -325,7 +334,6 @@ def test_a_micro_batch_that_is_written_is_committed_though_the_table_has_more_co
         ),
         ("keyed", {"_change_type": cells(None, pa.string())}, {}, "'_change_type' is NULL"),
         ("keyed", {"_change_type": cells("put", pa.string())}, {}, "says 'put'"),
-        ("log", {"_change_type": cells("delete", pa.string())}, {}, "in which nothing changes"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused_with_its_column(
@@ -416,11 +424,58 @@ def test_a_table_that_is_made_has_times_as_fine_as_the_frame_s(session, options_
     fields = [StructField(f"t{each}", TimeType(each)) for each in range(7)]
     nested = StructType([StructField("id", LongType()), StructField("a", ArrayType(TimeType(3)))])
     source = FlussDataSource(options_of(f"{database}.made", createIfNotExists="true"))
-    source.writer(StructType([*fields, *nested]), overwrite=False)
+    writer = source.writer(StructType([*fields, *nested]), overwrite=False)
+    assert "made" not in session.tables()
+    writer.write(iter([]))  # a frame without rows makes a table as well
     units = ["s", "ms", "ms", "ms", "us", "us", "us"]
     made = session.table("made").schema
     assert [made.field(f"t{place}").type.unit for place in range(7)] == units
     assert made.field("a").type.value_type == pa.time32("ms")
+
+
+def test_a_table_is_made_with_properties(session, options_of, database, caplog):
+    telling._silent_until.clear()
+    options = options_of(
+        f"{database}.made", createIfNotExists="true", **{"table.log.ttl": "3d", "primaryKey": "ID"}
+    )
+    rows = pa.table({"id": [1], "v": ["a"]})
+    write(options, rows)
+    made = session.table("made")
+    assert made.info.properties["table.log.ttl"] == "3d"
+    assert made.primary_key == ("id",)
+    write({**options, "table.log.ttl": "7d"}, rows)
+    assert "has table.log.ttl=3d; it stays so, whatever the options say (7d)" in caplog.text
+    alone = options_of(f"{database}.made", **{"table.log.ttl": "3d"})
+    with pytest.raises(InvalidValueError, match=r"table\.log\.ttl says how a table is made"):
+        plan(alone, rows)
+    with pytest.raises(FlussError, match=r"table\.log\.til"):
+        write({**options, "path": f"{database}.other", "table.log.til": "7d"}, rows)
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_write_that_is_refused_has_made_no_table(session, options_of, database, is_stream):
+    def refused(said, rows, **options):
+        given = options_of(f"{database}.made", createIfNotExists="true", **options)
+        with pytest.raises(FlussError, match=said):
+            write(given, rows, is_stream=is_stream)
+        assert "made" not in session.tables()
+
+    rows = pa.table({"id": [1], "day": ["a/b"]})
+    one = {"table.replication.factor": "1"}
+    refused(
+        "has 1 replica.*exactlyOnce is required|exactlyOnce is required",
+        rows,
+        exactlyOnce="required",
+        **one,
+    )
+    refused("exactlyOnce is required", rows, exactlyOnce="required")
+    refused("partition value.*'a/b'", rows, partitionBy="day")
+    refused(
+        "day is NULL", pa.table({"id": [1], "day": cells(None, pa.string())}), partitionBy="day"
+    )
+    refused("'id' cannot take None", pa.table({"id": cells(None, pa.int64())}), primaryKey="id")
+    refused("'idd'", rows, primaryKey="idd")
+    refused("a log, in which nothing changes", rows.add_column(0, "_change_type", [["insert"]]))
 
 
 def test_a_partitioned_table_is_made_and_so_are_its_partitions(session, cluster, database):

@@ -18,8 +18,9 @@ import pyarrow as pa
 from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.nearest import did_you_mean
 from fluss.model.predicate import ColumnRef, Predicate, col
+from fluss_spark.columns import matched
 from fluss_spark.float_conditions import SIGNS, float_condition, float_in
-from fluss_spark.time_conditions import has_nanoseconds, time_condition, time_in
+from fluss_spark.time_conditions import has_nanoseconds, time_condition, time_in, zone_of
 
 CHARS_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 50
@@ -50,7 +51,10 @@ _SAME_SIGN: Final = {"==": "=", "!=": "<>"}
 _WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (
         pa.types.is_timestamp,
-        "a time is '2026-01-31T12:00:00.123456', no finer, with 'Z' where the column has a zone",
+        (
+            "a time is '2026-01-31T12:00:00.123456', no finer; where the column has a zone, with "
+            "'Z', or in the zone that the option timeZone names"
+        ),
     ),
     (pa.types.is_date, "a day is '2026-01-31'"),
     (pa.types.is_time, "a time of day is '12:00:00.123456', and no finer"),
@@ -67,12 +71,13 @@ _WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
 )
 
 
-def condition_of(text: str, schema: pa.Schema) -> Predicate:
+def condition_of(text: str, schema: pa.Schema, *, zone: str | None = None) -> Predicate:
     """The condition that a text says.
 
     Args:
         text: The text.
         schema: The columns that it may name, metadata columns among them.
+        zone: The time zone of Spark's session, in which times without a zone are.
 
     Raises:
         InvalidValueError: It says none; the message has the place.
@@ -80,7 +85,7 @@ def condition_of(text: str, schema: pa.Schema) -> Predicate:
     """
     if len(text) > CHARS_MAX:
         raise InvalidValueError(f"filter has {len(text)} characters; {CHARS_MAX} are read.")
-    return _Reading(text, schema).whole()
+    return _Reading(text, schema, zone).whole()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +102,8 @@ class _Token:
 class _Reading:
     """A text being read, from left to right."""
 
-    def __init__(self, text: str, schema: pa.Schema) -> None:
-        self._text, self._schema = text, schema
+    def __init__(self, text: str, schema: pa.Schema, zone: str | None) -> None:
+        self._text, self._schema, self._zone = text, schema, zone
         self._tokens = list(self._split())
         self._at = 0
         self._depth = 0
@@ -198,9 +203,10 @@ class _Reading:
             raise self._missing("a column")
         self._at += 1
         is_quoted = token.kind == "quoted"
-        name = token.text[1:-1].replace("``", "`") if is_quoted else token.text
-        if name not in self._schema.names:
-            names = self._schema.names
+        written = token.text[1:-1].replace("``", "`") if is_quoted else token.text
+        names = self._schema.names
+        [name] = matched([written], names)
+        if name not in names:
             if self._next.word == "(":
                 raise InvalidValueError(
                     f"filter calls {name!r}, and knows columns and constants alone.",
@@ -226,7 +232,7 @@ class _Reading:
         said = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
         try:
             _check_word(word, kind)
-            return _constant(said, token.kind, kind)
+            return _constant(said, token.kind, kind, self._zone)
         except (ValueError, ArithmeticError):
             raise InvalidValueError(
                 f"filter compares a column of type {kind} with "
@@ -290,7 +296,7 @@ def _check_word(word: str, kind: pa.DataType) -> None:
         raise ValueError(word)
 
 
-def _constant(said: str, written: str, kind: pa.DataType) -> Any:
+def _constant(said: str, written: str, kind: pa.DataType, zone: str | None) -> Any:
     """A constant as its column has it; ValueError where it cannot be one."""
     types = pa.types
     if types.is_boolean(kind):
@@ -310,6 +316,8 @@ def _constant(said: str, written: str, kind: pa.DataType) -> Any:
             return time.fromisoformat(said)
         if types.is_timestamp(kind) and _IS_MOMENT.fullmatch(said):
             moment = datetime.fromisoformat(said)
+            if moment.tzinfo is None and kind.tz is not None and zone is not None:
+                moment = moment.replace(tzinfo=zone_of(zone))
             if (moment.tzinfo is None) is (kind.tz is None):
                 return moment
     raise ValueError(said)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from fluss.client.connection import ConnectionCore
 from fluss.connector.config import Settings, resolve
 from fluss.connector.connections import connection_for
 from fluss.errors import FlussError
@@ -27,8 +28,8 @@ T = TypeVar("T")
 _LOG = logging.getLogger("fluss.spark")
 
 
-def connected(settings: Settings) -> None:
-    """Open the connection that a process shares, unless it is open; waits for servers.
+def connected(settings: Settings) -> ConnectionCore:
+    """The connection that a process shares, opened unless it is open; waits for servers.
 
     Args:
         settings: How to connect.
@@ -38,7 +39,7 @@ def connected(settings: Settings) -> None:
         AuthenticationError: The servers did not accept the user.
     """
     config = resolve(settings).config
-    patiently(lambda: connection_for(config), config)
+    return patiently(lambda: connection_for(config), config)
 
 
 def opened(source: TableSource) -> Table:

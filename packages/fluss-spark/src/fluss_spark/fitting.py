@@ -52,6 +52,8 @@ def check_fit(
         _check_keys(table, schema)
     if operation == "delete" or CHANGE_TYPE in schema.names:
         _check_deletes(table, operation)
+    if operation == "append" and CHANGE_TYPE in schema.names and CHANGE_TYPE not in kept:
+        raise _changes_into_log(table)
     for each in schema:
         if each.name in kept:
             _check_zone(table, each, kept[each.name])
@@ -71,6 +73,16 @@ def log_missing(table: Table, operation: Operation, layout: Layout) -> None:
         return
     kept = "; operation=update leaves what is there" if operation == "upsert" else ""
     _LOG.warning("%s: the frame lacks %s, which is NULL in its rows%s", table.name, names, kept)
+
+
+def _changes_into_log(table: Table) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The frame says in {CHANGE_TYPE!r} what happens to each row, and {table.name} is a log, in "
+        "which nothing changes.",
+        hint=f"name a table with a primary key; .withColumnRenamed({CHANGE_TYPE!r}, 'change') keeps "
+        f"the changes as rows; .drop({CHANGE_TYPE!r}) where each row is a new one",
+        column=CHANGE_TYPE,
+    )
 
 
 def _check_keys(table: Table, schema: pa.Schema) -> None:

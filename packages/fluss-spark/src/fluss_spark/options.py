@@ -21,6 +21,7 @@ from fluss.model.secrets import is_marker
 from fluss_spark.places import FULL, place_of
 
 FILTER: Final = "filter"
+TIME_ZONE: Final = "timeZone"
 # Other names for the options of a scan, as users write them.
 ALIASES: Final = {
     "startingOffsets": "start",
@@ -47,6 +48,7 @@ READING: Final = (
     "maxPartitions",
     "nanoseconds",
     FILTER,
+    TIME_ZONE,
 )
 WRITING: Final = (
     "operation",
@@ -75,6 +77,8 @@ _OF_SPARK: Final = frozenset(
 # What the options of a table in Spark's catalog have before them, besides standing without it.
 _OF_A_CATALOG: Final = "option."
 _TABLE: Final = ("path", "table")
+# What Fluss itself keeps of a table; how one is made that is not there.
+_PROPERTIES: Final = "table."
 _EMBEDDED: Final = "embedded:"
 _DIGITS_MAX: Final = 18
 # What people who come from elsewhere write, and what it is here.
@@ -89,6 +93,9 @@ _ELSEWHERE: Final = {
     "streaming": "spark.readStream.format('fluss') reads on and on",
     "unbounded": "spark.readStream.format('fluss') reads on and on",
     "maxbytespertrigger": "'maxOffsetsPerTrigger' limits a micro-batch",
+    **dict.fromkeys(
+        ("numpartitions", "num_partitions"), "'maxPartitions' and 'minPartitions' limit the tasks"
+    ),
     "read.optimized": "what is read is always as of now; 'as_of' names an earlier moment",
 }
 _VIEW: Final = (
@@ -124,6 +131,7 @@ class FlussOptions:
         scan: The options of a scan.
         spark: The options that only Spark has, by their names here.
         is_full: Whether a stream begins with the state of its table.
+        properties: Fluss's properties of a table that is made, `table.…`.
     """
 
     table: str = field(repr=False)  # a URL may hold a password
@@ -131,6 +139,7 @@ class FlussOptions:
     scan: dict[str, Any]
     spark: dict[str, str]
     is_full: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -204,6 +213,7 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     settings: dict[str, Any] = {}
     scan: dict[str, tuple[str, Any]] = {}
     spark: dict[str, str] = {}
+    properties: dict[str, str] = {}
     is_by_timestamp = False
     for key, value in given.items():
         name = key.lower()
@@ -215,6 +225,8 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
             is_by_timestamp = True
         elif name in _SCAN:
             _put(scan, *_SCAN[name], value)
+        elif name.startswith(_PROPERTIES):
+            properties[name] = value
         elif name in _OWN:
             spark[_OWN[name]] = value
         elif name in _ELSEWHERE:
@@ -244,7 +256,12 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     if is_full:
         del values["start"]
     read = FlussOptions(
-        table=named.pop(), settings=settings, scan=values, spark=spark, is_full=is_full
+        table=named.pop(),
+        settings=settings,
+        scan=values,
+        spark=spark,
+        is_full=is_full,
+        properties=properties,
     )
     _check_values(read)
     return read

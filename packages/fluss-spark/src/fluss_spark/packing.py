@@ -17,6 +17,7 @@ from pyspark.sql.datasource import InputPartition
 
 from fluss.connector import ScanSplit, open_split
 from fluss.model.scan_options import Mode
+from fluss_spark.columns import matched
 from fluss_spark.connecting import connected
 from fluss_spark.options import FlussOptions
 from fluss_spark.types import to_spark
@@ -46,7 +47,8 @@ class SplitsPartition(InputPartition):
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Their rows, in Spark's schema."""
         for batch in self.rows():
-            yield to_spark(batch.select(schema.names), schema)
+            names = matched(schema.names, batch.schema.names)
+            yield to_spark(batch.select(names), schema)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Their rows, as Fluss has them."""

@@ -17,7 +17,8 @@ from fluss.doors import at_door
 from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
 from fluss.hints import Door
 from fluss_spark.java import java_home
-from fluss_spark.options import check_no_password, read_options
+from fluss_spark.options import TIME_ZONE, check_no_password, read_options
+from fluss_spark.reader_zone import give_time_zone, zone_of_session
 from fluss_spark.source import FlussDataSource
 from fluss_spark.threads import activate_in_all_threads
 from fluss_spark.views import refresh_by_itself
@@ -116,6 +117,7 @@ def enable(spark: SparkSession) -> SparkSession:
     if parallelism is not None:
         activate_in_all_threads()
         refresh_by_itself()
+        give_time_zone()
         source = type("FlussDataSource", (FlussDataSource,), {"parallelism": parallelism})
         _quiet_registry(spark)
         spark.dataSource.register(source)
@@ -169,7 +171,7 @@ def table(
     listed = None if columns is None else _listed(columns)
     reader = spark.read.format("fluss")
     if where is not None:
-        reader = reader.option("filter", where)
+        reader = reader.option(TIME_ZONE, zone_of_session(spark)).option("filter", where)
     if listed is not None:
         reader = reader.option("columns", listed)
     for key, value in options.items():

@@ -60,15 +60,18 @@ class FlussDataSource(DataSource):
       with `metadata_prefix` for other names; `partitions`, `missing_partitions`, `on_trimmed`,
       `order`, `max_parallel`, `strategy`: as in every scan.
     - `minPartitions`, `maxPartitions`: how many tasks; as many as run at once, by default.
+    - `timeZone`: that of times in `filter` without a zone; `format` adds the session's, where
+      `fluss_spark.enable` has been called.
     - `nanoseconds`: `cut` to the microseconds that Spark has, or `long`, whole numbers.
 
     Of streams: `start` is `latest` by default, and may be `full`, the state of a table and then its
     changes; `maxOffsetsPerTrigger`; `failOnDataLoss` (true).
 
     Of writing: `operation` (append, upsert, delete, update), `targetColumns` of an update,
-    `createIfNotExists` with `primaryKey`, `partitionBy` and `bucketNum`, `exactlyOnce` (auto,
-    required, never), `mayDiffer`, columns whose values another attempt at a task may change. A
-    column `_change_type` makes a frame a changelog that is applied.
+    `createIfNotExists` with `primaryKey`, `partitionBy`, `bucketNum` and properties of Fluss
+    (`table.log.ttl`), `exactlyOnce` (auto, required, never), `mayDiffer`, columns whose values
+    another attempt at a task may change. A column `_change_type` makes a frame a changelog that is
+    applied.
 
     Settings of the client have their own names (`bootstrap.servers`, `security.sasl.username`);
     secrets may be markers such as `${env:FLUSS_PASSWORD}`, which are looked up on each worker.

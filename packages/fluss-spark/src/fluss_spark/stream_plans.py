@@ -29,10 +29,11 @@ from fluss.model.paths import TableBucket
 from fluss.model.scan_options import BUCKET, CHANGE_TYPE, PARTITION, Mode, ScanOptions
 from fluss.session.scan import Scan
 from fluss.session.source import TableSource
+from fluss_spark.columns import matched
 from fluss_spark.connecting import opened
 from fluss_spark.options import FlussOptions
 from fluss_spark.stream_offsets import Ends, StreamOffset
-from fluss_spark.tables import source_for, with_columns
+from fluss_spark.tables import known_names, source_for, with_columns, with_names_of
 from fluss_spark.types import check_declared
 
 # How long an answer is good for, where the same is asked again: a moment, or some times as long as
@@ -175,8 +176,8 @@ class StreamPlans:
         table = opened(self._source)
         # What only a change has is added where the rows are read.
         metadata = self._source.options.metadata_names
-        known = {*table.schema.names, *(n for n, of in metadata.items() if of in _OF_STATES)}
-        names = [each for each in self._columns if each in known]
+        known = [*table.schema.names, *(n for n, of in metadata.items() if of in _OF_STATES)]
+        names = [each for each in matched(self._columns, known) if each in known]
         asked = replace(
             self._source.options,
             mode=Mode.STATE,
@@ -212,7 +213,8 @@ class StreamPlans:
 
     def _planned(self, start: Any) -> LogPlan:
         table = opened(self._source)
-        asked = with_columns(self._log_options(table.primary_key), self._columns)
+        asked = with_names_of(table, self._log_options(table.primary_key))
+        asked = with_columns(asked, matched(self._columns, known_names(table, asked)))
         asked = replace(asked, start=bound_of(start, "start"))
         began_s = time.monotonic()
         scan = Scan(table.core, asked)
@@ -249,7 +251,8 @@ class StreamPlans:
         if self._loses:
             asked = replace(asked, on_trimmed="earliest", missing_partitions="skip")
         if asked.mode is None and primary_key:
-            if asked.metadata_prefix + CHANGE_TYPE[1:] not in self._columns:
+            change_type = asked.metadata_prefix + CHANGE_TYPE[1:]
+            if change_type not in matched(self._columns, [change_type]):
                 raise UnsupportedOperationError(
                     f"A stream of {self.name}, which has a primary key, is of its changes, and the "
                     "columns do not say what each change is.",

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 from fluss.errors import InvalidValueError
 from fluss.model.bounds import LATEST
 from fluss.model.scan_options import CHANGE_TYPE
+from fluss_spark.columns import matched
 from fluss_spark.options import FILTER, FlussOptions
 from fluss_spark.packing import SplitsPartition, packed, read_partition, rows_of, tasks_for
 from fluss_spark.stream_offsets import BEGIN, Ends, StreamOffset, shared_out
@@ -51,7 +52,11 @@ class StatePartition(SplitsPartition):
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Their rows, in Spark's schema; what only a change has is NULL."""
         for batch in self.rows():
-            columns = [self._column(batch, each) for each in schema]
+            names = matched(schema.names, [*batch.schema.names, self.change_type])
+            columns = [
+                self._column(batch, each.with_name(name))
+                for each, name in zip(schema, names, strict=True)
+            ]
             yield to_spark(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
 
     def _column(self, batch: pa.RecordBatch, wanted: pa.Field) -> pa.Array:

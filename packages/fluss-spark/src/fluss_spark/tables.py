@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-import fluss
 from fluss.connector.config import resolve
 from fluss.connector.connections import share_connection
 from fluss.errors import InvalidValueError
@@ -25,9 +24,10 @@ from fluss.session.scan import Scan
 from fluss.session.session import Session
 from fluss.session.source import TableSource, source_of
 from fluss.session.table import Table
+from fluss_spark.columns import matched
 from fluss_spark.conditions import condition_of
 from fluss_spark.connecting import opened, patiently
-from fluss_spark.options import FILTER, FlussOptions
+from fluss_spark.options import FILTER, TIME_ZONE, FlussOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,8 @@ def schema_of(options: FlussOptions) -> pa.Schema:
     """The columns of the scan that was described."""
     source = source_for(options)
     table = opened(source)
-    return Scan(table.core, filtered(source.options, table, options)).schema
+    asked = with_names_of(table, source.options)
+    return Scan(table.core, filtered(asked, table, options)).schema
 
 
 def plan_scan(options: FlussOptions, *, columns: Sequence[str]) -> PlannedScan:
@@ -68,7 +69,9 @@ def plan_scan(options: FlussOptions, *, columns: Sequence[str]) -> PlannedScan:
     """
     source = source_for(options)
     table = opened(source)
-    asked = filtered(with_columns(source.options, columns), table, options)
+    named = with_names_of(table, source.options)
+    wanted = matched(columns, known_names(table, named))
+    asked = filtered(with_columns(named, wanted), table, options)
     return PlannedScan(
         table=table,
         scan=Scan(table.core, asked),
@@ -87,7 +90,21 @@ def filtered(asked: ScanOptions, table: Table, options: FlussOptions) -> ScanOpt
         for name, kind in metadata_types(asked.metadata_names).items()
         if name not in table.schema.names
     ]
-    return replace(asked, filter=condition_of(text, pa.schema([*table.schema, *metadata])))
+    schema = pa.schema([*table.schema, *metadata])
+    zone = options.spark.get(TIME_ZONE)
+    return replace(asked, filter=condition_of(text, schema, zone=zone))
+
+
+def known_names(table: Table, asked: ScanOptions) -> list[str]:
+    """The columns that a scan may give: the table's, and those that a scan adds."""
+    return [*table.schema.names, *asked.metadata_names]
+
+
+def with_names_of(table: Table, asked: ScanOptions) -> ScanOptions:
+    """The same scan with columns as the table names them; Spark's users write them in any case."""
+    if asked.columns is None:
+        return asked
+    return replace(asked, columns=tuple(matched(asked.columns, known_names(table, asked))))
 
 
 def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
@@ -115,16 +132,7 @@ def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
     return replace(asked, columns=tuple(columns), with_metadata=())
 
 
-# --- for who writes -------------------------------------------------------------------------------
-
-
-@contextmanager
-def session_of(options: FlussOptions) -> Iterator[Session]:
-    """A session with the settings that were given."""
-    config = source_of(options.table, config=options.settings).config
-    url = _url_of(options)
-    with patiently(lambda: fluss.connect(url, config=options.settings), config) as session:
-        yield session
+# --- connections -------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -139,12 +147,3 @@ def session_elsewhere(settings: dict[str, Any]) -> Iterator[Session]:
 def table_of(options: FlussOptions) -> Table:
     """The table that is written to; its connection is kept for what this process does next."""
     return opened(source_of(options.table, config=options.settings))
-
-
-def settings_of(session: Session) -> dict[str, Any]:
-    """What a worker needs to connect as this session did; markers stay markers."""
-    return session.config.written()
-
-
-def _url_of(options: FlussOptions) -> str | None:
-    return options.table if "://" in options.table else None

@@ -7,19 +7,43 @@ for the thousand of Fluss that are cut to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import reduce
 from operator import or_
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
+from fluss.errors import InvalidValueError
 from fluss.model.predicate import ColumnRef, Predicate
 
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2}))?")
 _MICROSECOND = timedelta(microseconds=1)
 # Nanoseconds since 1970 that 64 bits hold lie between these.
 _FIRST = datetime(1677, 9, 21, 0, 12, 43, 145_225, UTC)
 _LAST = datetime(2262, 4, 11, 23, 47, 16, 854_775, UTC)
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone as Spark names it: `Europe/Berlin`, `UTC`, `+02:00`.
+
+    Raises:
+        InvalidValueError: There is none of this name here.
+    """
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        hours, minutes = int(offset[2]), int(offset[3] or 0)
+        return timezone((-1 if offset[1] == "-" else 1) * timedelta(hours=hours, minutes=minutes))
+    try:
+        return UTC if name in {"Z", "UTC"} else ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise InvalidValueError(
+            f"The time zone {name[:40]!r} is not known here, and filter has a time without a zone.",
+            hint="write the time with its zone, '2026-01-31T12:00:00Z'; or install tzdata",
+            option="timeZone",
+        ) from None
 
 
 def has_nanoseconds(kind: pa.DataType) -> bool:

@@ -37,6 +37,7 @@ from pyspark.sql.types import (
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
 from fluss.model.arrow_types import with_leaves
+from fluss_spark.columns import matched
 
 _PLAIN: dict[pa.DataType, DataType] = {
     pa.bool_(): BooleanType(),
@@ -77,9 +78,10 @@ def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
     Raises:
         SchemaMismatchError: Naming the column and both types, or that it may be NULL.
     """
-    for wanted in declared:
-        kind = schema.field(wanted.name).type
-        if not wanted.nullable and schema.field(wanted.name).nullable:
+    names = matched(declared.names, schema.names)
+    for wanted, name in zip(declared, names, strict=True):
+        kind = schema.field(name).type
+        if not wanted.nullable and schema.field(name).nullable:
             raise SchemaMismatchError(
                 f"The column {wanted.name!r} of {table} may be NULL, and the schema that was given "
                 "says NOT NULL, which Spark would take on trust.",
@@ -135,12 +137,13 @@ def _check_handed_over(column: StructField) -> None:
 
 def loses_digits(schema: pa.Schema, wanted: pa.Schema) -> list[str]:
     """The columns whose times are finer than those that Spark is given."""
+    names = matched(wanted.names, schema.names)
     return [
-        each.name
-        for each in schema
-        if each.name in wanted.names
-        and _has_nanoseconds(each.type)
-        and wanted.field(each.name).type != _with_longs(each.type)
+        name
+        for name, to in zip(names, wanted.types, strict=True)
+        if name in schema.names
+        and _has_nanoseconds(schema.field(name).type)
+        and to != _with_longs(schema.field(name).type)
     ]
 
 

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -30,11 +31,10 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.model.nearest import did_you_mean
-from fluss.model.scan_options import CHANGE_TYPE
-from fluss.session.session import Session
 from fluss.session.source import source_of
 from fluss.session.table import Table
 from fluss_spark.columns import Layout, matched
+from fluss_spark.connecting import connected, opened
 from fluss_spark.exactly_once import (
     Promise,
     check_bound,
@@ -44,13 +44,13 @@ from fluss_spark.exactly_once import (
     this_task,
 )
 from fluss_spark.fitting import check_fit, log_missing
+from fluss_spark.making import Making, check_as_said, check_made
 from fluss_spark.options import OPERATIONS, FlussOptions, Operation
-from fluss_spark.tables import session_of, settings_of, table_of
+from fluss_spark.tables import table_of
 from fluss_spark.telling import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
-from fluss_spark.types import arrow_schema, made_as
+from fluss_spark.types import arrow_schema
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
-_BY_KEY: Final = frozenset({"upsert", "update", "delete"})
 _LOG = logging.getLogger("fluss.spark")
 
 
@@ -177,6 +177,7 @@ class WritePlan:
         columns: With `update`, the columns that are written; None for those of the frame.
         promise: What can be relied on when Spark repeats something.
         may_differ: Columns that are not compared when rows are written again.
+        making: The table that is made where it is not there.
     """
 
     options: FlussOptions
@@ -184,9 +185,23 @@ class WritePlan:
     columns: tuple[str, ...] | None
     promise: Promise
     may_differ: tuple[str, ...] = ()
+    making: Making | None = None
 
-    def table(self) -> Table:
-        """The table; its connection is kept for what this process does next."""
+    def table(self, first: pa.RecordBatch | None = None) -> Table:
+        """The table; its connection is kept for what this process does next.
+
+        Args:
+            first: The first rows, which are looked at before a table is made for them.
+        """
+        try:
+            return table_of(self.options)
+        except TableNotFoundError:
+            if self.making is None:
+                raise
+        connection = connected(self.options.settings)
+        if first is not None:
+            self.making.check_rows(connection, self.operation, first)
+        self.making.make(connection)
         return table_of(self.options)
 
     def write(self, batches: Iterator[pa.RecordBatch], run: str | None) -> Written:
@@ -196,9 +211,10 @@ class WritePlan:
             batches: The rows.
             run: The write that the task belongs to; None for a stream.
         """
-        table = self.table()
+        first = next(batches, None)
+        table = self.table(first)
         task = this_task(self.promise, run)
-        batches = self._laid_out(table, batches)
+        batches = self._laid_out(table, batches if first is None else chain([first], batches))
         if task is not None:
             receipt = write_once(table.core, task, batches, may_differ=self.may_differ)
             return Written(receipt.rows, run=task.run, receipt=receipt)
@@ -219,7 +235,7 @@ class WritePlan:
 
 
 def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
-    """Check a write on the driver, and make the table where that was asked for.
+    """Check a write on the driver; a table that is to be made is made by the first task with rows.
 
     Args:
         options: What was written beside the format.
@@ -236,24 +252,33 @@ def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
             option="path",
         )
     schema = arrow_schema(columns_of)
-    with session_of(options) as session:
-        table = _there_or_created(session, options, str(source.path), columns_of)
-        operation = _operation(options, table)
-        columns = options.names("targetColumns")
-        named = None if columns is None else tuple(matched(columns, table.schema.names))
-        if named is not None and operation != "update":
-            raise InvalidValueError(
-                f"targetColumns is for updates, and this is an {operation}.",
-                hint="add .option('operation', 'update')",
-            )
-        layout = Layout.of(table, operation, schema.names)
-        schema = layout.schema(schema)
-        check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
-        log_missing(table, operation, layout)
-        promise = promise_of(options, table)
-        may_differ = columns_that_may_differ(options, table)
-        shipped = replace(options, table=table.name, settings=settings_of(session))
-    return WritePlan(shipped, operation, named, promise, may_differ)
+    is_made = check_made(options)
+    making = None
+    try:
+        table = opened(source)
+        if is_made:
+            check_as_said(options, table)
+    except TableNotFoundError:
+        if not is_made:
+            raise
+        making = Making.of(options, source.path, columns_of)
+        table = making.planned(connected(source.config))
+    operation = _operation(options, table)
+    columns = options.names("targetColumns")
+    named = None if columns is None else tuple(matched(columns, table.schema.names))
+    if named is not None and operation != "update":
+        raise InvalidValueError(
+            f"targetColumns is for updates, and this is an {operation}.",
+            hint="add .option('operation', 'update')",
+        )
+    layout = Layout.of(table, operation, schema.names)
+    schema = layout.schema(schema)
+    check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
+    log_missing(table, operation, layout)
+    promise = promise_of(options, table)
+    may_differ = columns_that_may_differ(options, table)
+    shipped = replace(options, table=table.name, settings=source.config.written())
+    return WritePlan(shipped, operation, named, promise, may_differ, making)
 
 
 def apply(
@@ -272,61 +297,6 @@ def apply(
             table.delete(rows.select(list(table.primary_key)))
         case "update":
             table.update(rows, columns=columns)
-
-
-def _there_or_created(
-    session: Session, options: FlussOptions, name: str, columns_of: StructType
-) -> Table:
-    is_made = options.flag("createIfNotExists", default=False)
-    for each in ("primaryKey", "partitionBy", "bucketNum"):
-        if each in options.spark and not is_made:
-            raise InvalidValueError(
-                f"{each} says how a table is made, and createIfNotExists is not true.",
-                hint="option('createIfNotExists', True), or leave it out",
-                option=each,
-            )
-    try:
-        there = session.table(name)
-    except TableNotFoundError:
-        if not is_made:
-            raise
-    else:
-        _check_as_said(options, there)
-        return there
-    key, said = options.names("primaryKey"), options.spark.get("operation")
-    if key is None and said is not None and said.lower() in _BY_KEY:
-        raise InvalidValueError(
-            f"{name} would be made without a primary key, and takes no {said} then.",
-            hint="option('primaryKey', 'id') names its columns",
-            option="primaryKey",
-        )
-    # A literal is NOT NULL in Spark, which says nothing of the rows to come.
-    columns = [
-        pa.field(each.name, made_as(of.dataType, each.type))
-        for of, each in zip(columns_of, arrow_schema(columns_of), strict=True)
-        if each.name != CHANGE_TYPE
-    ]
-    return session.create_table(
-        name,
-        pa.schema(columns),
-        primary_key=key,
-        partition_by=options.names("partitionBy"),
-        buckets=options.number("bucketNum", 1) if "bucketNum" in options.spark else None,
-        ignore_if_exists=True,
-    )
-
-
-def _check_as_said(options: FlussOptions, table: Table) -> None:
-    """Refuse a table that is there, and not as it would have been made."""
-    for option, found in (("primaryKey", table.primary_key), ("partitionBy", table.partition_by)):
-        said = options.names(option)
-        if said is not None and set(said) != set(found):
-            raise InvalidValueError(
-                f"{table.name} is there, and has {', '.join(found) or 'none'} where {option} says "
-                f"{', '.join(said)}.",
-                hint=f"leave {option} out to write to it as it is, or name another table",
-                option=option,
-            )
 
 
 def _operation(options: FlussOptions, table: Table) -> Operation:

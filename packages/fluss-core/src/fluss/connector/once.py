@@ -18,7 +18,7 @@ import pyarrow as pa
 from fluss.client.connection import TableCore
 from fluss.connector.once_claims import bind_run, commit_step, forget_run
 from fluss.connector.once_writer import OnceWriter
-from fluss.engine.durability import keeps_without_replicas
+from fluss.engine.durability import default_replicas, keeps_without_replicas
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import MergeEngine
 from fluss.plan.once import Receipt, Task
@@ -118,13 +118,18 @@ def doubts_of(table: TableCore) -> list[str]:
         doubts.append(f"writer.acks is {settings.acks}, which waits for no replica")
     if not settings.is_idempotent:
         doubts.append("writer.enable-idempotence is false")
-    replicas = info.options.replication_factor or 1
+    replicas = info.options.replication_factor or _default_replicas(table)
     if replicas < REPLICAS_MIN and not _is_enough_alone(table):
         doubts.append(
             f"{info.table_path} has {replicas} replica, and a tablet server that crashes loses what "
             "it acknowledged in its last seconds"
         )
     return doubts
+
+
+def _default_replicas(table: TableCore) -> int:
+    connection = table.connection
+    return connection.engine.run(default_replicas(connection.cluster))
 
 
 def _is_enough_alone(table: TableCore) -> bool:

@@ -108,6 +108,17 @@ def rows_to_append(table: TableCore, data: Any) -> list[pa.RecordBatch]:
     return [piece.rows for piece in _pieces(way, frame.batches(way.types))]
 
 
+def check_frame(
+    table: TableCore, data: Any, *, mode: Mode, columns: Sequence[str] | None = None
+) -> None:
+    """Refuse a frame as `write_frame` would, which see; none of it is written."""
+    frame = frame_of_keys(data, table.info.primary_keys) if mode == "delete" else frame_of(data)
+    way = _way_of(table, frame, mode, columns, None)
+    batches = frame.batches(way.types)
+    for _ in _pieces(way, gathered(batches) if way.is_changelog else batches):
+        continue
+
+
 def _pieces(way: _Way, batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
     first = 0
     for batch in batches:
