@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from fluss.connector.profiles import find_profile
 from fluss.connector.url import parse_url
 from fluss.errors import ConfigError
-from fluss.model.config import HIDDEN, Config
-from fluss.model.secrets import is_marker
+from fluss.model.config import Config
+from fluss.model.secrets import HIDDEN, Secret, is_marker
 
 T = TypeVar("T")
 
@@ -94,12 +94,9 @@ def resolve(
     """
     variables = os.environ if environ is None else environ
     layers = [Layer(name="argument", settings=_keyed(arguments))]
-    if isinstance(given, str):
-        layers.append(Layer(name="URL", settings=parse_url(given).to_settings()))
-    elif isinstance(given, Config):
-        layers.append(Layer(name="argument", settings=given.written()))
-    elif given is not None:
-        layers.append(Layer(name="argument", settings=_keyed(given)))
+    if given is not None:
+        name = "URL" if isinstance(given, str) else "argument"
+        layers.append(Layer(name=name, settings=written(given)))
     if profile is not None:
         layers += _profile_layers(variables, profile)
     active = active_config() if with_active else None
@@ -130,8 +127,27 @@ def explain(given: Settings = None, **arguments: Any) -> str:
     return str(resolve(given, **arguments))
 
 
+def written(settings: Settings) -> dict[str, Any]:
+    """What some settings say, by key; passwords that stand in them are hidden.
+
+    Raises:
+        ConfigError: A setting is unknown; the hint names the nearest.
+    """
+    if isinstance(settings, str):
+        return parse_url(settings).to_settings()
+    if isinstance(settings, Config):
+        return settings.written()
+    return _keyed(settings or {})
+
+
 def _keyed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {Config.option(key).key: value for key, value in settings.items() if value is not None}
+    keyed = {}
+    for name, value in settings.items():
+        option = Config.option(name)
+        if value is not None:
+            is_open = not option.secret or not isinstance(value, str) or is_marker(value)
+            keyed[option.key] = value if is_open else Secret(value)
+    return keyed
 
 
 def _of_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -21,11 +21,12 @@ from fluss.client.connection import ConnectionCore
 from fluss.connector.config import Settings, resolve
 from fluss.engine.thread import engine
 from fluss.model.config import Config
+from fluss.model.secrets import Secret
 from fluss.waiting import InterruptibleLock
 
 IDLE_MAX: Final = 16
 
-_Key = tuple[int, str, str]
+_Key = tuple[int, str, Secret]
 
 
 class _Entry:
@@ -115,7 +116,7 @@ def share_connection(config: Config) -> Share:
 
 def _entry_of(config: Config) -> _Entry:
     # By all settings: who gives another password, or other limits, does not get this connection.
-    key = (os.getpid(), repr(config), config.security_sasl_password)
+    key = (os.getpid(), repr(config), Secret(config.security_sasl_password))
     entry = _entries.get(key)
     if entry is None:
         entry = _entries[key] = _Entry(key, config)

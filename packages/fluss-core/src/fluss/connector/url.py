@@ -23,6 +23,7 @@ from fluss.model.config import Config
 from fluss.model.names import check_name
 from fluss.model.nearest import did_you_mean
 from fluss.model.scan_options import SCAN_OPTIONS
+from fluss.model.secrets import Secret, is_marker
 
 SCHEME = "fluss"
 EMBEDDED = "embedded"
@@ -59,13 +60,17 @@ class FlussUrl:
 
     def to_settings(self) -> dict[str, Any]:
         """What it says about connecting, by the keys of `Config`."""
-        settings: dict[str, Any] = dict(self.settings)
+        settings: dict[str, Any] = {
+            key: Secret(value) if Config.OPTIONS[key].secret and not is_marker(value) else value
+            for key, value in self.settings.items()
+        }
         if self.servers:
             settings["bootstrap.servers"] = ",".join(self.servers)
         if self.user is not None:
             settings["security.sasl.username"] = self.user
         if self.password is not None:
-            settings["security.sasl.password"] = self.password
+            is_open = is_marker(self.password)
+            settings["security.sasl.password"] = self.password if is_open else Secret(self.password)
         return settings
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import fsspec
 
 from fluss.client.admin import AdminCore
-from fluss.connector.config import Settings, resolve
+from fluss.connector.config import Settings, resolve, written
 from fluss.connector.connections import connection_for
 from fluss.connector.url import parse_url
 from fluss.errors import (
@@ -29,6 +29,7 @@ from fluss.fsspec.places import ROWS, SCHEMA, SCHEME, Place, missing, place_of, 
 from fluss.fsspec.streams import ArrowFile
 from fluss.model.config import Config
 from fluss.model.nearest import did_you_mean
+from fluss.model.secrets import is_marker
 from fluss.session import Scan, Table, source_of
 
 Info = dict[str, Any]
@@ -59,11 +60,11 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
         self, servers: str = "", *, config: Settings = None, **storage_options: Any
     ) -> None:
         super().__init__(**storage_options)
-        self._config: Settings = config
+        self._config: Settings = None if config is None else written(config)
         self._shown = SCHEME
         if servers:
             url = parse_url(f"{SCHEME}{servers}")
-            self._config = {**_written(config), **url.to_settings()}
+            self._config = {**written(config), **url.to_settings()}
             self._shown = str(url)
 
     # --- URLs ---------------------------------------------------------------------------------
@@ -254,6 +255,15 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
     # --- travelling ---------------------------------------------------------------------------
 
     @property
+    def storage_args(self) -> tuple[Any, ...]:
+        """None: the servers stand among the options, and there without a password."""
+        return ()
+
+    @storage_args.setter
+    def storage_args(self, args: tuple[Any, ...]) -> None:
+        """Fsspec sets what it was called with."""
+
+    @property
     def storage_options(self) -> dict[str, Any]:
         """What it was made with, as fsspec pickles and prints it: without a password.
 
@@ -266,18 +276,13 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
     def storage_options(self, options: dict[str, Any]) -> None:
         hidden = {"servers", "config"}
         self._storage_options = {name: options[name] for name in options if name not in hidden}
-        config = _written(options.get("config"))
+        config = written(options.get("config"))
         if config:
             self._storage_options["config"] = {
-                key: each for key, each in config.items() if not Config.option(key).secret
+                key: value
+                for key, value in config.items()
+                if not Config.option(key).secret or is_marker(value)
             }
-
-
-def _written(config: Settings) -> dict[str, Any]:
-    if isinstance(config, str):
-        return parse_url(config).to_settings()
-    written = config.written() if isinstance(config, Config) else dict(config or {})
-    return {Config.option(key).key: each for key, each in written.items()}
 
 
 def _as_missing(place: Place, error: FlussError) -> FileNotFoundError:

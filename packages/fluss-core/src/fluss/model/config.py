@@ -16,12 +16,11 @@ from fluss.model.cluster import Address, parse_address, parse_addresses
 from fluss.model.config_options import INFLIGHT_IDEMPOTENT_MAX, ONLY_IN_JAVA, ClientOptions
 from fluss.model.nearest import did_you_mean
 from fluss.model.options import Option
-from fluss.model.secrets import ESCAPE, ReadFile, is_marker, resolve_secret
+from fluss.model.secrets import ESCAPE, HIDDEN, ReadFile, Secret, is_marker, resolve_secret
 
 T = TypeVar("T")
 
 PREFIX = "client."  # Java's clients write it before every key
-HIDDEN = "***"
 
 
 class Config(ClientOptions):
@@ -73,6 +72,8 @@ class Config(ClientOptions):
         )
 
     def set_value(self, option: Option[Any], value: object) -> None:
+        if option.secret and isinstance(value, Secret):
+            value = value.reveal()
         if isinstance(value, str) and is_marker(value):
             self._values.pop(option.key, None)
             self._markers[option.key] = value
@@ -167,12 +168,14 @@ class Config(ClientOptions):
         return advertised if written is None else parse_address(written)
 
     def written(self) -> dict[str, Any]:
-        """What was set, by key, secrets included: for making another config, never for showing."""
+        """What was set, by key, for making another config; a secret is a `Secret`, unreadable."""
         found: dict[str, Any] = {}
         for key in self._set_keys():
             value = self._markers.get(key, self._values.get(key))
             is_text_like_marker = key not in self._markers and is_marker(value)
             found[key] = f"${value}" if is_text_like_marker else value
+            if self.OPTIONS[key].secret and key not in self._markers:
+                found[key] = Secret(found[key])
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -80,11 +80,14 @@ class Option(Generic[T]):
         Raises:
             ConfigError: When the option does not take it.
         """
+        why = "its value, not shown here, is not one it takes"
         try:
             return self.parse(value)
         except ValueError as error:
-            why = "its value, not shown here, is not one it takes" if self.secret else str(error)
-            raise ConfigError(f"The option {self.key!r}: {why}.", key=self.key) from None
+            if not self.secret:
+                why = str(error)
+        # Raised out here: the parser's error quotes the value, and would stay as the context.
+        raise ConfigError(f"The option {self.key!r}: {why}.", key=self.key)
 
 
 class OptionSet:

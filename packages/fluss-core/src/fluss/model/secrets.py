@@ -13,6 +13,7 @@ the environment and a function that reads files come from whoever connects.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Mapping
 from string import hexdigits
 
@@ -20,10 +21,41 @@ from fluss.errors import ConfigError
 
 ReadFile = Callable[[str], bytes]
 
+HIDDEN = "***"  # stands for a secret where settings are shown
 ESCAPE = "$${"  # a value that begins like a marker and is none
 
 _PROVIDERS = ("env", "directory", "file")
 _PROPERTIES_LENGTH_MAX = 1_000_000
+
+
+class Secret:
+    """A text that is shown nowhere: printing, formatting and JSON do not give it away.
+
+    Its pickle holds it; what must not travel is left out by whoever pickles.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, spec: str) -> str:
+        return format(HIDDEN, spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and hmac.compare_digest(
+            self._text.encode(), other._text.encode()
+        )
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
 
 
 def is_marker(text: object) -> bool:

@@ -18,7 +18,7 @@ from fluss.client.alter import alter_table
 from fluss.client.arguments import table_path_of
 from fluss.client.frames.creation import schema_of_frame
 from fluss.client.frames.tabular import frame_of
-from fluss.connector.config import OpenedConfig, Settings, entered, opened, resolve
+from fluss.connector.config import OpenedConfig, Settings, entered, opened, resolve, written
 from fluss.connector.connections import Share, share_connection
 from fluss.connector.launching import launch
 from fluss.connector.url import FlussUrl, parse_url
@@ -76,7 +76,7 @@ def connect(
         servers, stop = launch(parsed.embedded)
         settings["bootstrap_servers"] = servers
     given: dict[str, Any] = {
-        **_written(config),
+        **written(config),
         **{name: value for name, value in settings.items() if value is not None},
     }
     if user is not None:
@@ -419,12 +419,6 @@ def _drop(share: Share, note: OpenedConfig) -> None:
 
 def _url_table(url: FlussUrl) -> str | None:
     return None if url.table is None else f"{url.database}.{url.table}"
-
-
-def _written(config: Config | Mapping[str, Any] | None) -> dict[str, Any]:
-    if config is None:
-        return {}
-    return config.written() if isinstance(config, Config) else dict(config)
 
 
 def _property(value: Any) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fluss.client.arguments import table_path_of
-from fluss.connector.config import Settings, resolve
+from fluss.connector.config import Settings, resolve, written
 from fluss.connector.connections import connection_for
 from fluss.connector.url import hidden, parse_url
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
@@ -95,7 +95,7 @@ def source_of(
             )
         return TableSource(
             path=TablePath(url.database, url.table),
-            config=resolve(text, **_written(config)).config,
+            config=resolve(text, **written(config)).config,
             options=scan_options({**url.options, **given}),
         )
     return TableSource(
@@ -121,13 +121,3 @@ def _refuse_other_mode(named: str, wanted: Any) -> None:
             hint="leave one of them out",
             option="mode",
         )
-
-
-def _written(config: Settings) -> dict[str, Any]:
-    if config is None:
-        return {}
-    if isinstance(config, Config):
-        return config.written()
-    if isinstance(config, str):
-        return parse_url(config).to_settings()
-    return dict(config)
