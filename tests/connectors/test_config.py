@@ -139,6 +139,99 @@ def test_a_session_lends_its_login_only_to_its_own_servers():
         assert resolve("fluss://other:1", environ={}).config.security_sasl_password == ""
 
 
+# --- whose login (decision 0010) ------------------------------------------------------------------
+
+ADMIN = {SERVERS: "mine:1", "security.protocol": "sasl", USER: "admin", PASSWORD: SECRET}
+
+
+def login(given=None, **more):
+    found = resolve(given, environ={"HOME": "/nowhere"}, **more).config
+    return found.bootstrap_servers, found.security_sasl_username, found.security_sasl_password
+
+
+def test_a_session_that_is_only_open_lends_its_login_to_what_takes_its_servers():
+    opened(fluss.Config(ADMIN))
+    assert login() == ("mine:1", "admin", SECRET)
+    assert login("fluss://mine:1") == ("mine:1", "", "")
+    assert login("fluss://mine:1/d.t") == ("mine:1", "", "")
+    assert login({SERVERS: "mine:1"}) == ("mine:1", "", "")
+    assert login(bootstrap_servers="mine:1") == ("mine:1", "", "")
+    assert resolve("fluss://mine:1").config.security_protocol == "PLAINTEXT"
+    said = explain("fluss://mine:1", environ={})
+    assert f"# not used: {USER} of the session opened last" in said
+    assert SECRET not in said
+
+
+def test_a_user_that_is_named_gets_the_password_of_his_open_session():
+    opened(fluss.Config(ADMIN))
+    assert login("fluss://admin@mine:1") == ("mine:1", "admin", SECRET)
+    assert login("fluss://ali@mine:1") == ("mine:1", "ali", "")
+    assert login("fluss://admin@other:1") == ("other:1", "admin", "")
+
+
+def test_inside_with_a_session_lends_its_login_to_the_same_servers():
+    with entered(fluss.Config(ADMIN)):
+        assert login() == ("mine:1", "admin", SECRET)
+        assert login("fluss://mine:1/d.t") == ("mine:1", "admin", SECRET)
+        assert login("fluss://other:1") == ("other:1", "", "")
+        with entered(fluss.Config({SERVERS: "mine:1"})):
+            assert login("fluss://mine:1") == ("mine:1", "", "")
+            assert login() == ("mine:1", "", "")
+
+
+def test_another_session_that_is_open_lends_nothing():
+    opened(fluss.Config(ADMIN))
+    opened(fluss.Config({SERVERS: "mine:1"}))
+    assert login() == ("mine:1", "", "")
+    with entered(fluss.Config({SERVERS: "other:1"})):
+        assert login("fluss://mine:1") == ("mine:1", "", "")
+
+
+def test_what_was_resolved_without_a_user_gets_none_later():
+    anonymous = resolve("fluss://mine:1", environ={}).config
+    named = resolve("fluss://admin@mine:1", environ={"FLUSS_SASL_PASSWORD": SECRET}).config
+    with entered(fluss.Config(ADMIN)):
+        assert config.completed(anonymous).security_sasl_username == ""
+        assert config.completed(pickle.loads(pickle.dumps(named))).security_sasl_password == SECRET  # noqa: S301
+
+
+@pytest.mark.parametrize("door", ["connect", "pandas", "polars", "duckdb", "fsspec"])
+def test_every_door_asks_for_its_login_in_the_same_way(door, monkeypatch):
+    import fluss_duckdb
+    import fluss_polars
+    from fluss.fsspec import FlussFileSystem
+    from fluss.pandas import read_fluss
+
+    def ask(url):
+        doors = {
+            "connect": lambda: fluss.connect(url),
+            "pandas": lambda: read_fluss(f"{url}/d.t"),
+            "polars": lambda: fluss_polars.read_fluss(f"{url}/d.t"),
+            "duckdb": lambda: fluss_duckdb.connect(url=url),
+            "fsspec": lambda: FlussFileSystem(url.removeprefix("fluss://")).ls("d"),
+        }
+        with pytest.raises(_AskedError):
+            doors[door]()
+        return asked.pop().security_sasl_username
+
+    asked = []
+
+    async def ask_nobody(engine, config):
+        asked.append(config)
+        raise _AskedError
+
+    monkeypatch.setattr("fluss.client.connection.ConnectionCore.open", ask_nobody)
+    opened(fluss.Config(ADMIN))
+    assert ask("fluss://mine:1") == ""
+    assert ask("fluss://admin@mine:1") == "admin"
+    with entered(fluss.Config(ADMIN)):
+        assert ask("fluss://mine:1") == "admin"
+
+
+class _AskedError(Exception):
+    """Whose login is asked for is known; no server is needed."""
+
+
 def test_a_function_is_asked_for_the_password():
     found = resolve("fluss://me@h", environ={}, security_sasl_password=lambda: SECRET)
     assert found.config.security_sasl_password == SECRET

@@ -22,7 +22,7 @@ import polars as pl
 import pyarrow as pa
 
 from fluss.connector import Cancellation, open_split
-from fluss.connector.config import resolve
+from fluss.connector.config import completed
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.model.config import Config
@@ -173,7 +173,7 @@ class _Reading:
             return ()
         reader: Iterable[pa.RecordBatch] = open_split(
             splits,
-            config=resolve(source.config).config,
+            config=completed(source.config),
             order=source.order,
             max_parallel=source.max_parallel,
             cancellation=self._cancellation,

@@ -3,7 +3,8 @@
 The first layer that has a setting counts: an argument, the URL, a profile that is named as an
 argument, the active session, the environment, the profile file, the default. `explain()` reports
 which it was. A user and a password belong to the
-servers they were written for: a layer that names other servers, or another user, lends neither.
+servers they were written for: a layer that names other servers, or another user, lends neither. A
+session that is only open lends them only to what takes its servers, too (decision 0010).
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Layer:
 
     name: str
     settings: Mapping[str, Any] = field(repr=False)
+    # Whether it may give a login for servers that another layer has named.
+    lends_login: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +102,31 @@ def resolve(
         layers.append(Layer(name=name, settings=written(given)))
     if profile is not None:
         layers += _profile_layers(variables, profile)
-    active = active_config() if with_active else None
-    if active is not None:
-        layers.append(Layer(name="active session", settings=active.written()))
+    if with_active:
+        layers += _session_layers()
     layers.append(Layer(name="environment", settings=_of_environment(variables)))
     # A file that nobody needs is not opened: what is wrong with it would be in the way.
     if profile is None and not any(SERVERS in each.settings for each in layers):
         layers += _profile_layers(variables, None)
     return _merged(layers)
+
+
+def completed(config: Config) -> Config:
+    """Settings that were resolved before, with a password that their pickle has lost.
+
+    No session that is active now gives them a user: they are to mean what they meant.
+    """
+    return resolve(config, with_active=bool(config.security_sasl_username)).config
+
+
+def _session_layers() -> list[Layer]:
+    entered = _entered.get()
+    if entered:
+        return [Layer(name="active session", settings=entered[-1].written())]
+    last = active_config()
+    if last is None:
+        return []
+    return [Layer(name="session opened last", settings=last.written(), lends_login=False)]
 
 
 def _profile_layers(environ: Mapping[str, str], name: str | None) -> list[Layer]:
@@ -181,6 +201,8 @@ def _why_no_login(layer: Layer, settings: Mapping[str, Any]) -> str | None:
         return "which is for other servers"
     if USER in mine and settings.get(USER, mine[USER]) != mine[USER]:
         return "which is for another user"
+    if SERVERS in settings and not layer.lends_login and USER not in settings:
+        return "which is lent inside `with`, or to what names no servers"
     return None
 
 
@@ -222,7 +244,10 @@ class OpenedConfig:
 
 
 def active_config() -> Config | None:
-    """The settings of the active session: the innermost `with`, else the last one opened."""
+    """The settings of the active session: the innermost `with`, else the last one opened.
+
+    The last one opened gives no login to what names servers by itself; see `resolve`.
+    """
     entered = _entered.get()
     if entered:
         return entered[-1]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fluss.client.arguments import table_path_of
-from fluss.connector.config import Settings, resolve, written
+from fluss.connector.config import Settings, completed, resolve, written
 from fluss.connector.connections import connection_for
 from fluss.connector.url import hidden, parse_url
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
@@ -56,7 +56,7 @@ class TableSource:
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
         """
-        connection = connection_for(resolve(self.config).config)
+        connection = connection_for(completed(self.config))
         return Table(connection.engine.run(connection.table(self.path)))
 
 
