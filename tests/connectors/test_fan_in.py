@@ -156,3 +156,12 @@ def test_a_cancellation_tells_its_listeners_once_and_latecomers_at_once():
     assert heard == ["first", "late"]
     with pytest.raises(ClosedError, match="cancelled"):
         cancellation.check()
+
+
+@pytest.mark.timeout(30, func_only=True)
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_notification_that_is_missed_delays_the_reader_and_does_not_stop_it(in_order):
+    read = fan_in([Numbers([1, 2], pause_s=0.1), Numbers([3], pause_s=0.1)], in_order=in_order)
+    # As where each of them falls between two slices of the reader's wait.
+    read._changed.notify_all = lambda: None
+    assert sorted(read) == [1, 2, 3]

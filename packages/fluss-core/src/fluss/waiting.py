@@ -45,7 +45,8 @@ def wait_until(attempt: Callable[[float], object], timeout_s: float | None = Non
     """Call `attempt` with a number of seconds until what it gives is true.
 
     Args:
-        attempt: Waits at most so many seconds, as `Event.wait` and `Condition.wait` do.
+        attempt: Waits at most so many seconds, as `Event.wait` does. Not `Condition.wait`, which
+            misses what is notified between two slices: see `wait_on`.
         timeout_s: How long to go on; None for as long as it takes.
 
     Returns:
@@ -57,10 +58,21 @@ def wait_until(attempt: Callable[[float], object], timeout_s: float | None = Non
     """
     first_s = FIRST_SLICE_S if timeout_s is None else min(timeout_s, FIRST_SLICE_S)
     try:
-        return bool(attempt(first_s)) or _wait_on(attempt, timeout_s)
+        return bool(attempt(first_s)) or _wait_in_slices(attempt, timeout_s)
     except BaseException:
         _note_interrupt()
         raise
+
+
+def wait_on(
+    condition: threading.Condition, predicate: Callable[[], object], timeout_s: float | None = None
+) -> bool:
+    """Wait on a condition, whose lock the caller holds, until a predicate is true.
+
+    The predicate is looked at again after each slice, so a notification that falls between two of
+    them costs a moment and not the whole wait.
+    """
+    return wait_until(partial(condition.wait_for, predicate), timeout_s)
 
 
 def acquire(lock: Lockable, timeout_s: float | None = None) -> bool:
@@ -153,7 +165,7 @@ class InterruptibleLock:
         return False
 
 
-def _wait_on(attempt: Callable[[float], object], timeout_s: float | None) -> bool:
+def _wait_in_slices(attempt: Callable[[float], object], timeout_s: float | None) -> bool:
     end = None if timeout_s is None else monotonic() + timeout_s - FIRST_SLICE_S
     cancellations = _cancellations()
     while True:

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
 from fluss.errors import ClosedError
-from fluss.waiting import join, wait_until
+from fluss.waiting import join, wait_on
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -133,8 +133,10 @@ class FanIn(Generic[T]):
         with self._changed:
             self._head = index
             self._changed.notify_all()
-            while not (self._queues[index] or index in self._ended or self._closed):
-                wait_until(self._changed.wait)
+            wait_on(
+                self._changed,
+                lambda: self._queues[index] or index in self._ended or self._closed,
+            )
             return self._pop(index)
 
     def close(self) -> None:
@@ -162,8 +164,10 @@ class FanIn(Generic[T]):
                 self._head += 1
             return None
         with self._changed:
-            while not (self._ready or self._errors or self._closed or self._is_over):
-                wait_until(self._changed.wait)
+            wait_on(
+                self._changed,
+                lambda: self._ready or self._errors or self._closed or self._is_over,
+            )
             for index in list(self._errors):
                 self._raise(index)
             if self._closed:

@@ -8,10 +8,9 @@ engine only ever gives room back, so it never waits here.
 from __future__ import annotations
 
 import threading
-from time import monotonic
 
 from fluss.errors import ClosedError, LimitExceededError
-from fluss.waiting import wait_until
+from fluss.waiting import wait_on
 
 
 class WriteRoom:
@@ -42,13 +41,13 @@ class WriteRoom:
         """
         if self.is_left and self._closed is None:
             return
-        deadline = monotonic() + self._wait_s_max
         with self._changed:
-            while not self.is_left and self._closed is None:
-                left = deadline - monotonic()
-                if left <= 0:
-                    raise self._full()
-                wait_until(self._changed.wait, left)
+            if not wait_on(
+                self._changed,
+                lambda: self.is_left or self._closed is not None,
+                self._wait_s_max,
+            ):
+                raise self._full()
             if self._closed is not None:
                 raise ClosedError(self._closed.message, hint=self._closed.hint)
 
