@@ -104,16 +104,18 @@ PROOFS = (
         name="crashes",
         claim="After each of 200 kills (-9) of the embedded server under load, 100 with durability "
         "`process` and 100 with `disk`, every acknowledged batch of logs and of primary keys is "
-        "there exactly once and whole, and the rows by key are those of the replayed changelog.",
-        tests=("tests/server/test_crashes.py",),
+        "there exactly once and whole, and the rows by key are those of the replayed changelog. "
+        "After each of 120 kills while databases, tables, columns, partitions and segments come "
+        "and go, what was acknowledged is there, and no start takes what a kill leaves for damage.",
+        tests=("tests/server/test_crashes.py", "tests/server/test_catalog_crashes.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
         workers=5,
     ),
     Proof(
         name="damage",
         claim="Whatever is done to one file or directory of a server that was killed or ended "
-        "cleanly (a bit flipped, bytes zeroed, cut, deleted, duplicated, exchanged: catalog, "
-        "ledger, manifests, segments, indexes, snapshots, checkpoints, rows by key, directories): "
+        "cleanly (a bit flipped, bytes zeroed, cut, deleted, duplicated, exchanged, replaced by an "
+        "earlier state or by that of another directory: catalog, ledger, manifests, segments, indexes, snapshots, checkpoints, rows by key, directories): "
         "the next server serves exactly what was acknowledged, or refuses and names the file. "
         "3 120 random damages of six directories with logs, keys, partitions, altered schemas and "
         "trimmed logs, and 200 repairs, which never serve a row that was not written there.",

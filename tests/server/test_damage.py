@@ -15,10 +15,10 @@ from random import Random
 
 import pytest
 
-from fluss.errors import LocalServerError
+from fluss.errors import FlussError
 from fluss.wire import messages as pb
 from fluss_server.config import Durability
-from tests.support.damage_world import DATABASE, Refused, World, filled, look
+from tests.support.damage_world import DATABASE, EARLIER, Refused, World, filled, look
 from tests.support.damages import Damage, damage
 from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
@@ -34,6 +34,8 @@ HISTORIES = (
     ("none", "kill", "kill"),
     ("process", "clean", "clean", "kill"),
 )
+# Its tables have the same names and numbers.
+FOREIGN = HISTORIES[1]
 CASES = 520 if IS_EXHAUSTIVE else 30
 USED = HISTORIES if IS_EXHAUSTIVE else HISTORIES[1:3]
 SHARDS = 4 if IS_EXHAUSTIVE else 1
@@ -73,13 +75,14 @@ def worlds(folder):
 @pytest.mark.parametrize("history", USED, ids=" ".join)
 def test_a_damaged_directory_is_served_exactly_or_refused_by_name(folder, worlds, history, shard):
     directory, world = worlds(history)
+    copies = [directory.with_name(directory.name + EARLIER), worlds(FOREIGN)[0]]
     counts = {"exact": 0, "refused start": 0, "refused requests": 0}
     differences = []
     for case in range(shard, CASES, SHARDS):
         chance = Random(f"{history} {case}")
         copy = folder / f"case-{case}"
         shutil.copytree(directory, copy)
-        done = damage(copy, chance)
+        done = damage(copy, chance, copies)
         outcome, problems = _serve(copy, world, done, history[0], again=chance.random())
         counts[outcome] += 1
         differences += [f"case {case}, {done.what}: {problem}" for problem in problems]
@@ -107,7 +110,7 @@ def _serve(
                     problems += _go_on(world, connection, has_refusals=refused)
                 finally:
                     connection.close()
-        except LocalServerError as error:
+        except FlussError as error:
             if not _names(str(error), done, directory):
                 problems.append(f"start {attempt} is refused without a name: {error}")
             return "refused start", problems
@@ -170,11 +173,12 @@ def test_a_repaired_directory_serves_what_is_left_of_each_log(folder, worlds, sh
     """Rows may be given up, with a report; none may be another one, or in another place."""
     history = USED[-1]
     directory, world = worlds(history)
+    copies = [directory.with_name(directory.name + EARLIER), worlds(FOREIGN)[0]]
     for case in range(shard, REPAIR_CASES, REPAIR_SHARDS):
         chance = Random(f"repair {case}")
         copy = folder / f"case-{case}"
         shutil.copytree(directory, copy)
-        done = damage(copy, chance)
+        done = damage(copy, chance, copies)
         clock = Clock(world.now_ms)
         with running(copy, clock=clock, repair=True) as server:
             connection = RawConnection(server.address)

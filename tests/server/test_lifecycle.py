@@ -22,6 +22,7 @@ from fluss_server import LocalCluster
 from fluss_server.config import Durability, ServerConfig
 from fluss_server.lock import is_served, read_holder
 from fluss_server.places import CATALOG, DATA
+from fluss_server.upkeep import remove_tree
 from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
 from tests.support.ledgers import as_killed, ended_cleanly
@@ -337,6 +338,17 @@ def test_the_files_of_a_dropped_table_go_away(tmp_path, connect):
         server.on_loop(server.node.settle)
         assert not list((tmp_path / DATA).rglob("*.log"))
         assert server.node.catalog.doomed() == []
+
+
+def test_a_directory_that_another_thread_removes_too_is_not_called_gone_too_soon(
+    tmp_path, monkeypatch
+):
+    def overtaken(path):
+        raise FileNotFoundError(path / "partition")
+
+    monkeypatch.setattr("fluss_server.upkeep.shutil.rmtree", overtaken)
+    assert not remove_tree(tmp_path)
+    assert remove_tree(tmp_path / "gone")
 
 
 def test_what_a_crash_left_of_a_dropped_table_goes_at_the_next_start(

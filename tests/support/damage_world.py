@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,8 @@ SEGMENT_BYTES = 2_500
 START_MS = 1_700_000_000_000
 STEP_MS = 1_000
 TIMES = 9
+KEPT_AFTER = 2
+EARLIER = ".earlier"
 KINDS_USED = (
     "log", "log_none", "log_rows", "log_by_place", "keyed", "wal", "by_place", "numbered",
 )  # fmt: skip
@@ -77,8 +80,11 @@ class World:
 # --- filling --------------------------------------------------------------------------------------
 
 
-def fill(world: World, server: RunningServer, chance: Random) -> None:
-    """Make tables where there are none yet; write, alter, flush and trim."""
+def fill(world: World, server: RunningServer, chance: Random, earlier: Path) -> None:
+    """Make tables where there are none yet; write, alter, flush and trim.
+
+    An earlier state of the directory is kept, as a backup would have it.
+    """
     connection = RawConnection(server.address)
     try:
         if not world.tables:
@@ -93,6 +99,9 @@ def fill(world: World, server: RunningServer, chance: Random) -> None:
                 for tablet in server.node.tablets:
                     if tablet.state is not None:
                         server.on_loop(lambda t=tablet: _flush(server, t))
+            if round_number == KEPT_AFTER:
+                shutil.rmtree(earlier, ignore_errors=True)
+                shutil.copytree(server.node.config.directory, earlier)
             if round_number == 4:
                 _trim(world, server)
         now_ms = server.node.now_ms()
@@ -390,7 +399,7 @@ def build(directory: str, model_path: str, end: str, durability: str, seed: str)
     with running(
         Path(directory), clock=clock, durability=Durability(durability), **config
     ) as server:
-        fill(world, server, Random(seed))
+        fill(world, server, Random(seed), Path(f"{directory}{EARLIER}"))
         world.now_ms = clock.now_ms
         model.write_bytes(pickle.dumps(world))
         if end == "kill":

@@ -18,6 +18,8 @@ _DIRECTORIES = (
     ("table", re.compile(r".+-\d+")),
 )
 
+REPLACED_RATE = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:
@@ -51,8 +53,14 @@ def targets(root: Path) -> dict[str, list[Path]]:
     return found
 
 
-def damage(root: Path, chance: Random) -> Damage:
-    """Damage one thing of a data directory."""
+def damage(root: Path, chance: Random, copies: Sequence[Path] = ()) -> Damage:
+    """Damage one thing of a data directory.
+
+    Args:
+        root: The directory.
+        chance: What decides.
+        copies: Other directories: earlier states of this one, and foreign ones.
+    """
     by_kind = targets(root)
     kind = chance.choice(sorted(by_kind))
     path = chance.choice(by_kind[kind])
@@ -64,7 +72,11 @@ def damage(root: Path, chance: Random) -> Damage:
     action = chance.choice(actions)
     if action is _swap and not others:
         action = _delete
-    done = action(path, others, chance)
+    sources = [source for copy in copies if (source := copy / path.relative_to(root)).exists()]
+    if sources and chance.random() < REPLACED_RATE:
+        done = _replace(path, chance.choice(sources))
+    else:
+        done = action(path, others, chance)
     return Damage(f"{kind}: {done.what}", done.paths)
 
 
@@ -143,6 +155,16 @@ def _duplicate_directory(path: Path, others: Sequence[Path], chance: Random) -> 
         shutil.rmtree(target)
     shutil.copytree(path, target)
     return Damage(f"{path} copied to {target}", (target, path))
+
+
+def _replace(path: Path, source: Path) -> Damage:
+    """Put in the place of a thing what another directory, or an earlier state of it, has there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+        shutil.copytree(source, path)
+    else:
+        shutil.copyfile(source, path)
+    return Damage(f"{path} replaced by {source}", (path,))
 
 
 def _swap(path: Path, others: Sequence[Path], chance: Random) -> Damage:

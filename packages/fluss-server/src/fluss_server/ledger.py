@@ -254,13 +254,13 @@ class Ledger:
         """What is recorded of one bucket, and the way to record more."""
         return LedgerEntry(self, bucket, self._marks.get(bucket))
 
-    def write_slot(self, slot: int, body: bytes) -> None:
+    def write_slot(self, slot: int, data: bytearray) -> None:
         """Overwrite a slot.
 
         Raises:
             OSError: The disk refused.
         """
-        files.write_at(self._descriptor, _place_of(slot), _SLOT_CRC.pack(crc32c(body)) + body)
+        files.write_at(self._descriptor, _place_of(slot), data)
 
     def forget(self, table_id: int, partition_id: int | None = None) -> None:
         """Free the slots of a table or partition that was dropped."""
@@ -335,7 +335,7 @@ class LedgerEntry:
         mark: What the last server recorded; None where the bucket had no log.
     """
 
-    __slots__ = ("_bucket", "_ledger", "_partition", "_slot", "mark")
+    __slots__ = ("_bucket", "_ledger", "_partition", "_said", "_slot", "_written", "mark")
 
     def __init__(self, ledger: Ledger, bucket: TableBucket, mark: LogMark | None) -> None:
         self._ledger = ledger
@@ -343,6 +343,9 @@ class LedgerEntry:
         partition_id = bucket.partition_id
         self._partition = _NO_PARTITION if partition_id is None else partition_id
         self._slot: int | None = None
+        # One write at a time: the log sees to that.
+        self._written = bytearray(_SLOT_CRC.size + _SLOT.size)
+        self._said = memoryview(self._written)[_SLOT_CRC.size :]
         self.mark = mark
 
     @property
@@ -368,11 +371,14 @@ class LedgerEntry:
         """
         if self._slot is None:
             self._slot = self._ledger.claim(self._bucket)
-        body = _SLOT.pack(
+        bucket = self._bucket
+        _SLOT.pack_into(
+            self._said,
+            0,
             self._slot,
-            self._bucket.table_id,
+            bucket.table_id,
             self._partition,
-            self._bucket.bucket,
+            bucket.bucket,
             0,
             mark.generation,
             mark.end_offset,
@@ -380,7 +386,8 @@ class LedgerEntry:
             mark.size,
             mark.headers_crc,
         )
-        self._ledger.write_slot(self._slot, body)
+        _SLOT_CRC.pack_into(self._written, 0, crc32c(self._said))
+        self._ledger.write_slot(self._slot, self._written)
 
     def check(self) -> None:
         """Refuse to write where the directory is not this server's any more.

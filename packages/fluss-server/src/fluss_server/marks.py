@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogMark:
-    """Up to where a log has been acknowledged.
+class LogMark(NamedTuple):
+    """Up to where a log has been acknowledged; made for each append, so it costs little.
 
     Args:
         generation: Of the list of its segments.

@@ -105,7 +105,7 @@ class Manifests:
             **manifest.identity,
             **manifest.content,
         }
-        text = json.dumps(said, indent=1, ensure_ascii=False)
+        text = json.dumps(said, ensure_ascii=False)
         data = f"{text}{_LAST_LINE}{crc32c(text.encode()):08x}\n".encode()
         try:
             target = self._directory / path

@@ -344,7 +344,7 @@ class BucketLog:
         self._check_health()
         if not self._is_on_disk:
             self._make_directory()
-        active = self._active
+        active = self._segments[-1]
         if active.is_unlinked:
             self._lose_place()
             self._check_health()

@@ -18,6 +18,7 @@ _BUFFERS_MAX: Final = 512  # below every system's limit for one gathered write
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
 # Systems without pwrite have one position for all who share a file.
 _POSITION: Final = threading.Lock()
+_HAS_POSITIONS: Final = hasattr(os, "pwrite")
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -40,13 +41,13 @@ def is_unlinked(descriptor: int) -> bool:
     return os.fstat(descriptor).st_nlink == 0
 
 
-def write_at(descriptor: int, position: int, data: bytes) -> None:
+def write_at(descriptor: int, position: int, data: bytes | bytearray) -> None:
     """Overwrite bytes of a file; any thread may, also while others use the same file.
 
     Raises:
         OSError: The disk refused.
     """
-    if hasattr(os, "pwrite"):
+    if _HAS_POSITIONS:
         written = os.pwrite(descriptor, data, position)
     else:
         with _POSITION:
