@@ -9,7 +9,12 @@ import pyarrow as pa
 import pytest
 
 import fluss_spark
-from fluss.errors import ConnectError, InvalidNameError
+from fluss.errors import (
+    ConnectError,
+    InvalidNameError,
+    InvalidValueError,
+    UnsupportedOperationError,
+)
 
 ROWS = 1_000
 
@@ -175,6 +180,39 @@ def test_tables_that_would_be_one_view_are_refused(spark, cluster, database, ses
         spark.catalog.dropTempView("Orders")
         spark.catalog.dropTempView("orders")
         spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_frame_explains_what_it_reads_of_fluss(spark, cluster, database, events):
+    servers = {"bootstrap.servers": cluster.bootstrap}
+    some = fluss_spark.table(
+        spark, f"{database}.events", columns=["id"], where="_log_offset < 3", **servers
+    )
+    every = fluss_spark.table(spark, f"{database}.events", **servers)
+    said = fluss_spark.explain(some.join(every, "id").groupBy("name").count())
+    first, second = said.split("Scan of")[1:]
+    assert first.startswith(f" {database}.events (")
+    for line in ("columns: id\n", "filter: _log_offset < 3", "rows: at most 12", "tasks: 1"):
+        assert f"  {line}" in first
+    assert "columns: id, name, x" in second
+    with pytest.raises(InvalidValueError, match="reads no table of Fluss"):
+        fluss_spark.explain(spark.range(3))
+    stream = spark.readStream.format("fluss").options(**servers).load(f"{database}.events")
+    with pytest.raises(UnsupportedOperationError, match=r"(?s)A stream.*lastProgress"):
+        fluss_spark.explain(stream)
+
+
+@pytest.mark.one_server
+def test_spark_collects_what_is_planned_and_read(spark, cluster, database, events, read):
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    try:
+        assert read("events", filter="_log_offset < 3", columns="id").count() == 12
+        found = spark.sql("SELECT msg FROM python_worker_logs() WHERE logger = 'fluss.spark'")
+        said = "\n".join(row.msg for row in found.collect())
+    finally:
+        spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+    assert f"{database}.events: 4 buckets in 1 tasks, at most 12 rows" in said
+    assert "columns id; filter _log_offset < 3" in said
+    assert f"{database}.events: 12 rows of 4 buckets" in said
 
 
 def test_views_are_of_the_cluster_that_spark_would_read(spark, session, database, monkeypatch):

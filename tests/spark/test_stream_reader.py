@@ -151,6 +151,19 @@ def test_full_is_the_state_and_then_its_changes_and_no_row_twice_or_missing(quer
     assert len(states) == 50
 
 
+def test_progress_names_the_table(query, log, database):
+    stream = query("log", start="earliest")
+    stream.available_now()
+    assert json.loads(stream.checkpoint[-1])["table"] == f"{database}.log"
+    assert stream.reader.reportLatestOffset()["table"] == f"{database}.log"
+    # A checkpoint without it goes on.
+    bare = {k: v for k, v in json.loads(stream.checkpoint[-1]).items() if k != "table"}
+    stream.checkpoint[-1] = json.dumps(bare)
+    assert stream.available_now() == []
+    log.append(numbered(100, 101))
+    assert [each["id"] for each in rows(given(stream.available_now()))] == [100]
+
+
 def test_columns_of_a_stream_are_named_in_any_case(query, people):
     stream = query("people", mode="changelog", start="full", columns="ID,_Change_Type")
     first = rows(given(stream.available_now()))

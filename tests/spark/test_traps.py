@@ -662,12 +662,18 @@ def test_a_query_of_the_name_alone_needs_a_view(spark, database, log):
         spark.sql(f"SELECT * FROM fluss.`{database}.log`")  # noqa: S608 - a test's own name
 
 
-def test_an_error_says_what_it_is_behind_sparks_trace(read, database, log):
-    # Its type is lost on the way, so everything is in the text.
+def test_an_error_begins_with_what_it_is(spark, session, read, save, database, log):
+    # Its type is lost on the way, so everything is in the text; a traceback would be before it.
     with pytest.raises(PySparkException) as refused:
         read("lag")
     said = str(refused.value)
-    assert "fluss.errors.TableNotFoundError" in said
+    assert "fluss.errors.TableNotFoundError: " in said.splitlines()[0]
+    assert "Traceback" not in said
+    session.create_table("keyed", log.schema, primary_key=["id"], buckets=1)
+    with pytest.raises(PySparkException) as failed:
+        save(spark.sql("SELECT CAST(NULL AS BIGINT) id, 'x' v"), "keyed")
+    assert str(failed.value).splitlines()[1].startswith("fluss.errors.InvalidValueError: In row 0")
+    said = str(refused.value)
     assert "hint: did you mean 'log'?" in said
     with pytest.raises(PySparkException, match="SchemaMismatchError"):
         read("log", columns="id,w")

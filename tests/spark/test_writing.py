@@ -7,6 +7,7 @@ is wrong about a row. Every text says the table, the code, and what to do.
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import uuid
 from datetime import UTC, datetime
@@ -572,6 +573,17 @@ def test_what_would_overwrite_is_refused_with_the_way_out(options_of, is_stream)
     way = r"foreachBatch\(fluss_spark.upsert_batches" if is_stream else r"mode\('append'\)"
     with pytest.raises(UnsupportedOperationError, match=rf"(?s)keyed: .*code 20\].*{way}"):
         make(spark_schema(frame().schema), overwrite=True)
+
+
+@pytest.mark.parametrize("is_worker", [True, False])
+def test_a_worker_reports_an_error_of_ours_without_its_traceback(monkeypatch, is_worker):
+    monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
+    monkeypatch.setenv("SPARK_PYTHON_RUNTIME", "PYTHON_WORKER" if is_worker else "")
+    for error in (KeyError("x"), ConnectError("It hung up.")):
+        with pytest.raises(type(error)), Telling("d.log"):
+            raise error
+        is_ours = isinstance(error, FlussError)
+        assert ("SPARK_HIDE_TRACEBACK" in os.environ) is (is_worker and is_ours)
 
 
 def test_what_an_error_says_is_completed_once():

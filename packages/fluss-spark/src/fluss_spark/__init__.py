@@ -12,13 +12,14 @@ from fluss.errors import MissingExtraError
 if find_spec("pyspark") is None:
     raise MissingExtraError("fluss_spark needs PySpark.", hint="pip install 'fluss-spark[spark]'")
 
-from fluss_spark.session import enable, register_views, session, table, upsert_batches
+from fluss_spark.session import enable, explain, register_views, session, table, upsert_batches
 from fluss_spark.source import FlussDataSource
 from fluss_spark.views import refresh
 
 __all__ = [
     "FlussDataSource",
     "enable",
+    "explain",
     "refresh",
     "register_views",
     "session",

@@ -72,6 +72,19 @@ class FlussBatchReader(DataSourceReader):
         else:
             pieces = cut_to(splits, options.number("minPartitions", 1))
             packs = packed(pieces, tasks_for(rows_of(splits), options, self._parallelism))
+        stats = scan.stats
+        _LOG.info(
+            "%s: %d buckets in %d tasks, at most %d rows; %d buckets and %d partitions need not be "
+            "read; columns %s; filter %s",
+            scan.name,
+            len(splits),
+            len(packs),
+            stats.rows_max,
+            stats.buckets_pruned,
+            stats.partitions_pruned,
+            ", ".join(self._schema.names),
+            asked.filter,
+        )
         order, parallel = asked.repeatable_order.value, asked.max_parallel
         return [
             SplitsPartition(tuple(each), settings, order, parallel) for each in packs if each

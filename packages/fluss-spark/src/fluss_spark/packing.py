@@ -7,6 +7,7 @@ connect; a worker connects once and keeps the connection for the tasks that foll
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,16 +17,19 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from fluss.connector import ScanSplit, open_split
+from fluss.connector.statistics import ScanStats
 from fluss.model.scan_options import Mode
 from fluss_spark.columns import matched
 from fluss_spark.connecting import connected
 from fluss_spark.options import FlussOptions
+from fluss_spark.telling import log_for_spark
 from fluss_spark.types import to_spark
 
 # Where nobody says how many tasks run at once; the driver's machine need not be the workers'.
 PARTITIONS_LEAST: Final = 4
 # Below so many rows a task of its own takes longer to start than it takes to read them.
 ROWS_WORTH_A_TASK: Final = 20_000
+_LOG = logging.getLogger("fluss.spark")
 
 
 @dataclass(frozen=True)
@@ -55,18 +59,31 @@ class SplitsPartition(InputPartition):
         if not self.splits:
             return
         connected(self.settings)
+        stats = ScanStats()
         reader = open_split(
-            self.splits, config=self.settings, order=self.order, max_parallel=self.max_parallel
+            self.splits,
+            config=self.settings,
+            order=self.order,
+            max_parallel=self.max_parallel,
+            stats=stats,
         )
         for batch in reader:
             if batch.num_rows:
                 yield batch
+        _LOG.info(
+            "%s: %d rows of %d buckets, %d bytes read",
+            self.splits[0].table_path,
+            stats.rows_returned,
+            len(self.splits),
+            stats.bytes_read,
+        )
 
 
 def read_partition(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a partition that Spark gives back, in Spark's schema."""
     if not isinstance(partition, SplitsPartition):
         raise TypeError(f"{type(partition).__name__} is no partition of format('fluss')")
+    log_for_spark()
     return partition.batches(schema)
 
 

@@ -179,6 +179,23 @@ def table(
     return reader.load(name)
 
 
+def explain(frame: DataFrame) -> str:
+    """What the query of a frame reads of Fluss: tables, columns, what is left out, rows, tasks.
+
+    The scans are planned once more for it; what has been written since is counted in.
+
+    Args:
+        frame: A frame made of `format("fluss")`, of views, or of both.
+
+    Raises:
+        InvalidValueError: It reads no table of Fluss.
+        UnsupportedOperationError: It is a stream, or of Spark Connect.
+    """
+    from fluss_spark.explaining import explained  # heavy; planners import this file, too
+
+    return explained(frame, _parallelism_of(frame.sparkSession))
+
+
 def _listed(columns: Sequence[str] | str) -> str:
     """Columns as the option takes them."""
     if isinstance(columns, str):

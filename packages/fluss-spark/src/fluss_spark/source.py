@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from fluss.errors import UnsupportedOperationError
 from fluss_spark.options import FlussOptions, read_options
-from fluss_spark.telling import READ_AGAIN, RUN_AGAIN, START_AGAIN, Telling
+from fluss_spark.telling import READ_AGAIN, RUN_AGAIN, START_AGAIN, Telling, log_for_spark
 
 
 class FlussDataSource(DataSource):
@@ -149,6 +149,7 @@ class FlussDataSource(DataSource):
 
     def _asked(self, what: str, again: str) -> tuple[FlussOptions, Telling]:
         """What Spark was given, and how errors about that table say what to do."""
+        log_for_spark()
         with Telling(""):
             options = read_options(self.options, what=what)
         return options, Telling(options.name, again)

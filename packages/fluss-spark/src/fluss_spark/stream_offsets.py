@@ -3,7 +3,8 @@
 An offset says for every bucket where the next micro-batch begins, and of which table: a table that
 was dropped and created again is another one. `state` lists the buckets whose state has not been
 given yet, with the offset it is of; `tasks` says in how many tasks the micro-batch was read, so
-that one that is run again has the same rows in the same tasks, on whatever machine.
+that one that is run again has the same rows in the same tasks, on whatever machine. `table` is the
+table's name, for those who read progress reports; nothing depends on it.
 
 Where a query begins is not kept by Spark before its first micro-batch is done: it asks again when
 that one is repeated. So the answer is no place but a word, `BEGIN`, and the end of the first
@@ -21,6 +22,7 @@ from fluss.model.bounds import Cursor
 from fluss.model.paths import TableBucket
 from fluss_spark.places import OFFSETS, STATE, TABLE_ID, offsets_of
 
+TABLE = "table"
 TASKS = "tasks"
 FROM = "from"
 # What the first micro-batch begins at, whenever Spark asks.

@@ -29,7 +29,7 @@ from fluss.model.scan_options import CHANGE_TYPE
 from fluss_spark.columns import matched
 from fluss_spark.options import FILTER, FlussOptions
 from fluss_spark.packing import SplitsPartition, packed, read_partition, rows_of, tasks_for
-from fluss_spark.stream_offsets import BEGIN, Ends, StreamOffset, shared_out
+from fluss_spark.stream_offsets import BEGIN, TABLE, Ends, StreamOffset, shared_out
 from fluss_spark.stream_plans import StreamPlans
 from fluss_spark.telling import START_AGAIN, Telling, told
 from fluss_spark.types import arrow_schema, to_spark
@@ -115,9 +115,13 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         if start == BEGIN:
             at = self._begin()
-            return replace(self._next(at, rows_max) or at, begun=at).to_json()
+            return self._named(replace(self._next(at, rows_max) or at, begun=at))
         end = self._next(StreamOffset.of(start), rows_max)
-        return start if end is None else end.to_json()  # to the letter, or it is new to Spark
+        return start if end is None else self._named(end)  # to the letter, or it is new to Spark
+
+    def _named(self, offset: StreamOffset) -> dict[str, Any]:
+        """An offset with the name of its table, which progress reports show nowhere else."""
+        return {TABLE: self._plans.name, **offset.to_json()}
 
     def _begin(self) -> StreamOffset:
         if self._options.is_full and self._plans.has_state():
@@ -156,7 +160,7 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the log ends now, for progress reports."""
         plan = self._plans.log(LATEST)
-        return StreamOffset(table_id=plan.table_id, offsets=plan.ends).to_json()
+        return self._named(StreamOffset(table_id=plan.table_id, offsets=plan.ends))
 
     @told
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name

@@ -9,6 +9,8 @@ micro-batch: `is_news` tells what has been said lately.
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +37,9 @@ APPEND_AGAIN: Final = (
     "Spark repeats a task (spark.task.maxFailures; never in local[n]) and has each row once; but "
     "what a write that ended with an error has written stays, and a second one adds all rows again."
 )
+_RUNTIME, _WORKER = "SPARK_PYTHON_RUNTIME", "PYTHON_WORKER"
+_COLLECTS: Final = "PYSPARK_SPARK_SESSION_UUID"
+_HIDES_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
 # How long a process does not repeat what it has logged, and of how much it remembers that.
 SILENT_S: Final = 3600.0
 _SILENT_MAX: Final = 1_024
@@ -71,6 +76,7 @@ class Telling:
             # Spark prints all of it, twice, before the sentence that counts.
             error.__traceback__ = error.__cause__ = None
             error.__suppress_context__ = True
+            _begin_with_the_sentence()
 
     def tell(self, error: FlussError) -> None:
         """Complete it, in place; once is enough, and twice is the same."""
@@ -87,6 +93,26 @@ class Telling:
             return self.again
         is_of_a_row = isinstance(error, InvalidValueError) and "row" in error.facts
         return _VALUES if is_of_a_row and not error.hints else None
+
+
+def _begin_with_the_sentence() -> None:
+    """Have the worker that is about to end report the error without a traceback before it.
+
+    The traceback is of Spark's workers and of this package, and the error has everything that its
+    reader can use. Spark reads the variable when it reports an error, and ends the worker then.
+    """
+    if os.environ.get(_RUNTIME) == _WORKER:
+        os.environ[_HIDES_TRACEBACK] = "1"
+
+
+def log_for_spark() -> None:
+    """Log what is planned and read where Spark collects what its workers log.
+
+    That is where `spark.sql.pyspark.worker.logging.enabled` is true; the table function
+    `python_worker_logs()` has it then.
+    """
+    if _COLLECTS in os.environ:
+        logging.getLogger("fluss.spark").setLevel(logging.INFO)
 
 
 def is_news(*said: str) -> bool:

@@ -7,16 +7,14 @@ same columns and options. Frames that were made of it before keep their rows.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
-from pyspark.sql.types import StructType
-
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
+from fluss_spark.relations import children_of, is_ours, options_of, schema_of
 from fluss_spark.source import FlussDataSource
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 _GLOBAL: Final = "global_temp"
-_PYTHON_TABLE: Final = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
 _CHANGES: Final = re.compile(r"\b(insert|refresh)\b", re.IGNORECASE)
 _MARK: Final = "_reads_views_anew"
 
@@ -138,30 +135,20 @@ def _refreshed(spark: SparkSession, view: str) -> bool:
 
 def _views_in(plan: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The temporary views of a plan that are a table of ours, by name, with the plan of each."""
-    children = plan.children()
     is_view = plan.getClass().getSimpleName() == "View" and plan.isTempView()
-    if is_view and _is_ours(plan.child()):
+    if is_view and is_ours(plan.child()):
         names = plan.desc().identifier().nameParts()
         yield tuple(names.apply(place) for place in range(names.size())), plan.child()
         return
-    for place in range(children.size()):
-        yield from _views_in(children.apply(place))
-
-
-def _is_ours(plan: Any) -> bool:
-    if plan.getClass().getSimpleName() != "DataSourceV2Relation":
-        return False
-    table = plan.table()
-    is_python = table.getClass().getName() == _PYTHON_TABLE
-    return bool(is_python and table.name() == FlussDataSource.name())
+    for each in children_of(plan):
+        yield from _views_in(each)
 
 
 def _make_again(spark: SparkSession, name: tuple[str, ...], relation: Any) -> None:
     written = ".".join(map(_quoted, name))
     is_cached = spark.catalog.isCached(written)
-    schema = StructType.fromJson(json.loads(relation.schema().json()))
-    reader = spark.read.format(FlussDataSource.name()).schema(schema)
-    frame = reader.options(**dict(relation.options().asCaseSensitiveMap())).load()
+    reader = spark.read.format(FlussDataSource.name()).schema(schema_of(relation))
+    frame = reader.options(**options_of(relation)).load()
     if len(name) > 1 and name[0] == _GLOBAL:
         frame.createOrReplaceGlobalTempView(_quoted(name[-1]))
     else:
