@@ -102,6 +102,61 @@ def test_a_scan_that_begins_where_the_log_does_reads_on_there(cluster, table, op
     assert ids(scan.to_arrow()) == [4, 5, 6, 7, 8, 9]
 
 
+def trimming_at_the_first_read(cluster):
+    def on_fetch(asked):
+        if asked.max_bytes > 1 and cluster.logs[0][0].base == 0:
+            del cluster.logs[0][:4]
+        return "as usual"
+
+    cluster.on_fetch = on_fetch
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda scan: ids(scan.to_arrow()), lambda scan: ids(scan.to_reader().read_all())],
+    ids=["to_arrow", "to_reader"],
+)
+@pytest.mark.parametrize("options", [{}, {"start": "earliest"}], ids=str)
+def test_the_reading_that_plans_begins_where_the_log_does_by_then(cluster, table, read, options):
+    trimming_at_the_first_read(cluster)
+    scan = table.scan(**options)
+    assert read(scan) == [4, 5, 6, 7, 8, 9]
+    with pytest.raises(OffsetOutOfRangeError, match="on_trimmed"):
+        scan.to_arrow()  # it was pinned to more
+
+
+def test_counting_begins_where_the_log_does_by_then(cluster, table):
+    trimming_at_the_first_read(cluster)
+    assert table.scan().count() == 6
+
+
+def test_counting_what_a_filter_leaves_does_too(cluster, table):
+    trimming_at_the_first_read(cluster)
+    assert table.scan(filter=fluss.col("id") > 5).count() == 4
+
+
+def test_a_log_as_of_a_moment_that_is_trimmed_is_refused(cluster, table):
+    trimming_at_the_first_read(cluster)
+    with pytest.raises(OffsetOutOfRangeError, match="have been removed"):
+        table.scan(as_of=8).to_arrow()
+
+
+def test_rows_that_are_trimmed_while_a_bucket_is_read_are_no_gap_without_a_word(cluster, table):
+    def on_fetch(asked):
+        (bucket,) = asked.tables_req[0].buckets_req
+        if bucket.fetch_offset >= 3:
+            del cluster.logs[0][:6]
+        return "as usual"
+
+    largest = max(len(each.data) for each in cluster.logs[0])
+    settings = SETTINGS | {"scanner_log_fetch_max_bytes_for_bucket": largest}
+    with fluss.connect(f"fluss://{cluster.bootstrap}/db", **settings) as session:
+        scan = session.table("t").scan()
+        cluster.on_fetch = on_fetch
+        with pytest.raises(OffsetOutOfRangeError, match="have been removed"):
+            scan.to_arrow()
+
+
 def test_a_scan_of_which_all_has_been_trimmed_has_no_rows(cluster, table):
     scan = table.scan(on_trimmed="earliest", end=3)
     assert not ids(trimmed_after_planning(cluster, scan).to_arrow())

@@ -198,6 +198,7 @@ def bounded_fetcher(
                     offset=each.start,
                     stop=each.stop,
                     skips_trimmed=each.skips_trimmed,
+                    begins_at_earliest=each.begins_at_earliest,
                 )
             )
     return fetcher

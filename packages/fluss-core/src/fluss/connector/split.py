@@ -37,6 +37,8 @@ class ScanSplit:
         skips_missing: Whether a partition that is gone has no rows instead of being an error.
         skips_trimmed: Whether rows of a log that are gone by now are left out, instead of being an
             error.
+        begins_at_earliest: Whether it begins where the log does when it is read, if rows are gone
+            by then; for plans that are read once and by those who made them.
     """
 
     table_path: TablePath
@@ -57,6 +59,7 @@ class ScanSplit:
     prefix_columns: tuple[str, ...] = ()
     skips_missing: bool = False
     skips_trimmed: bool = False
+    begins_at_earliest: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:

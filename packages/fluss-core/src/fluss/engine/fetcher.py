@@ -396,7 +396,7 @@ class Fetcher:
 
     async def _find_range(self, position: Position) -> None:
         earliest, latest = await find_range(self._cluster, position)
-        if position.skips_trimmed and 0 <= position.offset < earliest:
+        if position.may_skip_trimmed and 0 <= position.offset < earliest:
             self._advance(position, earliest, unread_bytes=0)
         error = out_of_range(position, earliest=earliest, latest=latest)
         if error is not None:

@@ -76,6 +76,7 @@ class Position:
         offset: The next offset wanted; below 0 where it is still to be found.
         stop: The first offset not wanted; None where there is no end, or none known yet.
         skips_trimmed: Whether rows that have been trimmed are passed over.
+        begins_at_earliest: The same as long as none of the bucket have been read.
         has_read: Whether `offset` was reached by reading, and not given by the user.
         pushes_projection: Whether the server is asked to leave columns out.
         is_busy: Whether a request or something else is under way for it.
@@ -95,6 +96,7 @@ class Position:
     offset: int
     stop: int | None = None
     skips_trimmed: bool = False
+    begins_at_earliest: bool = False
     has_read: bool = False
     pushes_projection: bool = True
     is_busy: bool = False
@@ -107,6 +109,11 @@ class Position:
     failing_since: float = 0.0
     paused_until: float = 0.0
     error: FlussError | None = None
+
+    @property
+    def may_skip_trimmed(self) -> bool:
+        """Whether rows that have been trimmed are passed over now."""
+        return self.skips_trimmed or (self.begins_at_earliest and not self.has_read)
 
     @property
     def is_finished(self) -> bool:

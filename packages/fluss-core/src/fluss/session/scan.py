@@ -23,7 +23,7 @@ from fluss.connector.statistics import ScanStats
 from fluss.doors import at_door
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Door
-from fluss.model.bounds import Cursor
+from fluss.model.bounds import BoundKind, Cursor
 from fluss.model.scan_options import Mode, Order, ScanOptions
 from fluss.session.capsules import requested_of
 from fluss.session.show import Explanation, scan_html
@@ -92,11 +92,11 @@ class Scan:
 
     def count(self) -> int:
         """How many rows it gives; where nothing is filtered, from the headers of batches alone."""
-        plan = self._pinned()
+        plan = self._to_read()
         if self._shape.mode in {Mode.LOG, Mode.CHANGELOG} and self._options.filter is None:
             count = count_rows(self._core, plan.splits, plan.stats)
             return count if self._options.limit is None else min(count, self._options.limit)
-        return sum(each.batch.num_rows for each in self._open(self._shape.order))
+        return sum(each.batch.num_rows for each in self._open(self._shape.order, plan))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Its rows as a stream, read ahead within bounds; batches have a useful size."""
@@ -165,6 +165,22 @@ class Scan:
                 self._plan = plan_scan(self._core, self._options)
             return self._plan
 
+    def _to_read(self) -> ScanPlan:
+        """The plan; what is trimmed right after planning is no error of the reading that planned.
+
+        Later readings give the same rows, or the error.
+        """
+        with self._lock:
+            is_first = self._plan is None
+            plan = self._pinned()
+        start = self._options.start
+        is_bound = start is not None and start.kind is not BoundKind.EARLIEST
+        if not is_first or is_bound or self._options.as_of is not None:
+            return plan
+        return replace(
+            plan, splits=tuple(replace(each, begins_at_earliest=True) for each in plan.splits)
+        )
+
     def _reader_of(self, names: tuple[str, ...]) -> pa.RecordBatchReader:
         """The same rows with some of their columns; the others are not read."""
         if names == tuple(self.schema.names):
@@ -174,14 +190,14 @@ class Scan:
                 pa.schema([self.schema.field(each) for each in names]),
                 (each.select(list(names)) for each in self.to_reader()),
             )
-        plan = self._pinned()
+        plan = self._to_read()
         options = replace(self._options, columns=names, with_metadata=())
         shape = shape_of(self._core, options)
         splits = tuple(narrowed(self._core, options, each)[1] for each in plan.splits)
         return self._open(self._shape.order, replace(plan, shape=shape, splits=splits)).reader()
 
     def _open(self, order: Order, plan: ScanPlan | None = None) -> OpenSplits:
-        plan = plan or self._pinned()
+        plan = plan or self._to_read()
         return OpenSplits(
             self._core,
             plan.splits,
