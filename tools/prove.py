@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "proofs"
 VERSIONS_OF = ("pyarrow", "numpy", "protobuf", "crc32c", "hypothesis", "pytest")
-CLOSING_LINE = re.compile(r"\d+ passed|oracle: |kills: |differences")
+CLOSING_LINE = re.compile(r"\d+ passed|oracle: |kills: |failover: |differences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +121,18 @@ PROOFS = (
         "trimmed logs, and 200 repairs, which never serve a row that was not written there.",
         tests=("tests/server/test_damage.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+        counts=True,
+    ),
+    Proof(
+        name="failover",
+        claim="Each of three tablet servers of a replicated Fluss 0.9.1 is killed (-9), stopped "
+        "(SIGSTOP, SIGCONT) and ended (SIGTERM) in turn, three times over, while a log and a table "
+        "with a primary key are written, scanned, followed and looked up and new sessions are "
+        "opened. No call fails that had time left, and none takes longer than its "
+        "operation-timeout; in the end nothing is lost, doubled or reordered, what was followed is "
+        "what was written, and the changelog leads to the state.",
+        tests=("tests/conformance/test_failover.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
     Proof(
