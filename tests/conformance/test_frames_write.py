@@ -235,13 +235,17 @@ def test_a_long_changelog_gives_its_source(frames):
     assert found["name"].to_pylist() == [there.get(each) for each in range(500)]
 
 
-def test_a_log_takes_what_was_inserted_and_no_other_change(frames):
+def test_a_log_keeps_changes_as_columns_and_drops_none(frames):
     log = changes(("insert", 1, "one"), ("insert", 2, "two"))
-    table = frames.table(log)
-    assert write_frame(table, log, mode="append").rows == 2
-    with pytest.raises(InvalidValueError, match="in which nothing changes") as error:
-        write_frame(table, changes(("+I", 1, "x"), ("-D", 1, "x")), mode="append")
-    assert error.value.facts["row"] == 1
+    with pytest.raises(InvalidSchemaError, match="'_change_type'") as refused:
+        frames.table(log)
+    assert "rename them" in refused.value.hint
+    rows = log.select(["id", "name"])
+    table = frames.table(rows)
+    for columns in (log, rows.append_column("_bucket", log["id"])):
+        with pytest.raises(SchemaMismatchError, match="a scan adds such columns") as refused:
+            write_frame(table, columns, mode="append")
+        assert "rename them" in refused.value.hint
     kept = frames.table(Schema(pa.schema([("id", pa.int64()), ("_change", pa.string())])))
     renamed = log.select(["id"]).append_column("_change", pa.array(["+I", "-D"]))
     assert write_frame(kept, renamed, mode="append").rows == 2

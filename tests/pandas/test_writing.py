@@ -7,10 +7,12 @@ import pytest
 
 import fluss.pandas  # noqa: F401 - gives pandas read_fluss and df.fluss
 from fluss.errors import (
+    FlussError,
     InvalidValueError,
     SchemaMismatchError,
     TableNotFoundError,
     UnsupportedOperationError,
+    UnsupportedTypeError,
 )
 
 
@@ -43,7 +45,7 @@ def test_rows_are_upserted_updated_and_deleted(cluster, keyed):
     assert len(rows) == 100
 
 
-def test_an_index_of_a_tables_columns_is_written_and_another_is_not(keyed):
+def test_an_index_with_a_name_is_written_or_refused(keyed):
     rows = pd.read_fluss(keyed, index_col="id")
     rows.loc[:10, "name"] = "changed"
     assert rows.fluss.upsert(keyed).rows == 100
@@ -52,8 +54,30 @@ def test_an_index_of_a_tables_columns_is_written_and_another_is_not(keyed):
     other = pd.DataFrame(
         {"id": [5], "name": ["x"], "points": [1]}, index=pd.Index(["?"], name="elsewhere")
     )
-    other.fluss.upsert(keyed)
+    with pytest.raises(SchemaMismatchError, match="named 'elsewhere'") as refused:
+        other.fluss.upsert(keyed)
+    assert "df.reset_index('elsewhere', drop=True)" in refused.value.hint
+    other.reset_index(drop=True).fluss.upsert(keyed)
     assert len(pd.read_fluss(keyed)) == 100
+    same = other.set_index("id", drop=False)
+    same.fluss.upsert(keyed)
+    with pytest.raises(InvalidValueError, match="both named 'id'"):
+        other.set_index(pd.Index([6], name="id")).fluss.upsert(keyed)
+
+
+def test_periods_are_refused(session):
+    table = session.create_table("periods", {"month": "BIGINT"}, buckets=1)
+    months = pd.DataFrame({"month": pd.period_range("2026-01", periods=3, freq="M")})
+    with pytest.raises(UnsupportedTypeError, match="holds periods") as refused:
+        months.fluss.append(table)
+    assert "to_timestamp()" in refused.value.hint
+    for data in (months, {"month": months["month"]}, months.set_index("month").assign(x=1)):
+        with pytest.raises(UnsupportedTypeError, match="holds periods"):
+            session.append("made", data, create=True)
+    with pytest.raises(FlussError):
+        table.append(pa.Table.from_pandas(months))
+    assert table.count() == 0
+    assert "made" not in session.tables()
 
 
 def test_nan_of_numpy_is_null_and_nan_of_arrow_is_nan(session):

@@ -6,6 +6,7 @@ import struct
 from decimal import Decimal
 from random import Random
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -182,6 +183,14 @@ def test_dictionaries_are_decoded_whatever_holds_their_values(values):
     assert cast_one(rows, kind).to_pylist() == [None, {"x": "a"}, {"x": None}]
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), array)
     assert cast_one(lists, ArrayType(StringType())).to_pylist() == [["b", "a"], [None]]
+
+
+def test_an_extension_type_whose_storage_is_not_its_value_is_refused():
+    periods = pa.array(pd.period_range("2026-01", periods=2, freq="M"))
+    assert isinstance(periods.type, pa.BaseExtensionType)
+    refused_type(periods, BigIntType())
+    opaque = pa.opaque(pa.binary(), "bignum", "DuckDB")
+    refused_type(pa.ExtensionArray.from_storage(opaque, pa.array([b"x"])), BytesType())
 
 
 def test_floats_do_not_become_integers():

@@ -173,11 +173,12 @@ class NewTable:
             name: to_arrow_field(Column(name, data_type)) for name, data_type in self.types.items()
         }
 
-    def make(self, session: Session, name: str, schema: pa.Schema) -> Table:
-        """Make the table, with these columns."""
-        return session.create_table(
+    def make(self, session: Session, name: str, schema: pa.Schema, rows: pa.Table | None) -> Table:
+        """Make the table, with these columns, if it can take the first rows."""
+        return session.ensure_table(
             name,
             schema,
+            rows=rows,
             primary_key=self.primary_key,
             partition_by=self.partition_by,
             buckets=self.buckets,
@@ -325,15 +326,15 @@ class ImportJob:
         counted = table.fluss_schema.auto_increment_columns if table is not None else ()
         batches = _Counted(file.batches(schema, counted))
         for chunk in chunks_of(file, batches, skip=skip):
-            self._importer_for(schema).write(chunk)
-        self._importer_for(schema)
+            self._importer_for(schema, chunk.rows).write(chunk)
+        self._importer_for(schema, None)
         return min(skip, batches.rows)
 
-    def _importer_for(self, schema: pa.Schema) -> Importer:
-        """What writes; the table is not made before the first rows were read."""
+    def _importer_for(self, schema: pa.Schema, rows: pa.Table | None) -> Importer:
+        """What writes; the table is not made before the first rows were read and fit."""
         if self._importer is None:
             if self._table is None:
-                self._table = self._new.make(self._session, self._name, schema)
+                self._table = self._new.make(self._session, self._name, schema, rows)
             self._importer = Importer(self._table, self._on_written)
         return self._importer
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fluss.client.arguments import positions_by_name, positions_of
 from fluss.client.connection import TableCore
+from fluss.client.frames.from_pandas import arrow_of, index_names, with_index
 from fluss.client.write import (
     AppendCore,
     UpsertCore,
@@ -95,8 +96,11 @@ class AppendWriter(_Writer[AppendCore]):
     append_arrow_batch = write_arrow_batch
 
     def write_pandas(self, df: pd.DataFrame) -> None:
-        """Take the rows of a DataFrame, without its index; see `write_arrow`."""
-        self._core.append_arrow(_arrow_of(df))
+        """Take the rows of a DataFrame; see `write_arrow`.
+
+        Of its index, levels that are named like columns of the table are written.
+        """
+        self._core.append_arrow(_arrow_of(df, self._core))
 
 
 class UpsertWriter(_Writer[UpsertCore]):
@@ -135,8 +139,8 @@ class UpsertWriter(_Writer[UpsertCore]):
         return self._core.upsert_arrow(batch)
 
     def write_pandas(self, df: pd.DataFrame) -> None:
-        """Upsert the rows of a DataFrame, without its index; see `write_arrow`."""
-        self._core.upsert_arrow(_arrow_of(df))
+        """Upsert the rows of a DataFrame; see `AppendWriter.write_pandas`."""
+        self._core.upsert_arrow(_arrow_of(df, self._core))
 
     def delete_arrow(self, table: pa.Table) -> None:
         """Delete the rows with the keys in a table; its other columns are not looked at."""
@@ -148,7 +152,7 @@ class UpsertWriter(_Writer[UpsertCore]):
 
     def delete_pandas(self, df: pd.DataFrame) -> None:
         """Delete the rows with the keys in a DataFrame; its other columns are not looked at."""
-        self._core.delete_arrow(_arrow_of(df))
+        self._core.delete_arrow(_arrow_of(df, self._core))
 
 
 class TableAppend:
@@ -256,16 +260,11 @@ def _check_whole_rows(table: TableInfo) -> None:
         )
 
 
-def _arrow_of(frame: pd.DataFrame) -> pa.Table:
+def _arrow_of(frame: pd.DataFrame, core: AppendCore | UpsertCore) -> pa.Table:
     if not hasattr(frame, "iloc"):
         raise InvalidValueError(
             f"A DataFrame of pandas is written here, not {type(frame).__name__}.",
             hint="write_arrow() takes a pyarrow.Table.",
         )
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InvalidValueError(
-            f"The DataFrame cannot be read as Arrow: {error}",
-            hint="A column of objects must hold one kind of values.",
-        ) from error
+    columns = core.table.schema.column_names
+    return arrow_of(with_index(frame, [each for each in index_names(frame) if each in columns]))

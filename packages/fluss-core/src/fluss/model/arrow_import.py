@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ARROW_DEPTH_MAX = 64
+# Extension types whose storage is not their value: the number of a period, a library's own bytes.
+OPAQUE_EXTENSIONS = frozenset({"pandas.period", "arrow.opaque"})
 
 _PRECISION_OF_UNIT = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 # Enough digits for every unsigned 64-bit integer.
@@ -153,6 +155,8 @@ def _natural(arrow_type: Any, path: str, depth: int) -> DataType:
         if matches(arrow_type):
             return convert(arrow_type, path, depth)
     if isinstance(arrow_type, pa.BaseExtensionType):
+        if arrow_type.extension_name in OPAQUE_EXTENSIONS:
+            raise _unsupported(arrow_type, path, "cast it where it comes from, for example to text")
         return _natural(arrow_type.storage_type, path, depth + 1)
     raise _unsupported(arrow_type, path)
 

@@ -1,8 +1,8 @@
 """`df.fluss`: a DataFrame's rows written to a table of Fluss.
 
 Columns are matched by name and cast where no value changes; everything is checked before any of it
-is written. An index whose names are columns of the table is written like columns, so that what was
-read with `index_col` can be written back; any other index is left out.
+is written. An index that has a name is written like a column, so that what was read with
+`index_col` can be written back; one without a name is left out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from fluss.client.frames.from_pandas import index_names, with_index
 from fluss.client.frames.outcomes import WriteReport
 from fluss.doors import at_door
-from fluss.errors import InvalidValueError
 from fluss.hints import Door
 from fluss.session import Table, TableName, source_of
 
@@ -98,23 +98,16 @@ class FlussAccessor:
 
     def _rows(self, table: Table) -> Any:
         frame = self._frame
-        columns = [str(each) for each in frame.columns]
-        for each in columns:
-            if columns.count(each) > 1:
-                raise InvalidValueError(
-                    f"The DataFrame has two columns {each!r}.", hint="rename or drop one of them"
-                )
-        names = table.schema.names
-        levels = [each for each in frame.index.names if each in names and each not in columns]
-        return _with_nested(frame.reset_index(level=levels) if levels else frame, table.schema)
+        names = index_names(frame)
+        return _with_nested(frame, with_index(frame, names), table.schema)
 
 
 def _table(table: TableName, config: Any) -> Table:
     return source_of(table, config=config).open()
 
 
-def _with_nested(frame: pd.DataFrame, schema: pa.Schema) -> Any:
-    """The frame; as columns, where some hold Python's lists and dicts.
+def _with_nested(given: pd.DataFrame, frame: pd.DataFrame, schema: pa.Schema) -> Any:
+    """The frame that was given; as columns of it with its index, where some hold lists and dicts.
 
     Those may be maps or rows, which only the table can tell: Arrow would take them for what they
     look like.
@@ -127,7 +120,7 @@ def _with_nested(frame: pd.DataFrame, schema: pa.Schema) -> Any:
         and pa.types.is_nested(schema.field(name).type)
     }
     if not nested:
-        return frame
+        return given
     return {
         str(name): [_plain(each) for each in values.where(values.notna(), None)]
         if name in nested

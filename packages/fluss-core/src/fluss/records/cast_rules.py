@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import types as at
 
 from fluss.hints import HintKey
+from fluss.model.arrow_import import OPAQUE_EXTENSIONS
 from fluss.model.time_zones import KEEP_ZONE, ZONE_WOULD_BE_LOST
 from fluss.model.types import (
     ArrayType,
@@ -82,6 +83,8 @@ def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caste
         NoCastError: There is none.
     """
     if isinstance(source, pa.BaseExtensionType):
+        if source.extension_name in OPAQUE_EXTENSIONS:
+            raise NoCastError(", whose storage is not its value", None)
         return _after(lambda array: array.storage, source.storage_type, target, wire)
     if at.is_dictionary(source):
         return _after(decoded, source.value_type, target, wire)

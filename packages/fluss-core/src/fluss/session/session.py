@@ -17,19 +17,25 @@ from fluss.client.admin import AdminCore
 from fluss.client.alter import alter_table
 from fluss.client.arguments import table_path_of
 from fluss.client.frames.creation import schema_of_frame
-from fluss.client.frames.tabular import frame_of
+from fluss.client.frames.kinds import naming_frame
 from fluss.connector.config import OpenedConfig, Settings, entered, opened, resolve, written
 from fluss.connector.connections import Share, share_connection
 from fluss.connector.launching import launch
 from fluss.connector.url import FlussUrl, parse_url
 from fluss.doors import at_door
-from fluss.errors import ClosedError, FlussError, InvalidNameError, InvalidValueError
+from fluss.errors import (
+    ClosedError,
+    FlussError,
+    InvalidNameError,
+    InvalidValueError,
+)
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.cluster import ServerNode
 from fluss.model.config import Config
 from fluss.model.database import DatabaseDescriptor
 from fluss.model.given_types import columns_of
 from fluss.model.paths import TablePath
+from fluss.session.creating import ensured_table, table_for_frame
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
 from fluss.session.views import without_view
@@ -250,32 +256,55 @@ class Session:
         self._run(self._admin.create_table(path, descriptor, ignore_if_exists=ignore_if_exists))
         return self.table(path)
 
+    def ensure_table(
+        self, name: TablePath | str, schema: Any, *, rows: Any = None, **how: Any
+    ) -> Table:
+        """The table of this name, created where it does not exist.
+
+        Args:
+            name: `"database.table"`.
+            schema: As of `create_table`; not looked at where the table exists.
+            rows: Rows that are to be written to it next: a table that cannot take them is not made.
+            **how: As of `create_table`. Keys, partitions and buckets that are given are compared
+                with those of a table that exists.
+
+        Raises:
+            SchemaMismatchError: It exists with another key, other partitions or buckets.
+            InvalidSchemaError: The description contradicts itself or Fluss's rules.
+        """
+        return ensured_table(self, name, schema, rows, how)
+
     def append(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
         """Append rows to a log table; see `Table.append`.
 
         Args:
             name: `"database.table"`.
             data: Anything tabular.
-            create: Whether the table is made from the frame where it does not exist.
-            **how: What `create_table` takes.
+            create: Whether the table is made from the frame where it does not exist. The frame is
+                checked before.
+            **how: What `create_table` takes. Of a table that exists, its keys, partitions and
+                buckets are compared with those given.
         """
-        return self._written_to(name, data, create=create, how=how).append(data)
+        if not create:
+            return self._table_only(name, how).append(data)
+        with naming_frame(data):
+            table, frame = table_for_frame(self, name, data, mode="append", how=how)
+            return table.append(frame)
 
     def upsert(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
         """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
-        return self._written_to(name, data, create=create, how=how).upsert(data)
-
-    def _written_to(
-        self, name: TablePath | str, data: Any, *, create: bool, how: Mapping[str, Any]
-    ) -> Table:
         if not create:
-            if how:
-                raise InvalidValueError(
-                    f"{', '.join(how)}: these say how a table is created, and create=True is missing."
-                )
-            return self.table(name)
-        # As a frame, so that texts in it are values and no types.
-        return self.create_table(name, frame_of(data), ignore_if_exists=True, **how)
+            return self._table_only(name, how).upsert(data)
+        with naming_frame(data):
+            table, frame = table_for_frame(self, name, data, mode="upsert", how=how)
+            return table.upsert(frame)
+
+    def _table_only(self, name: TablePath | str, how: Mapping[str, Any]) -> Table:
+        if how:
+            raise InvalidValueError(
+                f"{', '.join(how)}: these say how a table is created, and create=True is missing."
+            )
+        return self.table(name)
 
     def drop_table(self, name: TablePath | str, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its rows.

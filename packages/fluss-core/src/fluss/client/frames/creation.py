@@ -11,13 +11,15 @@ from typing import Any
 import pyarrow as pa
 
 from fluss.client.frames.tabular import frame_of
-from fluss.errors import InvalidSchemaError
+from fluss.errors import InvalidSchemaError, SchemaMismatchError
 from fluss.model.arrow_import import from_arrow_schema
 from fluss.model.field_ids import without_field_ids
 from fluss.model.given_types import columns_if_given, is_type
-from fluss.model.scan_options import METADATA_COLUMNS
+from fluss.model.paths import TablePath
+from fluss.model.scan_options import CHANGE_TYPE, METADATA_COLUMNS
 from fluss.model.schema import Schema
 from fluss.model.table import TableDescriptor
+from fluss.model.table_info import TableInfo
 
 
 def schema_of_frame(
@@ -34,8 +36,9 @@ def schema_of_frame(
 ) -> TableDescriptor:
     """What a table for the rows of a frame is asked to be.
 
-    Types that Fluss does not have become the next larger one. Columns that scans add
-    (`_log_offset` and the like) are left out, so a table can be made of any scan.
+    Types that Fluss does not have become the next larger one. Of a changelog, the columns that the
+    scan added (`_change_type`, `_log_offset` and the like) are left out, if the table has a key to
+    which changes can be applied; otherwise they are refused.
 
     Args:
         data: Columns (`model.given_types`), anything tabular, or a `TableDescriptor`, which is
@@ -73,6 +76,69 @@ def schema_of_frame(
     )
 
 
+def check_existing(
+    table: TableInfo,
+    *,
+    primary_key: Sequence[str] | str | None = None,
+    partition_by: Sequence[str] | str | None = None,
+    buckets: int | None = None,
+    bucket_key: Sequence[str] | str | None = None,
+    auto_increment: str | None = None,
+    **others: Any,
+) -> None:
+    """Refuse a table that exists and is another one than was to be made.
+
+    Only what is given is compared; a key is the same in any order. Comments and properties change
+    while a table lives, and are not compared.
+
+    Raises:
+        SchemaMismatchError: It has another key, other partitions or buckets.
+        TypeError: There is no such argument.
+    """
+    unknown = others.keys() - {"comment", "properties", "custom_properties"}
+    if unknown:
+        raise TypeError(f"A table is not created with {', '.join(sorted(unknown))}.")
+    keys = (
+        ("primary_key", primary_key, table.primary_keys),
+        ("partition_by", partition_by, table.partition_keys),
+        ("bucket_key", bucket_key, table.bucket_keys),
+        ("auto_increment", auto_increment, table.schema.auto_increment_columns),
+    )
+    for name, given, found in keys:
+        if given is not None and set(_listed(given) or ()) != set(found):
+            raise _differs(table, name, _shown(_listed(given)), _shown(found))
+    if buckets is not None and buckets != table.num_buckets:
+        raise _differs(table, "buckets", str(buckets), str(table.num_buckets))
+
+
+def _differs(table: TableInfo, name: str, given: str, found: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{table.table_path} exists, and its {name} is {found}, not {given}.",
+        hint=f"Leave {name} out to write to the table as it is, or name another table.",
+        table=str(table.table_path),
+        option=name,
+    )
+
+
+def _shown(names: Sequence[str] | None) -> str:
+    return f"({', '.join(names)})" if names else "none"
+
+
+def info_of(descriptor: TableDescriptor, path: TablePath) -> TableInfo:
+    """The table that a descriptor would become, as far as writers ask: it is not made by that."""
+    return TableInfo(
+        table_path=path,
+        table_id=-1,
+        schema_id=-1,
+        schema=descriptor.schema,
+        bucket_keys=descriptor.bucket_keys,
+        partition_keys=descriptor.partition_keys,
+        num_buckets=descriptor.bucket_count or 1,
+        properties=descriptor.properties,
+        custom_properties=descriptor.custom_properties,
+    )
+
+
 def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | None) -> Schema:
     if isinstance(data, Schema):
         if primary_key is None and auto_increment is None:
@@ -84,7 +150,7 @@ def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | 
     if given is not None:
         return Schema(given, primary_key, auto_increment)
     arrow = pa.schema(data) if _is_schema(data) else frame_of(data).schema
-    kept = pa.schema([each for each in arrow if each.name not in METADATA_COLUMNS])
+    kept = _without_added(arrow, is_keyed=bool(primary_key))
     if not len(kept):
         raise InvalidSchemaError(
             "A table cannot be made of a frame without columns.",
@@ -92,6 +158,18 @@ def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | 
         )
     # The ids in a scanned frame are those of another table's columns.
     return Schema(without_field_ids(from_arrow_schema(kept)), primary_key, auto_increment)
+
+
+def _without_added(schema: pa.Schema, *, is_keyed: bool) -> pa.Schema:
+    added = [each for each in schema.names if each in METADATA_COLUMNS]
+    if added and not (is_keyed and CHANGE_TYPE in added):
+        raise InvalidSchemaError(
+            f"The frame has the column {added[0]!r}, which a scan adds to the rows of a table.",
+            hint="Leave such columns out of the frame, or rename them to keep them: a table has "
+            f"none of {', '.join(METADATA_COLUMNS)}.",
+            column=added[0],
+        )
+    return pa.schema([each for each in schema if each.name not in added])
 
 
 def _is_schema(data: Any) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from fluss.client.frames.from_pandas import check_dtype
 from fluss.client.frames.from_polars import exportable_series
 from fluss.errors import InvalidValueError
 from fluss.model.arrow_types import to_wire_arrow_type
@@ -189,6 +190,8 @@ def _inferred(values: Any, name: str) -> pa.Array:
     try:
         if _is_numbers(values):
             return from_numpy(values)
+        if hasattr(values, "iloc"):
+            check_dtype(name, values.dtype)
         if is_from_polars(values):
             values = exportable_series(values, name)
         array = pa.array(values, from_pandas=hasattr(values, "iloc") or None)

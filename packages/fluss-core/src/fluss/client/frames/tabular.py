@@ -7,12 +7,18 @@ is cast here: what a column must be is known to whoever writes it (`records.cast
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from fluss.client.frames.from_pandas import (
+    arrow_of,
+    index_names,
+    is_from_pandas,
+    with_index,
+)
 from fluss.client.frames.from_polars import exportable
 from fluss.client.frames.python_values import ColumnFrame, RowFrame, is_one_row
 from fluss.errors import InvalidValueError
@@ -58,9 +64,15 @@ class ArrowFrame:
     """Rows that are Arrow already."""
 
     def __init__(
-        self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, is_whole: bool
+        self,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        is_whole: bool,
+        index: Sequence[str] = (),
     ) -> None:
         self.schema = schema
+        self.index = tuple(index)  # the columns that are the index of a DataFrame
         self.names: list[str] = schema.names
         self.is_whole = is_whole
         self._batches = batches
@@ -73,7 +85,8 @@ def frame_of(data: Tabular) -> Frame:
     """What somebody handed over, as a frame; a frame is returned itself.
 
     A list of dicts is rows, a dict of lists or arrays is columns, a dict of anything else is one
-    row. The index of a pandas DataFrame is left out, and its NaN are NULL, as everywhere in pandas.
+    row. Levels of a pandas index that have names are columns, others are left out; NaN of pandas is
+    NULL, as everywhere in pandas.
 
     Raises:
         InvalidValueError: It is nothing tabular, or Arrow cannot read it.
@@ -90,8 +103,10 @@ def frame_of(data: Tabular) -> Frame:
         return _stream(data.to_reader())
     if _is_from(data, "pyarrow") and hasattr(data, "scanner"):
         return _stream(data.scanner().to_reader())
-    if hasattr(data, "iloc") and hasattr(data, "columns"):
-        return _whole(_read(data, lambda: pa.Table.from_pandas(data, preserve_index=False)))
+    if is_from_pandas(data):
+        index = index_names(data)
+        table = arrow_of(with_index(data, index))
+        return ArrowFrame(table.schema, table.to_batches(), is_whole=True, index=index)
     if is_from_polars(data):
         return _of_polars(data)
     if hasattr(data, "__arrow_c_stream__"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -20,26 +21,26 @@ from fluss.client.connection import TableCore
 from fluss.client.frames.changes import (
     added_columns,
     change_batch,
-    change_types,
     gathered,
     without_columns,
 )
+from fluss.client.frames.from_pandas import check_index
 from fluss.client.frames.key_frames import frame_of_keys
 from fluss.client.frames.kinds import naming_frame
 from fluss.client.frames.outcomes import Outcomes, WriteReport
-from fluss.client.frames.tabular import Frame, frame_of
+from fluss.client.frames.tabular import ArrowFrame, Frame, frame_of
 from fluss.client.row_places import rows_counted
 from fluss.client.write import (
     AGG_OVERWRITE,
     AppendCore,
     UpsertCore,
     WriteResultHandle,
+    check_appends,
     check_upserts,
 )
 from fluss.client.write_failures import failed_write
 from fluss.client.write_targets import check_changes, check_row_deletes, nullable_layout
 from fluss.errors import FlussError, InvalidNameError, InvalidValueError, SchemaMismatchError
-from fluss.model.change_type import ChangeType
 from fluss.model.partitions import SEPARATOR
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.scan_options import CHANGE_TYPE
@@ -71,7 +72,7 @@ def write_frame(
     Args:
         table: The table.
         data: Anything tabular (`frames.tabular`). An upserted frame with `_change_type` is applied
-            as a changelog; other columns that scans add are left out.
+            as a changelog; other columns that scans add are left out of it.
         mode: `append` to a log; `upsert` whole rows by key; `delete` by key, where further columns
             of the table are not looked at; `update` some columns of rows by key.
         columns: Of an update, the columns to write; None for those that the frame has. The key
@@ -88,12 +89,38 @@ def write_frame(
     with naming_frame(data):
         keys = table.info.primary_keys
         frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
-        way = _way_of(table, frame, mode, columns, merge_mode)
-        batches = frame.batches(way.types)
-        pieces: Iterable[_Piece] = _pieces(way, gathered(batches) if way.is_changelog else batches)
+        way = _way_of(table.info, frame, mode, columns)
+        core = _core(table, way, merge_mode)
+        pieces: Iterable[_Piece] = _pieces(way, frame)
         if frame.is_whole:
             pieces = list(pieces)  # nothing is written before everything has been looked at
-        return _write(table, way, pieces)
+        return _write(table, core, way, pieces)
+
+
+def checked_frame(table: TableInfo, frame: Frame, *, mode: Mode) -> Frame:
+    """Look at the rows of a frame as `write_frame` would, and write none.
+
+    Of a stream, the first batch is looked at; the rows can be read once.
+
+    Args:
+        table: The table, which need not exist yet.
+        frame: The rows.
+        mode: See `write_frame`, which raises the same errors.
+
+    Returns:
+        A frame of the same rows.
+    """
+    way = _way_of(table, frame, mode, None)
+    if frame.is_whole:
+        for _ in _pieces(way, frame):
+            pass
+        return frame
+    batches = frame.batches(way.types)
+    first = next(batches, None)
+    if first is None:
+        return ArrowFrame(frame.schema, [], is_whole=False)
+    way.prepare(first, 0)
+    return ArrowFrame(frame.schema, chain([first], batches), is_whole=False)
 
 
 def rows_to_append(table: TableCore, data: Any) -> list[pa.RecordBatch]:
@@ -104,8 +131,8 @@ def rows_to_append(table: TableCore, data: Any) -> list[pa.RecordBatch]:
         data: See `write_frame`, which raises the same errors.
     """
     frame = frame_of(data)
-    way = _way_of(table, frame, "append", None, None)
-    return [piece.rows for piece in _pieces(way, frame.batches(way.types))]
+    way = _way_of(table.info, frame, "append", None)
+    return [piece.rows for piece in _pieces(way, frame)]
 
 
 def check_frame(
@@ -113,15 +140,14 @@ def check_frame(
 ) -> None:
     """Refuse a frame as `write_frame` would, which see; none of it is written."""
     frame = frame_of_keys(data, table.info.primary_keys) if mode == "delete" else frame_of(data)
-    way = _way_of(table, frame, mode, columns, None)
+    for _ in _pieces(_way_of(table.info, frame, mode, columns), frame):
+        pass
+
+
+def _pieces(way: _Way, frame: Frame) -> Iterator[_Piece]:
     batches = frame.batches(way.types)
-    for _ in _pieces(way, gathered(batches) if way.is_changelog else batches):
-        continue
-
-
-def _pieces(way: _Way, batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
     first = 0
-    for batch in batches:
+    for batch in gathered(batches) if way.is_changelog else batches:
         yield way.prepare(batch, first)
         first += batch.num_rows
 
@@ -156,28 +182,23 @@ class _Way:
 
     Attributes:
         table: The table.
-        core: The writer; nobody else has it.
         mode: What happens to rows, and what they are counted as.
         types: The columns that are written.
         left_out: Columns of the frame that are not written.
         is_changelog: Whether rows say themselves what happens to them.
-        take: Hands rows to the writer.
+        layout: The columns that are written, as the table keeps them.
     """
 
     table: TableInfo
-    core: AppendCore | UpsertCore
     mode: Mode
     types: Mapping[str, DataType]
     left_out: Sequence[str]
     is_changelog: bool
-    take: Callable[[_Piece], WriteResultHandle]
     layout: BatchLayout
 
     def prepare(self, batch: pa.RecordBatch, first: int) -> _Piece:
         """Check a batch of the frame, whose first row is `first`, and bring it into wire form."""
         with rows_counted(first=first):
-            if self.mode == "append" and CHANGE_TYPE in self.left_out:
-                _refuse_changes(self.table, batch)
             rows = without_columns(batch, self.left_out)
             if not self.is_changelog:
                 rows = self._cast(rows)
@@ -202,14 +223,18 @@ class _Way:
         return rows
 
 
-def _way_of(
-    table: TableCore,
-    frame: Frame,
-    mode: Mode,
-    columns: Sequence[str] | None,
-    merge_mode: MergeMode | None,
-) -> _Way:
-    info = table.info
+def _way_of(info: TableInfo, frame: Frame, mode: Mode, columns: Sequence[str] | None) -> _Way:
+    if columns is not None and mode != "update":
+        raise InvalidValueError(
+            f"Columns are chosen for an update, not for {mode}.",
+            hint="Give a frame of the columns that are to be written.",
+        )
+    if mode == "append":
+        check_appends(info)
+    else:
+        check_upserts(info)
+    if mode == "delete":
+        check_row_deletes(info)
     added = added_columns(info, frame.names)
     is_changelog = mode == "upsert" and CHANGE_TYPE in added
     if CHANGE_TYPE in added and mode in {"delete", "update"}:
@@ -219,7 +244,10 @@ def _way_of(
             hint="Upsert it, which applies the changes, or leave the column out.",
             column=CHANGE_TYPE,
         )
-    core = _core(table, frame, mode, columns, merge_mode, is_changelog=is_changelog)
+    if added and not is_changelog and mode != "delete" and columns is None:
+        raise _added_by_a_scan(info, added)
+    if mode != "delete":
+        check_index(getattr(frame, "index", ()), info)
     names = _written(info, frame, mode, columns, added)
     types = {name: info.schema.column(name).data_type for name in names}
     left_out = [each for each in added if not (is_changelog and each == CHANGE_TYPE)]
@@ -228,45 +256,36 @@ def _way_of(
         left_out += [each for each in frame.names if each in known and each not in types]
     return _Way(
         table=info,
-        core=core,
         mode=mode,
         types=types,
         left_out=left_out,
         is_changelog=is_changelog,
-        take=_taker(core, mode, is_changelog=is_changelog),
         layout=nullable_layout(info).project(info.schema.column_indexes(names))
         if is_changelog
         else BatchLayout.of(tuple(types), tuple(types.values()), limits=info.value_limits),
     )
 
 
-def _core(
-    table: TableCore,
-    frame: Frame,
-    mode: Mode,
-    columns: Sequence[str] | None,
-    merge_mode: MergeMode | None,
-    *,
-    is_changelog: bool,
-) -> AppendCore | UpsertCore:
-    info = table.info
-    if columns is not None and mode != "update":
-        raise InvalidValueError(
-            f"Columns are chosen for an update, not for {mode}.",
-            hint="Give a frame of the columns that are to be written.",
-        )
+def _added_by_a_scan(table: TableInfo, added: Sequence[str]) -> SchemaMismatchError:
+    shown = ", ".join(map(repr, added))
+    hint = "Leave them out of the frame, or rename them to keep them as columns of a table."
+    if CHANGE_TYPE in added:
+        hint += " Changes are applied to tables with a primary key, by an upsert."
+    return SchemaMismatchError(
+        f"{table.table_path} has no column {shown}: a scan adds such columns to the rows.",
+        hint=hint,
+        column=added[0],
+    )
+
+
+def _core(table: TableCore, way: _Way, merge_mode: MergeMode | None) -> AppendCore | UpsertCore:
+    info, mode = table.info, way.mode
     if mode == "append":
         return table.append()
-    targets = None
-    if mode == "delete":
-        check_row_deletes(info)
-    if mode == "update":
-        check_upserts(info)
-        names = _written(info, frame, mode, columns, added_columns(info, frame.names))
-        targets = positions_by_name(info, names)
+    targets = positions_by_name(info, way.types) if mode == "update" else None
     if merge_mode is None:
         aggregates = info.options.merge_engine is MergeEngine.AGGREGATION
-        merge_mode = "overwrite" if is_changelog and aggregates else "default"
+        merge_mode = "overwrite" if way.is_changelog and aggregates else "default"
     return table.connection.writers.upsert_core(
         info,
         target_columns=targets,
@@ -320,45 +339,58 @@ def _written(
 # --- doing it -------------------------------------------------------------------------------------
 
 
-def _write(table: TableCore, way: _Way, pieces: Iterable[_Piece]) -> WriteReport:
+def _write(
+    table: TableCore, core: AppendCore | UpsertCore, way: _Way, pieces: Iterable[_Piece]
+) -> WriteReport:
+    take = _taker(core, way.mode, is_changelog=way.is_changelog)
     outcomes = Outcomes()
     counts: dict[str, int] = dict.fromkeys([] if way.is_changelog else [way.mode], 0)
     taken = 0
-    failed: FlussError | None = None
-    way.core.stop_at_failure()
+    failed: Exception | None = None
+    core.stop_at_failure()
     try:
         for piece in pieces:
             with piece.numbered():
-                handle = way.take(piece)
+                handle = take(piece)
             outcomes.add(handle, piece.rows.num_rows)
             taken += piece.rows.num_rows
             for kind, count in piece.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
-            if way.core.has_failed:
+            if core.has_failed:
                 break
-    except FlussError as error:
+    except Exception as error:  # noqa: BLE001 - raised again; a stream raises what it likes
         failed = error  # what was taken before is under way
     try:
-        table.connection.engine.run(way.core.flush())
+        table.connection.engine.run(core.flush())
         outcomes.finish()
     except FlussError as error:
         failed = _first_cause(failed, error)
     if failed is not None:
         rows = sum(each.rows.num_rows for each in pieces) if isinstance(pieces, list) else None
-        raise _failed(way, failed, rows)
+        raise _failed(core, way, failed, rows)
     return WriteReport(rows=taken, counts=counts, last_offsets=outcomes.last_offsets)
 
 
-def _first_cause(before: FlussError | None, flushed: FlussError) -> FlussError:
-    """A value that does not fit comes before what became of the others."""
-    return before if isinstance(before, _OF_THE_DATA) else flushed
+def _first_cause(before: Exception | None, flushed: FlussError) -> Exception:
+    """A value that does not fit, or a stream that fails, comes before what became of the others."""
+    return before if before is not None and _is_of_the_data(before) else flushed
 
 
-def _failed(way: _Way, failure: FlussError, rows: int | None) -> FlussError:
+def _is_of_the_data(error: Exception) -> bool:
+    """Whether it is about the rows of the caller, or raised by what gives them."""
+    if not isinstance(error, FlussError):
+        return True
+    return isinstance(error, _OF_THE_DATA) or error.facts.get("row") is not None
+
+
+def _failed(
+    core: AppendCore | UpsertCore, way: _Way, failure: Exception, rows: int | None
+) -> Exception:
     """One error for the frame, with a count of what became of its rows."""
-    progress = way.core.progress.of(rows)
-    if isinstance(failure, _OF_THE_DATA):
-        failure.facts["progress"] = progress
+    progress = core.progress.of(rows)
+    if not isinstance(failure, FlussError) or _is_of_the_data(failure):
+        if isinstance(failure, FlussError):
+            failure.facts["progress"] = progress
         if progress.first_untaken:
             failure.add_note(f"Of the rows before, {progress}.")
         return failure
@@ -372,19 +404,6 @@ _OF_THE_DATA: Final = (InvalidValueError, SchemaMismatchError, InvalidNameError)
 
 
 # --- looking before -------------------------------------------------------------------------------
-
-
-def _refuse_changes(table: TableInfo, batch: pa.RecordBatch) -> None:
-    changed = change_types(batch.column(CHANGE_TYPE)) != ChangeType.Insert
-    if changed.any():
-        row = int(np.argmax(changed))
-        kind = batch.column(CHANGE_TYPE)[row].as_py()
-        raise InvalidValueError(
-            f"The change is of kind {kind!r}, and {table.table_path} is a log, in which nothing changes.",
-            hint=f"Rename {CHANGE_TYPE!r} to a column of the table to keep changes as rows, or "
-            "write to a table with a primary key.",
-            column=CHANGE_TYPE,
-        ).add_context(row=row)
 
 
 def _check_places(table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout) -> None:

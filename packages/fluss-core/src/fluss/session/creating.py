@@ -1,0 +1,69 @@
+"""Tables that are created where they do not exist, for `ensure_table` and `create=True`.
+
+A table that exists is compared with what the call names. One that does not exist is created only
+after the frame was checked, so that a call that is refused leaves no table behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from fluss.client.frames.creation import check_existing, info_of, schema_of_frame
+from fluss.client.frames.tabular import Frame, frame_of
+from fluss.client.frames.writing import checked_frame
+from fluss.errors import TableNotFoundError
+from fluss.model.paths import TablePath
+
+if TYPE_CHECKING:
+    from fluss.session.session import Session
+    from fluss.session.table import Table
+
+
+def ensured_table(
+    session: Session, name: TablePath | str, schema: Any, rows: Any, how: Mapping[str, Any]
+) -> Table:
+    """The table; see `Session.ensure_table`."""
+    table = _table_if_there(session, name, how)
+    if table is None:
+        descriptor = schema_of_frame(schema, **how)
+        path = session.path_of(name)
+        if rows is not None:
+            mode: Literal["append", "upsert"] = (
+                "upsert" if descriptor.schema.has_primary_key else "append"
+            )
+            checked_frame(info_of(descriptor, path), frame_of(rows), mode=mode)
+        table = session.create_table(path, descriptor, ignore_if_exists=True)
+        check_existing(table.info, **how)  # another process may have created it meanwhile
+    return table
+
+
+def table_for_frame(
+    session: Session,
+    name: TablePath | str,
+    data: Any,
+    *,
+    mode: Literal["append", "upsert"],
+    how: Mapping[str, Any],
+) -> tuple[Table, Frame]:
+    """The table that a frame is written to with `create=True`, and the frame, of the same rows."""
+    frame = frame_of(data)  # texts in it are values, and no types
+    table = _table_if_there(session, name, how)
+    if table is None:
+        descriptor = schema_of_frame(frame, **how)
+        path = session.path_of(name)
+        frame = checked_frame(info_of(descriptor, path), frame, mode=mode)
+        table = session.create_table(path, descriptor, ignore_if_exists=True)
+        check_existing(table.info, **how)
+    return table, frame
+
+
+def _table_if_there(
+    session: Session, name: TablePath | str, how: Mapping[str, Any]
+) -> Table | None:
+    try:
+        table = session.table(name)
+    except TableNotFoundError:
+        return None
+    check_existing(table.info, **how)
+    return table
