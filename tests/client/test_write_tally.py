@@ -48,7 +48,7 @@ def test_rows_are_counted_by_what_became_of_their_batches():
     assert found.doubtful.tolist() == [11]
     assert found.rows_to_write().tolist() == [12, 14, 15, 16, 17, 18, 19]
     assert str(found) == (
-        "12 are acknowledged, 1 were sent and may have been written or not and 7 were not written"
+        "12 rows acknowledged, 1 in doubt (sent, without an answer) and 7 not written"
     )
     twin = pickle.loads(pickle.dumps(found))  # noqa: S301 - our own bytes
     assert (str(twin), twin.rows_to_write().tolist()) == (

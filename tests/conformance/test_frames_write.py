@@ -360,7 +360,7 @@ def test_a_stream_that_breaks_says_how_much_was_written(frames):
     broken = batches[1].set_column(2, "age", pa.array([2**40] * 400))
     with pytest.raises(InvalidValueError, match="'age'") as error:
         write_frame(table, iter([batches[0], broken, batches[2]]), mode="upsert")
-    said = "Of the rows before, 400 are acknowledged and 0 were not written."
+    said = "Of the rows before it: 400 rows acknowledged and 0 not written."
     assert error.value.__notes__ == [said]
     assert (error.value.progress.acknowledged, error.value.progress.first_untaken) == (400, 400)
     assert lookup_frame(table, ROWS.select(["id"]))["_found"].to_pylist().count(True) == 400
@@ -378,7 +378,9 @@ def test_a_missing_partition_fails_and_the_others_are_written(cluster, database)
     desk.engine.run(work)
     with pytest.raises(PartitionNotFoundError) as error:
         write_frame(table, rows, mode="upsert")
-    said = f"Of 3 rows for {table.info.table_path}, 2 are acknowledged and 1 were not written: "
+    said = (
+        f"Writing to {table.info.table_path} failed, with 2 rows acknowledged and 1 not written: "
+    )
     assert error.value.message.startswith(said)
     assert error.value.progress.rows_to_write().tolist() == [1]
     assert "Write all of it again" in error.value.hint

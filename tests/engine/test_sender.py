@@ -11,6 +11,7 @@ from fluss.client.write_result import JoinedResult
 from fluss.engine.cluster import Cluster
 from fluss.engine.connection import ServerConnection
 from fluss.engine.thread import engine
+from fluss.engine.wait_notices import WaitNotices
 from fluss.errors import (
     AuthorizationError,
     FlussError,
@@ -192,17 +193,17 @@ def test_of_several_failures_one_that_leaves_a_doubt_is_told(start, tablet):
     with pytest.raises(FlussError, match="may have been written or not") as joined:
         wait(JoinedResult(handles))
     assert joined.value.in_doubt
-    with pytest.raises(FlussError, match="may have been written or not") as flushed:
+    with pytest.raises(FlussError, match="1 in doubt") as flushed:
         bench.engine.run(core.flush())
     progress = flushed.value.progress
     assert (progress.acknowledged, progress.in_doubt, progress.not_written) == (1, 1, 1)
     assert flushed.value.message.startswith(
-        "Of 3 rows for db.t, 1 are acknowledged, 1 were sent and may have been written or not and "
-        "1 were not written: "
+        "Writing to db.t failed, with 1 rows acknowledged, 1 in doubt (sent, without an answer) "
+        "and 1 not written: "
     )
     assert (progress.first_missing, progress.first_untaken) == (1, 3)
     assert sorted([*progress.doubtful, *progress.rows_to_write()]) == [1, 2]
-    assert "Every row before row 1 is in the table" in flushed.value.hint
+    assert "The first 1 rows are in the table" in flushed.value.hint
     assert "can be written again" not in flushed.value.hint
     bench.engine.run(core.flush())
     assert core.progress.acknowledged == 0, "what was reported is not reported again"
@@ -241,6 +242,21 @@ def test_a_frame_is_taken_no_further_than_to_its_first_failure(start, tablet, ca
         )
         == 1
     )
+
+
+def test_a_writer_that_waits_for_a_server_is_told_for_which(start, tablet, caplog, monkeypatch):
+    monkeypatch.setattr("fluss.engine.wait_notices.NOTICE_AFTER_S", 0.1)
+    monkeypatch.setattr("fluss.engine.wait_notices.TICK_S", 0.02)
+    monkeypatch.setattr("fluss.engine.operation.notices", WaitNotices())
+    bench = start(request_timeout_ms=5_000, delivery_timeout_ms=500)
+    core = bench.appender()
+    wait(core.append(row(0)))
+    tablet.faults.append(SILENCE)
+    with pytest.raises(FlussError):
+        wait(core.append(row(1)))
+    (said,) = [each.getMessage() for each in caplog.records if each.name == "fluss.waiting"]
+    address = f"{tablet.host}:{tablet.port}"
+    assert said.startswith(f"fluss: waiting for {address} to answer PRODUCE_LOG since")
 
 
 def test_an_answer_that_leaves_a_bucket_out_is_no_success(start, tablet):

@@ -125,6 +125,7 @@ class HintKey(StrEnum):
     START_AT_EARLIEST = "start_at_earliest"
     TRIMMED_BEFORE_READ = "trimmed_before_read"
     WRITE_ALL_AGAIN = "write_all_again"
+    WRITE_NOTHING_IS_THERE = "write_nothing_is_there"
     WRITE_PREDICATE = "write_predicate"
     WRITE_THE_REST = "write_the_rest"
     WRITE_THE_REST_AND_LOOK = "write_the_rest_and_look"
@@ -150,7 +151,7 @@ _OTHER_ROWS: Final = (
     "from run to run, such as random numbers, or write into a primary-key table."
 )
 _THE_REST: Final = (
-    "Every row before row {first} is in the table. The rows error.progress.rows_to_write(), counted "
+    "The first {first} rows are in the table. The rows error.progress.rows_to_write(), counted "
     "from 0 as they were given, are not: write those again."
 )
 _THE_REST_AND_LOOK: Final = (
@@ -344,6 +345,9 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
         },
         HintKey.WRITE_ALL_AGAIN: _everywhere(
             "Write all of it again: what is there already changes nothing."
+        ),
+        HintKey.WRITE_NOTHING_IS_THERE: _everywhere(
+            "Nothing of it is in the table: write all of it again."
         ),
         HintKey.WRITE_THE_REST: {
             Door.CLIENT: _THE_REST,

@@ -37,7 +37,7 @@ def failed_write(
         "in_doubt": progress.in_doubt > 0,
     }
     return error.add_context(
-        during=f"Of {progress.total:,} rows for {table.table_path}, {progress}",
+        during=f"Writing to {table.table_path} failed, with {progress}",
         hint=(_what_next(table, progress, is_whole_again=is_whole_again), *known),
     )
 
@@ -46,5 +46,7 @@ def _what_next(table: TableInfo, progress: WriteProgress, *, is_whole_again: boo
     adds_up = table.options.merge_engine is MergeEngine.AGGREGATION
     if is_whole_again or (table.has_primary_key() and not adds_up):
         return Hint(HintKey.WRITE_ALL_AGAIN)
+    if not progress.acknowledged and not progress.in_doubt:
+        return Hint(HintKey.WRITE_NOTHING_IS_THERE)
     key = HintKey.WRITE_THE_REST_AND_LOOK if progress.in_doubt else HintKey.WRITE_THE_REST
     return Hint(key, first=progress.first_missing)

@@ -70,9 +70,10 @@ class WriteProgress:
         return replace(self, rows=rows, not_written=self.not_written + untaken)
 
     def __str__(self) -> str:
-        doubt = f"{self.in_doubt:,} were sent and may have been written or not"
-        parts = [f"{self.acknowledged:,} are acknowledged", *([doubt] if self.in_doubt else [])]
-        return f"{', '.join(parts)} and {self.not_written:,} were not written"
+        parts = [f"{self.acknowledged:,} rows acknowledged"]
+        if self.in_doubt:
+            parts.append(f"{self.in_doubt:,} in doubt (sent, without an answer)")
+        return f"{', '.join(parts)} and {self.not_written:,} not written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

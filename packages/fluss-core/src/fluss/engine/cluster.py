@@ -157,6 +157,7 @@ class Cluster:
         *,
         timeout_ms: int | None = None,
         deadline: float | None = None,
+        idle_ms: int = 0,
     ) -> memoryview:
         """Send a request that is bytes already to one tablet server, once; the answer is bytes.
 
@@ -166,9 +167,11 @@ class Cluster:
             body: The request.
             timeout_ms: How long the answer may take; `request-timeout` by default.
             deadline: When the call ends that it is for, on the loop's clock.
+            idle_ms: How long the server may wait before it answers with nothing.
         """
 
-        async def send(_: Operation) -> memoryview:
+        async def send(call: Operation) -> memoryview:
+            call.idle_s = idle_ms / 1_000
             connection = await self.tablet_server(server_id)
             return await (await self._send(connection, api, body, timeout_ms=timeout_ms))
 
@@ -273,12 +276,15 @@ class Cluster:
             except FlussError as error:
                 if not error.is_retriable:
                     raise
-                why = error.message
+                why = error.message.rstrip(".")
+                call.last_error = error
             self._check_is_same(path, bucket)
             if self.view.leader_of(bucket) is None:
+                note_waiting(f"a leader of bucket {bucket.bucket_id} of {path}")
                 pause_s = LEADER_POLL_MS / 1_000
                 if loop.time() + pause_s >= call.deadline:
-                    raise _leaderless(path, bucket, why)
+                    servers = len(self.view.tablet_servers)
+                    raise _leaderless(path, bucket, why, servers=servers)
                 await anyio.sleep(pause_s)
         return leader
 
@@ -435,11 +441,18 @@ class Cluster:
         return connection
 
 
-def _leaderless(path: PhysicalTablePath, bucket: TableBucket, why: str) -> ConnectError:
+def _leaderless(
+    path: PhysicalTablePath, bucket: TableBucket, why: str, *, servers: int
+) -> ConnectError:
+    hint = "Is the server running?"
+    if servers > 1:
+        hint = (
+            "Are all tablet servers running? Another replica leads when the cluster has given up "
+            "the old leader, after 60 s by default."
+        )
     return ConnectError(
         f"Bucket {bucket.bucket_id} of {path} has no leader: {why}.",
-        hint="Are all tablet servers running? A new leader takes as long as the ZooKeeper session "
-        "of the old one (60 s by default).",
+        hint=hint,
         table=str(path.table_path),
         bucket=bucket.bucket_id,
     )

@@ -38,6 +38,7 @@ from fluss.engine.fetched import (
 from fluss.engine.finding import find_name, find_offset, find_range
 from fluss.engine.remote_log import RemoteLogReader
 from fluss.engine.schemas import SchemaBook
+from fluss.engine.wait_notices import notices
 from fluss.errors import (
     ClosedError,
     FlussError,
@@ -218,7 +219,11 @@ class Fetcher:
         request = [write_fetch(fetch, self._target)]
         try:
             body = await self._cluster.send(
-                fetch.server_id, ApiKey.FETCH_LOG, request, deadline=deadline
+                fetch.server_id,
+                ApiKey.FETCH_LOG,
+                request,
+                deadline=deadline,
+                idle_ms=fetch.wait_ms_max or 0,
             )
             answer = read_fetch(body)
         except FlussError as error:
@@ -350,7 +355,16 @@ class Fetcher:
 
     def _refused(self, position: Position, error: FlussError) -> None:
         log.debug("bucket %s: %s", position.bucket, error.message)
-        self._apply(position, decide_refusal(position, error, self._moment()))
+        moment = self._moment()
+        self._apply(position, decide_refusal(position, error, moment))
+        if position.attempts and position.error is None:
+            notices.retried(
+                f"rows of bucket {position.bucket.bucket_id} of {position.path}",
+                error.message,
+                since=position.failing_since,
+                now=moment.now,
+                limit_ms=round(moment.patience_s * 1_000),
+            )
 
     def _apply(self, position: Position, remedy: Remedy) -> None:
         if not self.plan.is_current(position):

@@ -16,12 +16,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fluss.engine.wait_notices import notices
 from fluss.errors import FlussError, RequestTimeoutError
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Operation:
     """One call that is under way.
 
@@ -30,12 +31,21 @@ class Operation:
         limit_ms: How long that was when it began.
         waits_for: What it is waiting for, as a clause: "127.0.0.1:9123 to answer GET_METADATA".
         last_error: What its last attempt failed with.
+        begun_at: When it began, on the loop's clock.
+        idle_s: How long a server may keep it waiting with nothing being wrong.
     """
 
     deadline: float
     limit_ms: int
     waits_for: str | None = None
     last_error: FlussError | None = None
+    begun_at: float = 0.0
+    idle_s: float = 0.0
+
+    @property
+    def trouble(self) -> str | None:
+        """What its last attempt failed with, in words."""
+        return None if self.last_error is None else self.last_error.message
 
     def timed_out(self) -> RequestTimeoutError:
         """The error at the end of its time."""
@@ -76,12 +86,18 @@ def operation(limit_ms: int, *, deadline: float | None = None) -> Iterator[Opera
     if outer is not None:
         yield outer
         return
-    if deadline is None:
-        deadline = asyncio.get_running_loop().time() + limit_ms / 1_000
-    token = _current.set(begun := Operation(deadline=deadline, limit_ms=limit_ms))
+    now = asyncio.get_running_loop().time()
+    begun = Operation(
+        deadline=now + limit_ms / 1_000 if deadline is None else deadline,
+        limit_ms=limit_ms,
+        begun_at=now,
+    )
+    token = _current.set(begun)
+    notices.begin(begun)
     try:
         yield begun
     finally:
+        notices.end(begun)
         _current.reset(token)
 
 

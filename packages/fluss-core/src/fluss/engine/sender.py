@@ -20,6 +20,7 @@ from fluss.engine.cluster import Cluster
 from fluss.engine.failure_log import FailureLog
 from fluss.engine.operation import Operation, note_waiting, operation, within
 from fluss.engine.thread import Engine
+from fluss.engine.wait_notices import notices
 from fluss.engine.write_paths import PathFinder
 from fluss.engine.write_requests import BucketAnswer, read_answers, write_request_body
 from fluss.engine.write_room import WriteRoom
@@ -237,6 +238,13 @@ class Sender:
         if not settlements:
             self._cluster.counters.retries += 1
             log.debug("%s will be sent again: %s", batch, error.message)
+            notices.retried(
+                f"a server to take {batch}",
+                error.message,
+                since=batch.queued_at,
+                now=self._now(),
+                limit_ms=self.settings.delivery_timeout_ms,
+            )
         self._settle(settlements)
 
     def _settle(self, settlements: Iterable[Settlement]) -> None:

@@ -7,11 +7,13 @@ the waiting at once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 
 import anyio
 
 from fluss.engine.cluster import Cluster
+from fluss.engine.wait_notices import notices
 from fluss.errors import FlussError, PartitionNotFoundError, TableNotFoundError
 from fluss.hints import Hint, HintKey
 from fluss.model.partitions import parse_partition_name
@@ -36,6 +38,7 @@ class PathFinder:
         self._settings = settings
         self._asked: set[PhysicalTablePath] = set()
         self._pauses_s: dict[PhysicalTablePath, float] = {}
+        self._since: dict[PhysicalTablePath, float] = {}  # when what pauses was first asked for
 
     def unasked(self, paths: Collection[PhysicalTablePath]) -> list[list[PhysicalTablePath]]:
         """Those of the paths that nobody asks for already, to be asked for group by group.
@@ -49,6 +52,7 @@ class PathFinder:
         known = self._pauses_s.keys() - paths - self._asked
         for path in known:
             del self._pauses_s[path]
+            self._since.pop(path, None)
         new = [each for each in paths if each not in self._asked]
         self._asked.update(new)
         # What was asked for a moment ago, in vain, has to pause; what is new shall not pause too.
@@ -100,10 +104,21 @@ class PathFinder:
             missing = None if error.is_retriable else await self._missing_table(path)
             if missing is not None:
                 return missing
+            self._notice(path, error)
         else:
             if path.partition_name is not None and view.partition_id(path) is None:
                 return await self._missing_partition(path)
         return None
+
+    def _notice(self, path: PhysicalTablePath, error: FlussError) -> None:
+        now = asyncio.get_running_loop().time()
+        notices.retried(
+            f"a leader of {path}",
+            error.message,
+            since=self._since.setdefault(path, now),
+            now=now,
+            limit_ms=self._settings.delivery_timeout_ms,
+        )
 
     async def _missing_table(self, path: PhysicalTablePath) -> Found | None:
         # Servers of 0.9.1 say of a missing table only that something is wrong; this one they know.

@@ -118,7 +118,7 @@ class SendPlan:
         if writer_id in self._writer_ids_seen:
             raise WriterStateError(
                 f"The cluster gave out the writer id {writer_id} a second time.",
-                hint="Rows written with it could be taken for others; has ZooKeeper lost its data?",
+                hint="Rows written with it could be taken for others; has the cluster lost its metadata?",
             )
         self._writer_ids_seen.add(writer_id)
         self.writer_id = writer_id

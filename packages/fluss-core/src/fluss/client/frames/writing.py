@@ -392,7 +392,7 @@ def _failed(
         if isinstance(failure, FlussError):
             failure.facts["progress"] = progress
         if progress.first_untaken:
-            failure.add_note(f"Of the rows before, {progress}.")
+            failure.add_note(f"Of the rows before it: {progress}.")
         return failure
     return failed_write(
         way.table, failure, progress, is_whole_again=way.is_changelog or way.mode == "delete"
