@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -19,17 +18,19 @@ import pyarrow as pa
 
 from fluss.cli.files import FileFormat
 from fluss.cli.row_files import RowFile
+from fluss.client.write_tally import WriteProgress
 from fluss.errors import ClosedError, FlussError, InvalidSchemaError, TableNotFoundError
 from fluss.model.arrow_types import to_arrow_field
 from fluss.model.column import Column
+from fluss.model.table_options import MergeEngine
 from fluss.model.types import DataType
 from fluss.session.session import Session
 from fluss.session.table import Table
+from fluss.waiting import in_thread, is_done, result_of
 
 CHUNK_ROWS: Final = 200_000
 CHUNK_BYTES: Final = 64 << 20
 GRACE_S: Final = 0.6  # that a chunk on its way gets after Ctrl-C
-_SLICE_S: Final = 0.1  # a longer wait may not notice Ctrl-C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,28 +249,16 @@ class ImportJob:
             FlussError: A file cannot be read, or a row does not fit or cannot be written.
             KeyboardInterrupt: Ctrl-C; the chunk that was under way had a moment to end.
         """
-        ended: Future[None] = Future()
-
-        def work() -> None:
-            try:
-                self._work(files)
-            except BaseException as error:  # noqa: BLE001 - it is raised where `run` was called
-                ended.set_exception(error)
-            else:
-                ended.set_result(None)
-
-        threading.Thread(target=work, name="import", daemon=True).start()
+        ended = in_thread(lambda: self._work(files), "import")
         try:
-            while not ended.done():
-                wait([ended], timeout=_SLICE_S)
+            result_of(ended)
         except KeyboardInterrupt:
             if self._importer is not None:
                 self._importer.stop(GRACE_S)
             if self._file is not None:
                 self._file.stop()
-            wait([ended], timeout=GRACE_S)  # Arrow's threads must not outlive the process
+            is_done(ended, GRACE_S)  # Arrow's threads must not outlive the process
             raise
-        ended.result()
 
     def _work(self, files: Sequence[tuple[str, FileFormat]]) -> None:
         try:
@@ -291,12 +280,15 @@ class ImportJob:
 
     def message(self, error: FlussError) -> str:
         """The message of an error that ended `run`, with the place of the row that it is about."""
-        chunk = None if self._importer is None else self._importer.under_way
-        row = error.facts.get("row")
-        if chunk is None or not isinstance(row, int):
+        chunk = self._under_way
+        if chunk is None:
             return str(error)
-        hint = "" if error.hint is None else f"\n  hint: {error.hint}"
-        return f"{chunk.file.place_of(chunk.first_row + row)}: {error.sentence}{hint}"
+        row = error.facts.get("row")
+        if isinstance(row, int):
+            hint = "" if error.hint is None else f"\n  hint: {error.hint}"
+            return f"{chunk.file.place_of(chunk.first_row + row)}: {error.sentence}{hint}"
+        # What became of the rows is said by `account`, for the files and not for the chunk.
+        return error.sentence if _progress_of(error) else str(error)
 
     def account(self, error: FlussError | None = None) -> str:
         """What is in, and how to go on.
@@ -306,18 +298,28 @@ class ImportJob:
         """
         if self._table is None:
             return f"No row is in {self._name}, and no table was made."
-        certain = self._skip + self.rows_in
-        text = f"{self.rows_in:,} rows are in {self._name}"
-        if self.rows_in:
+        fate = _fate_of(self._under_way, error)
+        rows = self.rows_in + fate.acknowledged
+        certain = self._skip + self.rows_in + fate.first_missing
+        text = f"{rows:,} rows are in {self._name}"
+        if self.rows_in + fate.first_missing:
             text += f": rows {self._skip + 1:,} to {certain:,} of the files"
-        chunk = None if self._importer is None else self._importer.under_way
-        if chunk is None or (error is not None and _is_refused(error)):
-            return f"{text}. To go on after them: --skip {certain}"
-        count = chunk.rows.num_rows
-        text += f". Any of the next {count:,} may be in as well.\n  To go on: --skip {certain}"
-        if self._table.primary_key:
+            if fate.acknowledged > fate.first_missing:
+                text += f", and {fate.acknowledged - fate.first_missing:,} of those after them"
+        if fate.in_doubt:
+            text += f". {fate.in_doubt:,} more may be in or not"
+        text += f". To go on: --skip {certain}"
+        twice = fate.acknowledged - fate.first_missing + fate.in_doubt
+        if not twice:
+            return text
+        adds_up = self._table.info.options.merge_engine is MergeEngine.AGGREGATION
+        if self._table.primary_key and not adds_up:
             return f"{text} (a row that is written again replaces itself)"
-        return f"{text} (may write up to {count:,} rows twice)"
+        return f"{text} (writes up to {twice:,} rows twice)"
+
+    @property
+    def _under_way(self) -> Chunk | None:
+        return None if self._importer is None else self._importer.under_way
 
     def _write(self, file: RowFile, skip: int) -> int:
         """Write a file; returns how many of its rows were left out."""
@@ -352,6 +354,37 @@ class _Counted:
             yield batch
 
 
-def _is_refused(error: FlussError) -> bool:
-    """Whether an error was raised before any row of its chunk was sent."""
-    return not getattr(error, "__notes__", None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fate:
+    """What became of the rows of a chunk that was not written as a whole.
+
+    Args:
+        acknowledged: How many are in.
+        in_doubt: How many may be in or not.
+        first_missing: How many of the first ones are in, without a gap.
+    """
+
+    acknowledged: int = 0
+    in_doubt: int = 0
+    first_missing: int = 0
+
+
+def _fate_of(chunk: Chunk | None, error: FlussError | None) -> _Fate:
+    if chunk is None:
+        return _Fate()
+    if error is None:
+        return _Fate(in_doubt=chunk.rows.num_rows)
+    progress = _progress_of(error)
+    if progress is None:  # nothing had been sent
+        return _Fate()
+    return _Fate(
+        acknowledged=progress.acknowledged,
+        in_doubt=progress.in_doubt,
+        first_missing=progress.first_missing,
+    )
+
+
+def _progress_of(error: FlussError) -> WriteProgress | None:
+    """How far the write came that an error ended, where it had begun."""
+    progress = error.facts.get("progress")
+    return progress if isinstance(progress, WriteProgress) else None

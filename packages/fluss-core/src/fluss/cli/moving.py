@@ -6,6 +6,7 @@ early reports how many rows are in and how to go on.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -82,7 +83,11 @@ def import_rows(
         types=_types(types or []),
     )
     place: Place = context.obj
-    with place.named(name) as (session, path), _progress("importing") as advance:
+    with (
+        _reported_here(),
+        place.named(name) as (session, path),
+        _progress("importing") as advance,
+    ):
         job = ImportJob(
             session,
             path,
@@ -142,6 +147,20 @@ def _types(given: Sequence[str]) -> dict[str, DataType]:
             raise typer.BadParameter(f"--type {each!r} is not NAME=TYPE")
         found[name] = parse_type(text)
     return found
+
+
+@contextmanager
+def _reported_here() -> Iterator[None]:
+    """Keep writers from logging rows that fail: the command reports what became of all rows."""
+    loggers = [logging.getLogger(name) for name in ("fluss.sender", "fluss.writer")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager
