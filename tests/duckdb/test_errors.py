@@ -126,3 +126,26 @@ def test_interrupting_from_another_thread_ends_the_scans(con, events, monkeypatc
     timer.join()
     monkeypatch.undo()
     assert con.execute(f"SELECT count(*) FROM fluss('{events.name}')").fetchone() == (1_000,)
+
+
+UNFINISHED = {
+    "rows": lambda con, name: con.execute(f"FROM fluss('{name}')").fetchone(),
+    "reader": lambda con, name: con.sql(f"FROM fluss('{name}')").to_arrow_reader(100),
+}
+SPOKEN = {
+    "call": lambda con, name: con.sql(f"FROM fluss('{name}', limit := 2)").fetchall(),
+    "method": lambda con, name: con.fluss(name, limit=2).fetchall(),
+    "name": lambda con, name: con.sql(f"FROM fluss.{name}").fetchall(),
+    "table": lambda con, name: con.table(f"fluss.{name}").fetchall(),
+}
+
+
+@pytest.mark.parametrize("speak", SPOKEN.values(), ids=SPOKEN)
+@pytest.mark.parametrize("begin", UNFINISHED.values(), ids=UNFINISHED)
+def test_an_unfinished_result_is_what_duckdb_complains_about(con, events, keyed, begin, speak):
+    # As with a table of DuckDB's own: the connection is busy, and nothing is said of our views.
+    unfinished = begin(con, events.name)
+    with pytest.raises(duckdb.ResourceInUseException, match="result"):
+        speak(con, keyed.name)
+    assert len(speak(con.cursor(), keyed.name)) >= 2
+    del unfinished

@@ -96,7 +96,10 @@ class Connection:
         with self._catalog.runs.running() as run:
             reference = reference_of(table, self._catalog.session, given)
             place = self._catalog.attach(reference, run)
-            relation = self._connection.table(place)
+            try:
+                relation = self._connection.table(place)
+            except _MISSING as error:
+                raise self._explained(error, Rewritten(sql=place, speaks=True)) from None
             return wrapped(relation, self._catalog)
 
     def extract_statements(self, query: str) -> list[duckdb.Statement]:
@@ -202,13 +205,29 @@ class Connection:
     def _explained(self, error: Exception, asked: Rewritten) -> Exception:
         if asked.missing:
             return asked.missing[0]
-        if asked.speaks and "does not exist" in str(error) and self._is_in_transaction():
+        if not asked.speaks or "does not exist" not in str(error):
+            return error
+        # A statement that has not given all its rows sees the views of when it began, too.
+        unfinished = self._unfinished()
+        if unfinished is not None:
+            return unfinished
+        if self._is_in_transaction():
             return UnsupportedOperationError(
                 "A table of Fluss was first spoken of inside a transaction of DuckDB's, which does "
                 f"not see what came after it began: {str(error).partition(chr(10))[0]}",
                 hint="end the transaction, or speak of the table before it begins",
             )
         return error
+
+    def _unfinished(self) -> duckdb.Error | None:
+        """What DuckDB says where the connection has a result that is not read to its end."""
+        try:
+            self._connection.sql("SELECT 1").fetchall()
+        except duckdb.ResourceInUseException as error:
+            return error
+        except duckdb.Error:
+            return None  # a transaction that has failed, for example
+        return None
 
     def _is_in_transaction(self) -> bool:
         try:

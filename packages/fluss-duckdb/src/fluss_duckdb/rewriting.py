@@ -36,7 +36,7 @@ class Rewritten:
     """A text, its parameters, and what to say where DuckDB finds a name of Fluss's missing."""
 
     sql: str
-    parameters: Parameters
+    parameters: Parameters = None
     missing: tuple[FlussError, ...] = field(default=())
     speaks: bool = False
 
