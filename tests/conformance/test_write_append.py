@@ -418,3 +418,16 @@ def test_a_closed_writer_and_a_closed_connection_say_so(desk):
     with pytest.raises(ClosedError):
         other.append(row(3))
     assert [each["id"] for each in desk.rows(table)] == [0, 2]
+
+
+def test_a_batch_stays_below_what_is_read_again_uncompressed(desk, monkeypatch):
+    monkeypatch.setattr("fluss.client.write_encoding.UNCOMPRESSED_BYTES_MAX", 1 << 20)
+    table = desk.table(pa.schema([("id", pa.int64()), ("v", pa.binary())]))
+    core = desk.appender(table)
+    zeros = pa.RecordBatch.from_pydict({"id": range(4), "v": [bytes(600_000)] * 4})
+    assert len(wait(core.append_arrow(zeros)).batches) == 4  # compressed, one would hold them all
+    with pytest.raises(LimitExceededError, match="uncompressed") as refused:
+        core.append_arrow(zeros.set_column(1, "v", pa.array([b"", bytes(2 << 20), b"", b""])))
+    assert refused.value.facts["row"] == 1
+    assert refused.value.facts["limit"] == 1 << 20
+    assert desk.rows(table) == [{"id": number, "v": bytes(600_000)} for number in range(4)]

@@ -201,6 +201,19 @@ def test_without_retries_the_first_error_is_the_last():
     assert isinstance(settled.error, LeaderChangedError)
 
 
+def test_a_batch_that_a_server_finds_too_large_is_not_sent_again():
+    desk = Desk()
+    batch = desk.add()
+    desk.leave()
+    (settled,) = desk.fail(batch, error_from_code(13, "too large"))
+    assert isinstance(settled.error, LimitExceededError)
+    assert "have not been written" in str(settled.error)
+    assert not settled.error.facts["in_doubt"]
+    desk.later(100)
+    assert desk.sent() == []
+    assert desk.plan.is_idle
+
+
 def test_the_error_says_which_rows_and_whether_they_are_in_doubt():
     desk = Desk()
     certain, doubtful = desk.add(0, rows=2), desk.add(1, rows=5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from fluss.model.paths import PhysicalTablePath
 from fluss.model.table_info import TableInfo
 from fluss.model.table_options import KvFormat, LogFormat
 from fluss.plan.writing import Route, WriteBatch, WriterSettings
-from fluss.records.arrow_body import BodyCodec
+from fluss.records.arrow_body import BODY_BYTES_MAX, BodyCodec
 from fluss.records.buffers import size_of
 from fluss.records.kv_batch import HEADER_BYTES as KV_HEADER_BYTES, kv_body
 from fluss.records.layout import BatchLayout
@@ -58,6 +58,11 @@ class Target(Protocol):
         self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
     ) -> Encoded:
         """Encode rows in wire form; `deletes` says which of them delete their key."""
+
+
+# What the uncompressed buffers of a batch may take, so that embedded servers accept it and that it
+# is read again. Arrow counts a little more than `nbytes`: it aligns each buffer.
+UNCOMPRESSED_BYTES_MAX: Final = BODY_BYTES_MAX - (1 << 20)
 
 
 class LogTarget:
@@ -105,15 +110,20 @@ class LogTarget:
         return [self._made(made.path, made.bucket_id, each) for each in bodies]
 
     def _bodies(self, rows: pa.RecordBatch, start: int, stop: int) -> Iterator[LogBody]:
-        with rows_counted(first=start, names=self.layout.names):
-            body = self._body(rows.slice(start, stop - start))
-        size = _log_size(body)
-        limit = self._settings.request_bytes_max
-        if size <= limit:
-            yield body
-            return
-        if stop - start == 1:
-            raise _too_large(size, limit, row=start)
+        piece = rows.slice(start, stop - start)
+        memory_bytes = piece.nbytes
+        if memory_bytes <= UNCOMPRESSED_BYTES_MAX:
+            with rows_counted(first=start, names=self.layout.names):
+                body = self._body(piece)
+            size = _log_size(body)
+            limit = self._settings.request_bytes_max
+            if size <= limit:
+                yield body
+                return
+            if stop - start == 1:
+                raise _too_large(size, limit, row=start)
+        elif stop - start == 1:
+            raise _too_large_in_memory(memory_bytes, row=start)
         half = (start + stop) // 2
         yield from self._bodies(rows, start, half)
         yield from self._bodies(rows, half, stop)
@@ -274,6 +284,16 @@ def _encoded(made: list[WriteBatch], edges: list[int], order: Any) -> Encoded:
     batch_of_row = np.empty(len(in_order), dtype=np.int32)
     batch_of_row[order] = in_order
     return Encoded(batches=made, batch_of_row=batch_of_row)
+
+
+def _too_large_in_memory(size: int, *, row: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"A row takes {size} bytes uncompressed, which exceeds the largest batch of "
+        f"{UNCOMPRESSED_BYTES_MAX} bytes that is read again.",
+        hint="Keep large values elsewhere, or cut them into several rows.",
+        size=size,
+        limit=UNCOMPRESSED_BYTES_MAX,
+    ).add_context(row=row)
 
 
 def _too_large(size: int, limit: int, *, row: int) -> LimitExceededError:
