@@ -95,6 +95,16 @@ table = fluss.connect(URL).table("d.log")
 hang()
 table.append(ROWS)
 """,
+    "interrupted again and again": """
+def again():
+    for _ in range(8):
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+table = fluss.connect(URL).table("d.log")
+hang()
+threading.Thread(target=again, daemon=True).start()
+table.append(ROWS)
+""",
     "pytest": """
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 import pytest

@@ -179,6 +179,22 @@ def _session_calls(stage: _Stage) -> Iterator[tuple[str, Callable[[], Any]]]:
     table = small.table("d.log")
     yield "append, buffer full", lambda: table.append(stage.large)
     yield "session close", small.close
+    yield from _cluster_calls()
+
+
+def _cluster_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
+    from fluss_server import LocalCluster
+
+    other = LocalCluster().start()
+
+    def stop() -> None:
+        os.kill(other.pid, signal.SIGSTOP)
+        other.stop()
+
+    yield "LocalCluster stop", stop
+    yield "LocalCluster start", lambda: LocalCluster().start()
+    held = LocalCluster(in_thread=True)
+    yield "LocalCluster start in a thread", held.start
 
 
 def _wait_for_other_plan(scan: Any) -> None:

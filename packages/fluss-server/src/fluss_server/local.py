@@ -367,9 +367,15 @@ class _Thread(_Running):
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told_to_end: asyncio.Event | None = None
+        self._is_given_up = False
         self._thread = threading.Thread(target=self._run, name="fluss-server", daemon=True)
         self._thread.start()
-        wait_until(self._ready.wait, order.timeout_s)
+        try:
+            wait_until(self._ready.wait, order.timeout_s)
+        except BaseException:  # an interrupted caller does not wait, and gets no server
+            self._is_given_up = True
+            self._tell_to_end()
+            raise
         if self._failure is not None:
             raise self._failure
         if self._loop is None:
@@ -377,9 +383,15 @@ class _Thread(_Running):
 
     def stop(self) -> None:
         """End it, and wait until everything is written down."""
-        if self._loop is not None and self._told_to_end is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._told_to_end.set)
+        if self._tell_to_end():
             join(self._thread, STOP_TIMEOUT_S)
+
+    def _tell_to_end(self) -> bool:
+        """Ask the server to end; whether it runs."""
+        if self._loop is None or self._told_to_end is None or not self._thread.is_alive():
+            return False
+        self._loop.call_soon_threadsafe(self._told_to_end.set)
+        return True
 
     def _run(self) -> None:
         from fluss_server.server import new_event_loop
@@ -400,7 +412,8 @@ class _Thread(_Running):
             self._told_to_end = asyncio.Event()
             self._loop = asyncio.get_running_loop()
             self._ready.set()
-            await self._told_to_end.wait()
+            if not self._is_given_up:
+                await self._told_to_end.wait()
 
     def _note(self, server: Server) -> None:
         self.bootstrap_servers = server.bootstrap_servers

@@ -43,6 +43,8 @@ Farewell = Callable[[float], Coroutine[Any, Any, None]]
 EXIT_WAIT_S_MAX = 30.0
 # And how long where the user has interrupted the process.
 INTERRUPTED_WAIT_S_MAX = 0.5
+# How often Ctrl-C may come while the process waits for that.
+INTERRUPTS_MAX = 10
 # A farewell that has used up its time still closes sockets and reports what was not delivered.
 FAREWELL_EXTRA_S = 0.2
 
@@ -204,17 +206,20 @@ class Engine:
         if self._stopped is not None:
             return
         wait_s = INTERRUPTED_WAIT_S_MAX if _is_interrupted() else EXIT_WAIT_S_MAX
-        try:
-            self.run(self._say_farewell(wait_s))
-        except BaseException:  # noqa: BLE001 - Ctrl-C, or what the program's handler raises
-            wait_s = INTERRUPTED_WAIT_S_MAX
-            with contextlib.suppress(BaseException):
-                self.run(self._say_farewell(wait_s))
+        for _ in range(INTERRUPTS_MAX):
+            try:
+                self._end(wait_s)
+            except BaseException:  # noqa: BLE001 - Ctrl-C, or what the program's handler raises
+                wait_s = INTERRUPTED_WAIT_S_MAX
+            else:
+                return
+
+    def _end(self, wait_s: float) -> None:
+        self.run(self._say_farewell(wait_s))
+        # Not by the portal's own calls, which wait and cannot be interrupted.
+        self.let_run(lambda: self._portal.stop(cancel_remaining=True))
         self._stopped = "the process is ending"
-        with contextlib.suppress(RuntimeError):
-            self._portal.start_task_soon(self._portal.stop, True)
-        with contextlib.suppress(BaseException):
-            join(self._thread, wait_s)
+        join(self._thread, wait_s)
 
     def disown(self) -> None:
         """Called in a forked child: the thread stayed in the parent."""
