@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 import fluss
 from fluss.errors import (
     ConnectError,
+    DatabaseNotFoundError,
     FlussError,
     InvalidSchemaError,
     InvalidValueError,
@@ -449,8 +450,11 @@ def test_a_table_is_made_with_properties(session, options_of, database, caplog):
     alone = options_of(f"{database}.made", **{"table.log.ttl": "3d"})
     with pytest.raises(InvalidValueError, match=r"table\.log\.ttl says how a table is made"):
         plan(alone, rows)
-    with pytest.raises(FlussError, match=r"table\.log\.til"):
-        write({**options, "path": f"{database}.other", "table.log.til": "7d"}, rows)
+    for wrong in ({"table.log.til": "7d"}, {"table.log.ttl": "soon"}):
+        with pytest.raises(FlussError, match=r"table\.log\.t"):
+            plan({**options, "path": f"{database}.other", **wrong}, rows)
+    with pytest.raises(DatabaseNotFoundError, match="no_such_database"):
+        plan({**options, "path": "no_such_database.made"}, rows)
 
 
 @pytest.mark.parametrize("is_stream", [True, False])

@@ -23,6 +23,7 @@ from fluss.model.paths import TablePath
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss.model.table import TableDescriptor
 from fluss.model.table_info import TableInfo
+from fluss.model.table_rules import check_new_table
 from fluss.session.table import Table
 from fluss_spark.columns import Layout, matched
 from fluss_spark.options import FlussOptions, Operation
@@ -84,10 +85,17 @@ class Making:
             buckets=options.number("bucketNum", 1) if "bucketNum" in options.spark else None,
             properties=options.properties or None,
         )
+        path.check_new()
+        check_new_table(described)
         return cls(path, described.to_json())
 
     def planned(self, connection: ConnectionCore) -> Table:
-        """The table as it would be, to be asked and never written to."""
+        """The table as it would be, to be asked and never written to.
+
+        Raises:
+            DatabaseNotFoundError: There is no database for it; the hint names the nearest.
+        """
+        connection.engine.run(connection.admin.get_database_info(self.path.database_name))
         descriptor = self._descriptor()
         if descriptor.bucket_count is None:
             descriptor = descriptor.with_bucket_count(_PLANNED_BUCKETS)
