@@ -115,7 +115,8 @@ PROOFS = (
         name="damage",
         claim="Whatever is done to one file or directory of a server that was killed or ended "
         "cleanly (a bit flipped, bytes zeroed, cut, deleted, duplicated, exchanged, replaced by an "
-        "earlier state or by that of another directory: catalog, ledger, manifests, segments, indexes, snapshots, checkpoints, rows by key, directories): "
+        "earlier state or by that of another directory: catalog, ledger, manifests, segments, "
+        "indexes, snapshots, checkpoints, rows by key, directories): "
         "the next server serves exactly what was acknowledged, or refuses and names the file. "
         "3 120 random damages of six directories with logs, keys, partitions, altered schemas and "
         "trimmed logs, and 200 repairs, which never serve a row that was not written there.",

@@ -12,7 +12,7 @@ import pytest
 from fluss.errors import LocalServerError
 from fluss.wire import messages as pb
 from fluss_server.places import CATALOG, DATA, LEDGER
-from tests.support.embedded import running
+from tests.support.embedded import Clock, running
 from tests.support.embedded_table import LogTable
 from tests.support.raw_client import RawConnection
 from tests.support.server_logs import batch_bytes
@@ -140,6 +140,42 @@ def test_a_missing_log_is_given_up_with_a_report(filled, caplog):
     shutil.rmtree(log_of(filled))
     assert ends_after_repair(filled) == [(0, 0), (0, ROWS)]
     assert f"has lost the offsets from 0 to {ROWS - 1}" in caplog.text
+
+
+@pytest.mark.parametrize("which", [0, 2, -1], ids=["first", "middle", "newest"])
+@pytest.mark.parametrize("size", ["same", "shorter"])
+def test_a_segment_of_another_directory_is_never_taken_in(filled, tmp_path, which, size):
+    """Its batches are sound and have the right offsets; only their times are other ones."""
+    clock = Clock(1_800_000_000_000)
+    with running(tmp_path / "foreign", segment_bytes=SEGMENT_BYTES, clock=clock) as server:
+        connection = RawConnection(server.address)
+        table = LogTable(connection, "events", bucket_count=2)
+        for first in range(0, ROWS, 3):
+            table.produce(batch_bytes(3, first=first, writer=(1, first // 3)))
+        connection.close()
+    target = sorted(log_of(filled).glob("*.log"))[which]
+    data = (log_of(tmp_path / "foreign") / target.name).read_bytes()
+    assert len(data) == target.stat().st_size
+    target.write_bytes(data if size == "same" else data[:312])
+    assert ends_after_repair(filled) == [(0, int(target.stem)), (0, ROWS)]
+    (aside,) = filled.glob("aside-*")
+    assert any(data.startswith(path.read_bytes()) for path in aside.rglob(f"{target.stem}.cut-*"))
+
+
+def test_an_earlier_state_of_the_newest_segment_is_taken_in_as_far_as_it_goes(filled):
+    """It is this log's own: what had been written down of it agrees."""
+    newest = max(log_of(filled).glob("*.log"))
+    begin, size = int(newest.stem), newest.stat().st_size
+    with running(filled, segment_bytes=1 << 20) as server:
+        connection = RawConnection(server.address)
+        table = LogTable(connection, "events", bucket_count=2)
+        for first in range(ROWS, 2 * ROWS, 3):
+            table.produce(batch_bytes(3, first=first, writer=(1, first // 3)))
+        connection.close()
+    with newest.open("r+b") as file:
+        file.truncate(size + 312 * 18)
+    end = begin + (size + 312 * 18) // 312 * 3
+    assert ends_after_repair(filled)[0] == (0, end)
 
 
 def test_rows_of_another_bucket_are_never_taken_in(filled):

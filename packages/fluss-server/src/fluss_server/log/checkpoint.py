@@ -85,6 +85,14 @@ class Checkpoint:
         )
 
 
+def read_checkpoint(directory: Path, identity: Identity) -> Checkpoint | None:
+    """The checkpoint in a log's directory; None where there is no sound one of this log."""
+    try:
+        return Checkpoint.from_bytes((directory / CHECKPOINT).read_bytes(), identity)
+    except OSError:
+        return None
+
+
 def writers_in(data: bytes, identity: Identity) -> bytes | None:
     """The snapshot in the bytes of a file; None where they are damaged or another log's."""
     if len(data) < _HEAD.size + IDENTITY.size:

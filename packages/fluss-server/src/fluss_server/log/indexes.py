@@ -104,6 +104,10 @@ class SegmentIndexes:
         slot = bisect_right(self._positions, position) - 1
         return (self._positions[slot], self._sums[slot]) if slot >= 0 else (0, 0)
 
+    def sums(self) -> dict[int, int]:
+        """The checksum of all headers before each entry, by the entry's position."""
+        return dict(zip(self._positions, self._sums, strict=True))
+
     def block_of(self, position: int) -> int:
         """The number of the entry after a position; blocks of batches lie between two entries."""
         return bisect_right(self._positions, position)

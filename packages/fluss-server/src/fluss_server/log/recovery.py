@@ -27,7 +27,7 @@ from fluss_server.damage import damaged
 from fluss_server.log import SEGMENT_BYTES
 from fluss_server.log.bucket_log import BucketLog
 from fluss_server.log.checking import HEADER_BYTES
-from fluss_server.log.checkpoint import CHECKPOINT, WRITERS_SUFFIX, Checkpoint, writers_in
+from fluss_server.log.checkpoint import WRITERS_SUFFIX, Checkpoint, read_checkpoint, writers_in
 from fluss_server.log.inventory import Inventory, take_inventory
 from fluss_server.log.listing import NO_DIRECTORY, Identity
 from fluss_server.log.segment import Place, Segment, read_place
@@ -179,10 +179,7 @@ def _agree(checkpoint: Checkpoint, mark: LogMark | None) -> bool:
 
 
 def _checkpoint(directory: Path, first_offset: int, identity: Identity) -> Checkpoint | None:
-    try:
-        found = Checkpoint.from_bytes((directory / CHECKPOINT).read_bytes(), identity)
-    except OSError:
-        return None
+    found = read_checkpoint(directory, identity)
     return found if found is not None and found.first_offset == first_offset else None
 
 

@@ -1,7 +1,9 @@
 """Makes a damaged log whole again: the rows up to the first damage stay, the rest is kept aside.
 
-Every batch is checked. A file of another log is never taken in. Offsets that are lost are reported;
-those after the end that remains are given out again.
+Every batch is checked, and so is whether it is this log's: a batch of another log, or of another
+data directory, is sound by itself, but the headers before it do not have the checksums that were
+written down. A segment that was changed and agrees with none of them is not taken in. Offsets
+that are lost are reported; those after the end that remains are given out again.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fluss_server.log.checkpoint import CHECKPOINT
+from fluss_server.log.checkpoint import CHECKPOINT, read_checkpoint
+from fluss_server.log.indexes import SegmentIndexes
 from fluss_server.log.inventory import sizes_of
 from fluss_server.log.listing import LISTING, Complete, Identity, Listing, read_listing
 from fluss_server.log.recovery import note_sound_batches
@@ -50,7 +53,8 @@ def repair_log(
     if not directory.is_dir():
         _report_lost(directory, listing, mark, start=None, end=0, report=report)
         return None
-    kept, start = _kept_segments(directory, listing, put_aside, report)
+    known = _Known(directory, identity, listing, mark)
+    kept, start = _kept_segments(directory, known, put_aside, report)
     generation = 1 + max(
         0 if listing is None else listing.generation, 0 if mark is None else mark.generation
     )
@@ -80,10 +84,71 @@ def repair_log(
     )
 
 
+class _Known:
+    """The checksums of headers that were written down of a log.
+
+    Args:
+        directory: Where the log is.
+        identity: Whose it is.
+        listing: The list of its segments.
+        mark: What the ledger says of it.
+    """
+
+    def __init__(
+        self, directory: Path, identity: Identity, listing: Listing | None, mark: LogMark | None
+    ) -> None:
+        self.listing = listing
+        self._directory = directory
+        self._mark = mark
+        self._checkpoint = read_checkpoint(directory, identity)
+
+    def sums(self, first_offset: int) -> dict[int, int]:
+        """The checksums of one segment by position; none where nothing was written down."""
+        found: dict[int, int] = {}
+        for complete in () if self.listing is None else self.listing.complete:
+            if complete.first_offset == first_offset:
+                found[complete.size] = complete.headers_crc
+                found |= self._indexed(
+                    first_offset, complete.size, complete.end_offset, complete.index_crc
+                )
+        checkpoint, mark = self._checkpoint, self._mark
+        if checkpoint is not None and checkpoint.first_offset == first_offset:
+            found[checkpoint.size] = checkpoint.headers_crc
+            found |= self._indexed(
+                first_offset, checkpoint.size, checkpoint.end_offset, checkpoint.index_crc
+            )
+        if mark is not None and mark.segment == first_offset:
+            found[mark.size] = mark.headers_crc
+        found.pop(0, None)  # every segment has that
+        return found
+
+    def _indexed(self, first_offset: int, size: int, end_offset: int, crc: int) -> dict[int, int]:
+        indexes = SegmentIndexes.load(
+            self._directory, first_offset, size=size, end_offset=end_offset, crc=crc
+        )
+        return {} if indexes is None else indexes.sums()
+
+
+def _genuine_bytes(segment: Segment, size: int, known: dict[int, int]) -> int:
+    """How much of a file may be this log's, by the checksums that were written down."""
+    if not known:
+        return size
+    there = segment.stored_sums(size)
+    agreed = 0
+    for position in sorted(known):
+        if position > max(there):
+            break
+        if there.get(position) != known[position]:
+            return agreed
+        agreed = position
+    return size if agreed else 0
+
+
 def _kept_segments(
-    directory: Path, listing: Listing | None, put_aside: Aside, report: Report
+    directory: Path, known: _Known, put_aside: Aside, report: Report
 ) -> tuple[list[Segment], int | None]:
     """The segments up to the first damage, checked and cut; and where they begin."""
+    listing = known.listing
     sizes = sizes_of(directory)
     offsets = sorted(sizes)
     if listing is not None:
@@ -103,7 +168,10 @@ def _kept_segments(
             put_aside(segment.path)
             is_whole = False
             continue
-        why = note_sound_batches(segment, sizes[first_offset])
+        genuine = _genuine_bytes(segment, sizes[first_offset], known.sums(first_offset))
+        why = note_sound_batches(segment, genuine)
+        if not why and genuine < sizes[first_offset]:
+            why = "what follows is not what was written there"
         if why:
             _cut(segment, sizes[first_offset], why, put_aside, report)
             is_whole = False

@@ -306,6 +306,17 @@ class Segment:
             headers_crc = crc32c(place.stamp, headers_crc)
         return headers_crc
 
+    def stored_sums(self, size: int) -> dict[int, int]:
+        """The checksum of all headers before each batch boundary, as far as headers make sense."""
+        found, headers_crc = {0: 0}, 0
+        try:
+            for place in self._walk_unchecked(end=size):
+                headers_crc = crc32c(place.stamp, headers_crc)
+                found[place.end] = headers_crc
+        except CorruptDataError:
+            pass  # the file is damaged from there on
+        return found
+
     def last_boundary(self, start: int, limit: int) -> int:
         """The end of the last whole batch that ends at or before `limit`, from `start` on."""
         boundary = max(start, self.indexes.boundary_at(limit))
