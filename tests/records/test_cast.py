@@ -181,6 +181,28 @@ def test_dictionaries_are_decoded_whatever_holds_their_values(values):
     rows = pa.StructArray.from_arrays([array], ["x"], mask=pa.array([True, False, False]))
     kind = RowType((DataField("x", StringType()),))
     assert cast_one(rows, kind).to_pylist() == [None, {"x": "a"}, {"x": None}]
+    for kind in (pa.list_, pa.large_list, pa.list_view):
+        column = pa.array(
+            [{"x": ["a"]}, None, {"x": None}, {"x": ["b", "a"]}],
+            pa.struct([("x", kind(pa.string()))]),
+        )
+        inner = column.field(0)
+        coded = pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, 0], pa.uint8()), pa.array(["a", "b"], values)
+        )
+        coded_lists = pa.Array.from_buffers(
+            kind(coded.type),
+            len(inner),
+            inner.buffers()[: 3 if kind is pa.list_view else 2],
+            -1,
+            0,
+            [coded],
+        )
+        deep = pa.StructArray.from_arrays([coded_lists], ["x"], mask=column.is_null())
+        for start in (0, 1):
+            wanted = [{"x": ["a"]}, None, {"x": None}, {"x": ["b", "a"]}][start:]
+            made = cast_one(deep.slice(start), RowType((DataField("x", ArrayType(StringType())),)))
+            assert made.to_pylist() == wanted
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), array)
     assert cast_one(lists, ArrayType(StringType())).to_pylist() == [["b", "a"], [None]]
 

@@ -47,6 +47,7 @@ from fluss.model.types import (
 )
 from fluss.records.columns import validity_buffer
 from fluss.records.number_casts import to_floating
+from fluss.records.numpy_arrays import to_numpy
 
 Caster: TypeAlias = Callable[[pa.Array], pa.Array]
 
@@ -282,6 +283,7 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
 
 
 def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
+    """The field of a struct, NULL where the struct is."""
     if not parent.null_count:
         return child
     if at.is_dictionary(child.type):
@@ -290,7 +292,33 @@ def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
         # Arrow has no kernel that chooses among views.
         plain = pa.large_string() if at.is_string_view(child.type) else pa.large_binary()
         return _masked(child.cast(plain), parent).cast(child.type)
+    if at.is_nested(child.type) and not at.is_union(child.type):
+        return _masked_nested(child, parent)
     return pc.if_else(parent.is_valid(), child, pa.scalar(None, child.type))
+
+
+def _masked_nested(child: pa.Array, parent: pa.Array) -> pa.Array:
+    # The same memory with other validity: what is inside may be what no kernel chooses among.
+    offset = 0 if at.is_struct(child.type) else child.offset
+    valid = np.zeros(offset + len(child), dtype=np.bool_)
+    valid[offset:] = to_numpy(pc.and_(parent.is_valid(), child.is_valid()))
+    if at.is_struct(child.type):
+        own = []
+        children = [child.field(index) for index in range(child.type.num_fields)]
+    else:
+        own = child.buffers()[1 : _own_buffers(child.type)]
+        children = [child.values]
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), *own]
+    return pa.Array.from_buffers(child.type, len(child), buffers, -1, offset, children)
+
+
+def _own_buffers(kind: pa.DataType) -> int:
+    """How many buffers an array of lists has beside those of its elements."""
+    if at.is_fixed_size_list(kind):
+        return 1  # validity
+    if at.is_list_view(kind) or at.is_large_list_view(kind):
+        return 3  # validity, offsets, sizes
+    return 2  # validity, offsets
 
 
 def _is_list(source: pa.DataType) -> bool:
