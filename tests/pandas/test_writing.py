@@ -112,3 +112,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(keyed, events):
     with pytest.raises(TableNotFoundError, match="did you mean"):
         pd.DataFrame({"id": [1]}).fluss.append(f"{events.name}s")
     assert events.count() == count
+
+
+def test_an_index_whose_levels_have_one_name_is_refused(session):
+    index = pd.MultiIndex.from_tuples([(1, 2)], names=["a", "a"])
+    with pytest.raises(InvalidValueError, match="Two levels"):
+        session.append("twice", pd.DataFrame({"x": [1]}, index=index), create=True)

@@ -34,10 +34,15 @@ def index_names(frame: pd.DataFrame) -> list[str]:
             raise InvalidValueError(
                 f"The DataFrame has two columns {each!r}.", hint="rename or drop one of them"
             )
-    names = []
+    names: list[str] = []
     for level, name in enumerate(frame.index.names):
         if name is None:
             continue
+        if str(name) in names:
+            raise InvalidValueError(
+                f"Two levels of the DataFrame's index are named {name!r}.",
+                hint="df.rename_axis(...) renames them.",
+            )
         if str(name) not in columns:
             names.append(str(name))
         elif not frame.index.get_level_values(level).equals(type(frame.index)(frame[name])):
