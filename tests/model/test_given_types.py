@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Optional
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -46,6 +47,10 @@ TYPES = [
     (np.float32, D.float()),
     (np.dtype("int16"), D.smallint()),
     (np.dtype("datetime64[ms]"), D.timestamp(3)),
+    (pd.Int64Dtype(), D.bigint()),
+    (pd.StringDtype(), D.string()),
+    (pd.DatetimeTZDtype("us", "Europe/Berlin"), D.timestamp_ltz(6)),
+    (pd.ArrowDtype(pa.list_(pa.int8())), D.array(D.tinyint())),
 ]
 
 
@@ -56,7 +61,22 @@ def test_a_type_is_taken_as_it_is_given(given, wanted):
 
 
 @pytest.mark.parametrize(
-    "given", [object, None, 3, "BIGNT", "", Decimal, dict, list, int | str, [], set[int], complex]
+    "given",
+    [
+        object,
+        None,
+        3,
+        "BIGNT",
+        "",
+        Decimal,
+        dict,
+        list,
+        int | str,
+        [],
+        set[int],
+        complex,
+        pd.PeriodDtype("D"),
+    ],
 )
 def test_what_is_no_type_is_refused_with_its_column(given):
     with pytest.raises(InvalidSchemaError) as refused:

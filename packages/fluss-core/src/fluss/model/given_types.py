@@ -1,4 +1,4 @@
-"""Types and columns as users give them: texts, Python types, Arrow's, Polars' and numpy's types.
+"""Types and columns as users give them: texts, and types of Python, Arrow and dataframe libraries.
 
 ====================  ==========================================================================
 given                 type
@@ -8,7 +8,8 @@ Python                bool BOOLEAN, int BIGINT, float DOUBLE, str STRING, bytes 
                       time TIME(6), datetime TIMESTAMP(6); `list[int]`, `dict[str, int]`,
                       `int | None`
 Arrow                 the type of a table that is made of such data (`model.arrow_import`)
-Polars, numpy         by way of Arrow
+Polars, pandas,       by way of Arrow
+numpy
 ====================  ==========================================================================
 
 A column is a `Column`, an Arrow field, or a name with a type; columns come as a mapping, as a
@@ -84,6 +85,8 @@ def data_type_of(given: Any, column: str) -> DataType:
         return _of_arrow(given, column)
     if _is_numpy(given):
         return _of_numpy(given, column)
+    if _is_pandas(given):
+        return _of_pandas(given, column)
     return _of_python(given, column)
 
 
@@ -95,7 +98,7 @@ def is_type(given: Any) -> bool:
         return hasattr(given, "to_python") or hasattr(given, "base_type")
     if hasattr(given, "__arrow_c_schema__"):
         return not (hasattr(given, "__arrow_c_array__") or hasattr(given, "__arrow_c_stream__"))
-    return _is_numpy(given) or typing.get_origin(given) is not None
+    return _is_numpy(given) or _is_pandas(given) or typing.get_origin(given) is not None
 
 
 def columns_of(given: Any) -> tuple[Column, ...]:
@@ -232,6 +235,24 @@ def _of_numpy(given: Any, column: str) -> DataType:
 
     try:
         arrow_type = pa.from_numpy_dtype(np.dtype(given))
+    except (TypeError, pa.ArrowException):
+        raise _no_type(given, column) from None
+    return from_arrow_type(arrow_type, column=column)
+
+
+def _is_pandas(given: Any) -> bool:
+    """Whether this is a dtype of pandas' own."""
+    return not isinstance(given, type) and hasattr(given, "construct_array_type")
+
+
+def _of_pandas(given: Any, column: str) -> DataType:
+    import pandas as pd
+    import pyarrow as pa
+
+    if str(given).startswith("period["):
+        raise _no_type(given, column)
+    try:
+        arrow_type = pa.Array.from_pandas(pd.Series([], dtype=given)).type
     except (TypeError, pa.ArrowException):
         raise _no_type(given, column) from None
     return from_arrow_type(arrow_type, column=column)
