@@ -122,6 +122,16 @@ def test_files_go_in_and_come_out_again(run, database, tmp_path):
     assert not list(tmp_path.glob(".*unfinished"))
 
 
+def test_a_device_is_written_to_and_not_replaced(session, people, program):
+    line, environment = program
+    done = subprocess.run(
+        [*line, "export", people, "/dev/stdout", "--file-format", "json"],
+        capture_output=True, timeout=60, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+
+
 def test_a_pipe_is_read_to_its_end(run, database):
     given = b"".join(b'{"n":%d,"t":"some text"}\n' % each for each in range(50_000))
     table = f"{database}.piped"

@@ -72,6 +72,7 @@ def test_values_are_read_as_the_types_of_the_table(import_text, typed):
         ("r.csv", b"zip\na\n\xff\n", "r.csv, line 3, column 'zip'"),
         ("r.csv", "id,id\n1,2\n", "two columns 'id'"),
         ("r.csv", "", "is empty"),
+        ("r.csv", "id\n1\n".encode("utf-16"), "r.csv is in UTF-16"),
         ("r.csv", "idd,zip\n1,a\n", "did you mean 'id'"),
         ("r.jsonl", '{"id": 1}\n\n{"id": 1.5}\n', "line 3, column 'id': '1.5' is not BIGINT"),
         ("r.jsonl", '{"idd": 1}\n', "line 1, column 'idd': 'idd' is no column of the table"),
@@ -146,6 +147,14 @@ def test_rows_to_skip_are_counted_over_all_files(run, session, tmp_path):
                     writer.write_table(rows, max_chunksize=2)
     assert run("import", table.name, *files, "--skip", "7").returncode == 0
     assert table.to_arrow()["n"].to_pylist() == [7, 8, 9, 10, 11]
+
+
+def test_more_rows_to_skip_than_there_are_is_refused(import_text, typed):
+    assert import_text(typed.name, "id\n1\n", "--skip", "1").returncode == 0
+    done = import_text(typed.name, "id\n1\n", "--skip", "2")
+    assert done.returncode == 1
+    assert "more rows than the files have, 1" in done.said
+    assert typed.count() == 0
 
 
 def test_types_are_chosen_that_keep_every_value(import_text, session, database):

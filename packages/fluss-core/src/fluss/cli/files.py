@@ -82,11 +82,11 @@ def open_sink(file: str, form: FileFormat, schema: pa.Schema) -> Iterator[Write]
             yield _writer(out, form, schema, stack)
         out.flush()
         return
-    path = Path(file).resolve()
-    if path.exists() and not path.is_file():  # a pipe or a device is no file to be replaced
-        with path.open("wb") as opened, ExitStack() as stack:
+    if Path(file).exists() and not Path(file).is_file():  # a pipe or a device is not replaced
+        with Path(file).open("wb") as opened, ExitStack() as stack:
             yield _writer(opened, form, schema, stack)
         return
+    path = Path(file).resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         with unfinished.open("wb") as opened, ExitStack() as stack:

@@ -19,7 +19,13 @@ import pyarrow as pa
 from fluss.cli.files import FileFormat
 from fluss.cli.row_files import RowFile
 from fluss.client.write_tally import WriteProgress
-from fluss.errors import ClosedError, FlussError, InvalidSchemaError, TableNotFoundError
+from fluss.errors import (
+    ClosedError,
+    FlussError,
+    InvalidSchemaError,
+    InvalidValueError,
+    TableNotFoundError,
+)
 from fluss.model.arrow_types import to_arrow_field
 from fluss.model.column import Column
 from fluss.model.table_options import MergeEngine
@@ -277,6 +283,12 @@ class ImportJob:
         finally:
             if self._importer is not None:
                 self._importer.finish()
+        if left:
+            raise InvalidValueError(
+                f"--skip {self._skip} leaves out more rows than the files have, "
+                f"{self._skip - left:,}.",
+                hint="name all files of the import that ended early, in the same order",
+            )
 
     def message(self, error: FlussError) -> str:
         """The message of an error that ended `run`, with the place of the row that it is about."""
@@ -297,7 +309,8 @@ class ImportJob:
             error: What ended `run`; None for Ctrl-C.
         """
         if self._table is None:
-            return f"No row is in {self._name}, and no table was made."
+            made = ", and no table was made" if self._new.is_wanted else ""
+            return f"No row was written to {self._name}{made}."
         fate = _fate_of(self._under_way, error)
         rows = self.rows_in + fate.acknowledged
         certain = self._skip + self.rows_in + fate.first_missing

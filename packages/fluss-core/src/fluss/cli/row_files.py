@@ -27,6 +27,7 @@ from fluss.model.nearest import did_you_mean
 SAMPLE_BYTES: Final = 4 << 20
 _SHOWN_MAX: Final = 60
 _ARROW_MAGIC: Final = b"ARROW1"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")  # the marks that begin such a file
 
 
 class RowFile:
@@ -56,6 +57,11 @@ class RowFile:
                     self._opened = self._open_arrow()
                 case _:
                     self._opened = self._source = self._ours(Source(file))
+                    if self._source.peek(len(_UTF_16[0])) in _UTF_16:
+                        raise InvalidValueError(
+                            f"{file} is in UTF-16, and {form.value} is read as UTF-8.",
+                            hint=f"iconv -f utf-16 -t utf-8 {file}",
+                        )
 
     def close(self) -> None:
         """Close the file."""
