@@ -30,8 +30,9 @@ def alarm():
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture
-def not_interrupted(monkeypatch):
+@pytest.fixture(autouse=True)
+def _not_interrupted(monkeypatch):
+    """Each test begins so, and leaves it so to the tests after it in this process."""
     monkeypatch.setattr(waiting, "_interrupted_at", -waiting.INTERRUPT_LASTS_S)
 
 
@@ -52,7 +53,7 @@ def test_a_wait_lasts_as_long_as_it_may():
 
 
 @pytest.mark.parametrize("way", ["lock", "event", "condition", "thread", "future", "with"])
-def test_a_signal_ends_a_wait_though_its_handler_restarts_system_calls(alarm, not_interrupted, way):
+def test_a_signal_ends_a_wait_though_its_handler_restarts_system_calls(alarm, way):
     held, end = threading.Lock(), threading.Event()
     held.acquire()
     lock = InterruptibleLock()

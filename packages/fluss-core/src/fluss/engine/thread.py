@@ -13,6 +13,7 @@ import asyncio
 import atexit
 import contextlib
 import importlib.util
+import logging
 import os
 import sys
 import threading
@@ -33,6 +34,8 @@ from fluss.engine.crossing import (
 )
 from fluss.errors import ClosedError
 from fluss.waiting import join, wait_until, was_interrupted
+
+log = logging.getLogger("fluss.engine")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -151,6 +154,7 @@ class Engine:
             task = self._loop.create_task(begin())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(_log_failure)
 
         self.let_go(start)
 
@@ -267,6 +271,11 @@ def _answer(caller: Caller[Any], task: asyncio.Task[Any]) -> None:
 
 def _cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.debug("work for which nobody waits has failed: %r", error)
 
 
 def _is_interrupted() -> bool:

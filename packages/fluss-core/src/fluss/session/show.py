@@ -30,7 +30,7 @@ DATABASES_SHOWN_MAX = 20
 TABLES_SHOWN_MAX = 20
 COLUMNS_SHOWN_MAX = 200
 THOUSAND = 1_000
-ASKED_S_MAX = 1.0
+ASKED_S_MAX = 2.0
 
 T = TypeVar("T")
 
@@ -61,11 +61,12 @@ def within_moments(ask: Callable[[], T]) -> T:
         RequestTimeoutError: There is no answer yet, or the user has just pressed Ctrl-C.
         FlussError: The server refused.
     """
-    if not was_interrupted():
-        answer = in_thread(ask, "fluss-show")
-        if wait_until(partial(is_done, answer), ASKED_S_MAX):
-            return answer.result()
-    raise RequestTimeoutError(f"no answer within {ASKED_S_MAX:g} s")
+    if was_interrupted():
+        raise RequestTimeoutError("not asked, because Ctrl-C was pressed a moment ago")
+    answer = in_thread(ask, "fluss-show")
+    if not wait_until(partial(is_done, answer), ASKED_S_MAX):
+        raise RequestTimeoutError(f"no answer within {ASKED_S_MAX:g} s")
+    return answer.result()
 
 
 # --- tables ---------------------------------------------------------------------------------------
