@@ -1,5 +1,7 @@
 """Which servers are told of a filter, and what a scan reads for it."""
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 
@@ -24,7 +26,7 @@ def scan(magic_1, columns=None, predicate=None):
     )
     nothing = None
     source = ScanSource(
-        engine=nothing,
+        engine=SimpleNamespace(let_go=lambda _: None),  # called when the scan is dropped
         cluster=nothing,
         table=table,
         book=SchemaBook(nothing, path, schema_id=3, schema=schema),
