@@ -25,10 +25,10 @@ from fluss.wire.api import ApiKey
 DATA = {ApiKey.FETCH_LOG, ApiKey.LIMIT_SCAN, ApiKey.LOOKUP}
 send, stalls = Cluster.send, False
 
-async def stalled(self, server_id, api, body):
+async def stalled(self, server_id, api, body, **named):
     if stalls and api in DATA:
         await anyio.sleep_forever()
-    return await send(self, server_id, api, body)
+    return await send(self, server_id, api, body, **named)
 
 Cluster.send = stalled
 

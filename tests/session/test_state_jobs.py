@@ -43,9 +43,9 @@ def step():
     if steps == fatal:
         os._exit(70)
 
-async def counted(self, *arguments):
+async def counted(self, *arguments, **named):
     step()
-    answer = await send(self, *arguments)
+    answer = await send(self, *arguments, **named)
     step()
     return answer
 
