@@ -208,3 +208,21 @@ def test_a_state_as_of_rows_that_were_lost_is_refused_and_none_of_a_lagging_end(
             keyed.high_watermarks[0] = 6
             threading.Timer(0.5, keyed.high_watermarks.clear).start()
             assert sorted(ids(scan.to_arrow())) == list(range(8))
+
+
+@pytest.mark.parametrize("strategy", [None, "changelog"], ids=str)
+def test_a_state_whose_changes_are_trimmed_after_planning_is_found_another_way(strategy):
+    with ScriptedKv(KEYED) as keyed:
+        for number in range(10):
+            keyed.append({"id": [number]}, change_types=[1])
+        keyed.stored = [(1, {"id": number}) for number in range(10)]
+        keyed.stored_at = 10
+        with fluss.connect(f"fluss://{keyed.bootstrap}/db", **SETTINGS) as session:
+            scan = session.table("t").scan(as_of=cursor(8), strategy=strategy)
+            assert scan.splits()[0].state.strategy == "changelog"
+            del keyed.logs[0][:4]
+            if strategy is None:
+                assert sorted(ids(scan.to_arrow())) == list(range(8))
+                return
+            with pytest.raises(OffsetOutOfRangeError, match="have been removed"):
+                scan.to_arrow()

@@ -33,6 +33,8 @@ from fluss.model.nearest import did_you_mean
 Strategy = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
 STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 
+# Why a way is taken that the user chose.
+ASKED_FOR: Final = "it was asked for"
 # A bucket has at most as many rows as it has seen changes, and so many rows fit one message.
 SMALL_CHANGES_MAX: Final = 100_000
 _SNAPSHOT_EXTRA: Final = "pip install 'fluss-core[snapshot]'"
@@ -134,7 +136,7 @@ def check_strategy(strategy: str, facts: StateFacts) -> tuple[Strategy, str]:
     for known in STRATEGIES:
         if strategy == known:
             _check_possible(known, facts)
-            return known, "it was asked for"
+            return known, ASKED_FOR
     raise InvalidValueError(
         f"There is no strategy {strategy!r}.",
         hint=did_you_mean(strategy, STRATEGIES) or f"There are {', '.join(STRATEGIES)}.",

@@ -19,7 +19,7 @@ from fluss.client.state.changes import Changes
 from fluss.client.state.errands import Errands
 from fluss.client.state.keys import RowKeys
 from fluss.client.state.log_rows import Stretch, read_changes, stretches
-from fluss.client.state.planning import StatePlan
+from fluss.client.state.planning import StatePlan, plan_state
 from fluss.client.state.stored import (
     StoredRows,
     ValueDecoder,
@@ -34,7 +34,7 @@ from fluss.model.change_type import ChangeType
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.table_options import ChangelogImage
 from fluss.plan.scan import Extent
-from fluss.plan.state import backwards_without_images
+from fluss.plan.state import ASKED_FOR, backwards_without_images
 from fluss.records.numpy_arrays import from_numpy
 from fluss.records.row_filter import RowFilter
 from fluss.rows.columns import BoolArray
@@ -113,10 +113,25 @@ class _Reading:
                 yield batch.select(range(self._wanted_count))
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        plan, bucket = self._plan, self._plan.bucket
-        if plan.pin == 0:
+        if self._plan.pin == 0:
             return
-        path = self._path(bucket)
+        path = self._path(self._plan.bucket)
+        try:
+            yield from self._rows_of(path)
+        except OffsetOutOfRangeError:
+            # All changes are read before the first row is given, so there is none to take back.
+            if self._plan.strategy != "changelog" or self._plan.why == ASKED_FOR:
+                raise
+            self._plan = self._planned_again(path)
+            yield from self._rows_of(path)
+
+    def _planned_again(self, path: PhysicalTablePath) -> StatePlan:
+        """Another way to the same state: since it was planned, the log has lost its beginning."""
+        plan = self._plan
+        return self._errands.run(plan_state(self._table, path, plan.bucket, plan.pin, is_past=True))
+
+    def _rows_of(self, path: PhysicalTablePath) -> Iterator[pa.RecordBatch]:
+        plan = self._plan
         with self._stored(path) as stored:
             extent = self._extent(path)  # asked for last, so that nothing stored is newer
             seen = extent.end if stored.log_offset is None else stored.log_offset
