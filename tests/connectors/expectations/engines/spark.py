@@ -31,7 +31,7 @@ from tests.support.local_spark import local_spark
 
 TEXTS = never("Spark's options are texts")
 MICROSECONDS = notyet("Spark's times end at microseconds; nanoseconds=long gives them as numbers")
-_RAISED = re.compile(r"^fluss\.errors\.(\w+): ", re.MULTILINE)
+_RAISED = re.compile(r"(?:^|: )fluss\.errors\.(\w+): ", re.MULTILINE)
 
 
 class Spark:
