@@ -63,8 +63,8 @@ def test_a_server_that_fell_silent_gets_the_same_numbers_again(desk, proxy):
 
 def test_rows_that_were_never_sent_are_not_in_doubt(desk, proxy):
     table = desk.table(SCHEMA)
-    proxy.refuse()
     core = desk.pool_behind(proxy, delivery_timeout_ms=600, is_idempotent=False).append_core(table)
+    proxy.refuse()
     began = time.monotonic()
     with pytest.raises(FlussError) as caught:
         wait(core.append(row(0)))

@@ -8,6 +8,7 @@ the driver plans with a table that is not there yet, and the first task that has
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -18,7 +19,7 @@ from pyspark.sql.types import StructType
 from fluss.client.connection import ConnectionCore, TableCore
 from fluss.client.frames.creation import schema_of_frame
 from fluss.client.frames.writing import check_frame
-from fluss.errors import InvalidValueError
+from fluss.errors import InvalidValueError, ServerError
 from fluss.model.paths import TablePath
 from fluss.model.scan_options import CHANGE_TYPE
 from fluss.model.table import TableDescriptor
@@ -35,6 +36,9 @@ _PLANNED_BUCKETS: Final = 1
 _PLANNED_ID: Final = 0
 _BY_KEY: Final = frozenset({"upsert", "update", "delete"})
 _HOW: Final = ("primaryKey", "partitionBy", "bucketNum")
+_NODE_EXISTS: Final = "NodeExists"
+_LOOKS_MAX: Final = 50
+_LOOK_EVERY_S: Final = 0.1
 _LOG = logging.getLogger("fluss.spark")
 
 
@@ -105,9 +109,22 @@ class Making:
         return Table(TableCore(connection, info))
 
     def make(self, connection: ConnectionCore) -> None:
-        """Create the table, unless another task has done so."""
-        work = connection.admin.create_table(self.path, self._descriptor(), ignore_if_exists=True)
-        connection.engine.run(work)
+        """Create the table, unless another task has done so.
+
+        Where two tasks create it concurrently, Fluss 0.9.1 answers one of them with ZooKeeper's
+        error NodeExists. The table is there then, or is about to be.
+        """
+        admin, run = connection.admin, connection.engine.run
+        try:
+            run(admin.create_table(self.path, self._descriptor(), ignore_if_exists=True))
+        except ServerError as error:
+            if _NODE_EXISTS not in error.message:
+                raise
+            for _ in range(_LOOKS_MAX):
+                if run(admin.table_exists(self.path)):
+                    return
+                time.sleep(_LOOK_EVERY_S)
+            raise
 
     def check_rows(
         self, connection: ConnectionCore, operation: Operation, rows: pa.RecordBatch
