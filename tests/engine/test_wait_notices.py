@@ -5,11 +5,13 @@ import asyncio
 import pytest
 
 import fluss.engine.wait_notices
-from fluss.engine.operation import limited, note_waiting
+from fluss.engine.operation import Operation, limited, note_waiting
 from fluss.engine.wait_notices import NOTICE_AFTER_S, REST_S, WaitNotices
 from fluss.errors import ConnectError, FlussError
 from fluss.wire.api import ApiKey
 from tests.engine.test_operation_timeout import KEYED, SETTINGS, Mute
+
+LOOKUP = "10.0.0.1:9123 to answer LOOKUP"
 
 
 @pytest.fixture
@@ -43,32 +45,40 @@ def test_a_call_that_waits_names_its_server(quick, lines):
 
 
 def test_many_calls_have_one_line(quick, lines):
-    async def work(_):
-        note_waiting("10.0.0.1:9123 to answer LOOKUP")
-        await asyncio.sleep(10)
-
     async def many():
-        await asyncio.gather(*(limited(300, work) for _ in range(50)), return_exceptions=True)
+        begun_at = asyncio.get_running_loop().time()
+        # They are late together, however long it takes to begin so many.
+        calls = [
+            Operation(deadline=begun_at + 10, limit_ms=300, waits_for=LOOKUP, begun_at=begun_at)
+            for _ in range(50)
+        ]
+        for call in calls:
+            fluss.engine.operation.notices.begin(call)
+        await asyncio.sleep(0.3)
+        for call in calls:
+            fluss.engine.operation.notices.end(call)
 
     asyncio.run(many())
     (line,) = lines
     assert "as 49 more calls do" in line
 
 
-def test_quick_calls_and_those_that_may_idle_are_not_told(quick, lines):
+def test_quick_calls_and_those_that_may_idle_are_not_told(quick, lines, monkeypatch):
+    monkeypatch.setattr(fluss.engine.wait_notices, "NOTICE_AFTER_S", 1.0)
+
     async def quickly(_):
-        note_waiting("10.0.0.1:9123 to answer LOOKUP")
+        note_waiting(LOOKUP)
         await asyncio.sleep(0.01)
 
     async def idle(call):
         note_waiting("10.0.0.1:9123 to answer FETCH_LOG")
         call.idle_s = 5.0
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(1.2)
 
     async def both():
         for _ in range(20):
             await limited(1_000, quickly)
-        await limited(1_000, idle)
+        await limited(5_000, idle)
 
     asyncio.run(both())
     assert lines == []

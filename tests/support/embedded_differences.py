@@ -18,10 +18,6 @@ DIFFERENCES: dict[str, str] = {
     "test_state.py::test_a_strategy_that_the_servers_do_not_have_is_refused": (
         "it has SCAN_KV, which 0.9.1 has not"
     ),
-    "test_write_trouble.py::test_rows_that_were_never_sent_are_not_in_doubt": (
-        "coordinator and tablet server are one address, so a proxy in front of the one is in front "
-        "of both, and the connection cannot even be opened"
-    ),
     "test_programs.py::test_the_differences_are_those_that_are_meant": (
         "metadata of a missing table is answered with error 7 and a sentence; 0.9.1 answers -1 with "
         "a Java stack trace"

@@ -193,8 +193,23 @@ def _cluster_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
 
     yield "LocalCluster stop", stop
     yield "LocalCluster start", lambda: LocalCluster().start()
-    held = LocalCluster(in_thread=True)
-    yield "LocalCluster start in a thread", held.start
+    yield "LocalCluster start in a thread", _start_slowly_in_a_thread
+
+
+def _start_slowly_in_a_thread() -> None:
+    from fluss_server import LocalCluster, local
+
+    run = local._Thread._run
+
+    def slow(thread: Any) -> None:  # a server in a thread may be ready before the signal
+        time.sleep(4 * SIGNAL_AFTER_S)
+        run(thread)
+
+    local._Thread._run = slow  # type: ignore[method-assign]
+    try:
+        LocalCluster(in_thread=True).start()
+    finally:
+        local._Thread._run = run  # type: ignore[method-assign]
 
 
 def _wait_for_other_plan(scan: Any) -> None:

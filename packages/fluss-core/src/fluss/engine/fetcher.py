@@ -294,7 +294,10 @@ class Fetcher:
         unknown = self._unknown_schemas(headers)
         try:
             await self._book.learn(unknown)
-        except ServerError as error:
+        except FlussError as error:
+            # A call may also end while the server is asked once more after it has refused.
+            if not isinstance(error, ServerError) and not isinstance(error.__cause__, ServerError):
+                raise
             known = records[: size_before(records, unknown, magic_1=self._magic_1)]
             headers = read_headers(known, magic_1=self._magic_1)
             self._publish(position, known, headers, projected=projected)
