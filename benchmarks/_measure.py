@@ -90,7 +90,7 @@ def cluster(bootstrap: str | None) -> Iterator[str]:
     if bootstrap:
         yield bootstrap
         return
-    from fluss_server.java.cluster import JavaCluster
+    from fluss_testkit.java_cluster import JavaCluster
 
     with JavaCluster() as running:
         yield running.bootstrap_servers

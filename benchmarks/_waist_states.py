@@ -19,8 +19,8 @@ import fluss
 from benchmarks._measure import Rounds
 from fluss.errors import FlussError
 from fluss.session import Session, Table
-from fluss_server.java.cluster import JavaCluster
-from fluss_server.java.profiles import Profile
+from fluss_testkit.cluster_profiles import Profile
+from fluss_testkit.java_cluster import JavaCluster
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOTS = Profile(options={"kv.snapshot.interval": "30s"})

@@ -16,18 +16,18 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from benchmarks._measure import print_table, rounds
-from fluss.model.table_options import ArrowCompression, KvFormat
-from fluss.model.types import BigIntType, DoubleType, IntType, StringType, TimestampType
-from fluss.records.arrow_body import BodyCodec, read_arrow_body, write_arrow_body
-from fluss.records.buffers import joined
-from fluss.records.cast import to_wire_batch
-from fluss.records.kv_batch import kv_body, read_kv_batch, write_kv_batch
-from fluss.records.layout import BatchLayout
-from fluss.records.log_batch import LogBatch, iter_log_batches
-from fluss.records.log_writer import arrow_log_body, write_log_batch
-from fluss.records.projection import Projection, project_log_batch, read_projected
-from fluss.records.row_bytes import batch_from_rows, rows_from_batch
-from fluss.records.row_log import read_row_log, row_log_body
+from fluss.model.tables.table_options import ArrowCompression, KvFormat
+from fluss.model.types.data_type import BigIntType, DoubleType, IntType, StringType, TimestampType
+from fluss.records.arrow.arrow_body import BodyCodec, read_arrow_body, write_arrow_body
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.projection import Projection, project_log_batch, read_projected
+from fluss.records.arrow.received_bytes import joined
+from fluss.records.convert.cast import to_wire_batch
+from fluss.records.kv.kv_batch import kv_body, read_kv_batch, write_kv_batch
+from fluss.records.kv.row_bytes import batch_from_rows, rows_from_batch
+from fluss.records.log.log_batch import LogBatch, iter_log_batches
+from fluss.records.log.log_writer import arrow_log_body, write_log_batch
+from fluss.records.log.row_log import read_row_log, row_log_body
 
 ROWS = 10_000
 TYPES = (BigIntType(), StringType(), DoubleType(), IntType(), TimestampType(6), StringType())

@@ -11,18 +11,18 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from benchmarks._measure import Rounds, print_table, rounds
-from fluss.model.schema import Schema
-from fluss.model.table_options import ArrowCompression, KvFormat
-from fluss.records.array_checks import check_arrays
-from fluss.records.arrow_body import BodyCodec
-from fluss.records.cast import to_wire_batch
-from fluss.records.layout import BatchLayout
-from fluss.records.log_batch import iter_log_batches
-from fluss.records.log_writer import arrow_log_body, write_log_batch
-from fluss.records.row_bytes import batch_from_rows, rows_from_batch
-from fluss.rows.bucketing import bucket_function
-from fluss.rows.columns import RowBytes
-from fluss.wire.envelope.fetch import (
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.table_options import ArrowCompression, KvFormat
+from fluss.records.arrow.array_checks import check_arrays
+from fluss.records.arrow.arrow_body import BodyCodec
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.convert.cast import to_wire_batch
+from fluss.records.kv.row_bytes import batch_from_rows, rows_from_batch
+from fluss.records.log.log_batch import iter_log_batches
+from fluss.records.log.log_writer import arrow_log_body, write_log_batch
+from fluss.rows.buffers.columns import RowBytes
+from fluss.rows.keys.bucketing import bucket_function
+from fluss.wire.zero_copy.fetch_log import (
     FETCH_LOG_RESPONSE,
     FetchedBucket,
     FetchedTable,

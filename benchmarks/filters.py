@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks._measure import interleaved, print_table
-from fluss.model.predicate import Predicate, col
-from fluss.model.schema import Schema
-from fluss.records.row_filter import RowFilter
+from fluss.model.predicates.predicate import Predicate, col
+from fluss.model.schema.schema import Schema
+from fluss.records.filter.row_filter import RowFilter
 
 ROWS = 1_000_000
 REPEATS = 3

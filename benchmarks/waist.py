@@ -21,7 +21,7 @@ import fluss
 from benchmarks._measure import Rounds
 from benchmarks._waist_states import measure_states
 from fluss import col
-from fluss.client.log_scanner import LogScanner
+from fluss.dialects.log_scanner import LogScanner
 from fluss.session import Session, Table
 
 ROWS = 1_000_000

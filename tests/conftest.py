@@ -9,12 +9,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
-    "tests.support.fix_cluster",
-    "tests.support.fix_doors",
-    "tests.support.fix_oracle",
+    "tests.support.servers.fix_cluster",
+    "tests.support.servers.fix_dialects",
+    "tests.support.differential.fix_oracle",
     "tests.support.fix_order",
-    "tests.support.fix_tables",
-    "tests.support.fix_wire",
-    "tests.support.fix_writing",
+    "tests.support.servers.fix_tables",
+    "tests.support.servers.fix_wire",
+    "tests.support.servers.fix_writing",
     "tests.support.profiles",
 ]

@@ -1,5 +1,5 @@
 // Puts protobuf messages into frames, and reads and writes them again, with Apache Fluss's own
-// classes; tests/wire compares our bytes with its answers.
+// classes; tests/unit/wire compares our bytes with its answers.
 //
 //   java -cp fluss-server-0.9.1-incubating.jar tools/FrameOracle.java < questions     (Java 17 or newer)
 //

@@ -1,5 +1,5 @@
 // The Java oracle: answers, with Apache Fluss's own classes, what bytes a value becomes and what
-// value bytes are. The tests in tests/oracle put the same questions to it and to our codecs;
+// value bytes are. The tests in tests/java/oracle put the same questions to it and to our codecs;
 // tools/record_golden.py writes its answers down for those who have no Java.
 //
 //   java --add-opens=java.base/java.nio=ALL-UNNAMED -cp fluss-server-0.9.1-incubating.jar \
@@ -9,10 +9,10 @@
 // big-endian int32 length and so many bytes. A question is the name of what is asked (writeUTF) and
 // its arguments; an answer is the byte 0 and the result, or 1 and a stack trace in UTF-8. Numbers
 // are big-endian; a byte string is an int32 length and its bytes; a list is an int32 count and its
-// elements. The other end of this encoding is tests/support/oracle_wire.py.
+// elements. The other end of this encoding is tests/support/differential/oracle_wire.py.
 //
 // A type is its root (writeUTF), a boolean "nullable", and what the root needs (see readType). A
-// value is a boolean "not null" and then the physical value of fluss.model.types (see readValue):
+// value is a boolean "not null" and then the physical value of fluss.model.types.data_type (see readValue):
 // TIME and TIMESTAMP are counted in the unit of their precision, a DECIMAL is its unscaled value.
 //
 // What is not here: the statistics block of log batches (magic 1 and 2 of Fluss 1.0), which 0.9.1

@@ -69,7 +69,7 @@ def prove(arguments: Sequence[str]) -> int:
 
 def real(arguments: Sequence[str]) -> int:
     """Start or stop a real Apache Fluss on this machine (`./dev real up|down|status`)."""
-    return _python("-m", "fluss_server.java", *arguments)
+    return _python("-m", "fluss_testkit", *arguments)
 
 
 def generate(arguments: Sequence[str]) -> int:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fluss.model.config_options import ClientOptions
-from fluss.model.options import Option, markdown_table
-from fluss.model.scan_options import SCAN_OPTIONS
-from fluss.model.table_options import TableOptions
+from fluss.model.options.config_options import ClientOptions
+from fluss.model.options.declaration import Option, markdown_table
+from fluss.model.options.scan_options import SCAN_OPTIONS
+from fluss.model.tables.table_options import TableOptions
 
 _HEAD = """\
 # Options

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fluss_server.java.locks import FileLock
+from fluss_testkit.file_locks import FileLock
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".dev" / "peer"

@@ -53,14 +53,14 @@ PROOFS = (
         name="oracle",
         claim="Keys, hashes, partition texts, rows, batches and JSON are byte for byte what the "
         "Java classes of Fluss 0.9.1 make and read.",
-        tests=("tests/oracle", "tests/golden"),
+        tests=("tests/java/oracle", "tests/java/golden"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
         name="codecs",
         claim="Every codec reads back what it wrote, by columns and row by row alike, and refuses "
         "damaged bytes without a crash, a hang or unbounded memory.",
-        tests=("tests/model", "tests/wire", "tests/rows", "tests/records"),
+        tests=("tests/unit/model", "tests/unit/wire", "tests/unit/rows", "tests/unit/records"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),
     Proof(
@@ -68,7 +68,7 @@ PROOFS = (
         claim="Whatever a filter spares on a real server, the rows are those that SQL wants: 25 "
         "random filters on each of 40 logs and 40 states of random columns, 2 000 in all, against "
         "the same rows unfiltered and a model of SQL in plain Python.",
-        tests=("tests/session/test_filters.py",),
+        tests=("tests/proofs/test_filters.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
@@ -77,7 +77,7 @@ PROOFS = (
         "buckets, with two columns added in between, the state at 50 moments and at 50 offsets is "
         "that of a dict, by changelog, LIMIT_SCAN and KV snapshot; by SCAN_KV the same for 10 000 "
         "changes of a scripted server.",
-        tests=("tests/conformance/test_state_proof.py", "tests/engine/test_kv_scan.py"),
+        tests=("tests/proofs/test_state.py", "tests/cluster/state/test_kv_scan.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
@@ -86,7 +86,7 @@ PROOFS = (
         "times over; a job with a cursor that crashes at 60 of its steps delivers every row once; "
         "a changelog of 5 million changes replayed into an empty table gives its source, with "
         "less than 48 MB of growth on the way.",
-        tests=("tests/session/test_state_repeatable.py", "tests/session/test_state_jobs.py"),
+        tests=("tests/proofs/test_repeatable_state.py", "tests/proofs/test_jobs.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
@@ -96,7 +96,7 @@ PROOFS = (
         "alike by Fluss 0.9.1 and by the embedded server: DDL, whole and partial writes, "
         "duplicates and gaps, lookups, scans; rows, offsets, changes, error codes; with the "
         "embedded server killed, or stopped, and started again 200 times in between.",
-        tests=("tests/server/test_differential.py",),
+        tests=("tests/proofs/test_differential.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         workers=5,
     ),
@@ -107,7 +107,7 @@ PROOFS = (
         "there exactly once and whole, and the rows by key are those of the replayed changelog. "
         "After each of 120 kills while databases, tables, columns, partitions and segments come "
         "and go, what was acknowledged is there, and no start takes what a kill leaves for damage.",
-        tests=("tests/server/test_crashes.py", "tests/server/test_catalog_crashes.py"),
+        tests=("tests/proofs/test_crashes.py", "tests/cluster/server/test_catalog_crashes.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
         workers=5,
     ),
@@ -120,7 +120,7 @@ PROOFS = (
         "the next server serves exactly what was acknowledged, or refuses and names the file. "
         "3 120 random damages of six directories with logs, keys, partitions, altered schemas and "
         "trimmed logs, and 200 repairs, which never serve a row that was not written there.",
-        tests=("tests/server/test_damage.py",),
+        tests=("tests/cluster/server/test_damage.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
         counts=True,
     ),
@@ -132,7 +132,7 @@ PROOFS = (
         "opened. No call fails that had time left, and none takes longer than its "
         "operation-timeout; in the end nothing is lost, doubled or reordered, what was followed is "
         "what was written, and the changelog leads to the state.",
-        tests=("tests/conformance/test_failover.py",),
+        tests=("tests/cluster/test_failover.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
@@ -140,7 +140,7 @@ PROOFS = (
         name="duckdb",
         claim="A thousand random queries (filters, projections, limits, groups, joins) over tables "
         "of Fluss answer in DuckDB as over the same rows in its memory.",
-        tests=("tests/duckdb/test_random_queries.py",),
+        tests=("tests/proofs/test_duckdb_queries.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
@@ -148,7 +148,7 @@ PROOFS = (
         claim="1 000 random queries of Polars (filters, columns, limits, groups, joins) over a "
         "partitioned log, a state and a second table on a real server give what they give on the "
         "same rows in memory, in its streaming and its in-memory engine.",
-        tests=("tests/polars/test_queries.py",),
+        tests=("tests/proofs/test_polars_queries.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
@@ -159,7 +159,7 @@ PROOFS = (
         "one server and forty on three with processes in the place of Spark's tasks, killed at "
         "each of their batches. In the end both tables hold every row once; a log beside them, "
         "with exactly once switched off, has duplicates.",
-        tests=("tests/spark/test_kills.py", "tests/connectors/test_once_kills.py"),
+        tests=("tests/proofs/test_spark_kills.py", "tests/proofs/test_exactly_once_kills.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
@@ -169,7 +169,7 @@ PROOFS = (
         "table and the Parquet files equal a plain computation. Spark reads, writes and streams by "
         "Spark Connect, on a cluster whose workers are sent all of ours, with Java from pip, and "
         "as a declared pipeline.",
-        tests=("tests/examples/test_pipeline.py", "tests/spark/test_elsewhere.py"),
+        tests=("tests/examples/test_pipeline.py", "tests/engines/spark/test_elsewhere.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),
 )

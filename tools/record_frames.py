@@ -1,4 +1,4 @@
-"""Writes tests/wire/golden_frames.json: frames of Fluss's own classes, talks with a real server.
+"""Writes tests/unit/wire/golden_frames.json: frames of Fluss's own classes, talks with a real server.
 
     python -m tools.record_frames
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from fluss.wire import messages as m
 from fluss.wire.messages import read_message, write_message
-from fluss_server.java.artifact import FLUSS_SERVER
-from fluss_server.java.cluster import JavaCluster
-from tests.support.frame_oracle import ask_java
+from fluss_testkit.artifact import FLUSS_SERVER
+from fluss_testkit.java_cluster import JavaCluster
+from tests.support.differential.frame_oracle import ask_java
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "wire" / "golden_frames.json"
 COMMAND = "python -m tools.record_frames"

@@ -3,9 +3,9 @@
     python -m tools.record_golden           writes the files
     python -m tools.record_golden --check   says which of them Java would write differently
 
-Needs Java and the jar of the Fluss server (see tests/support/oracle.py). The cases are in
-tests/support/golden_cases.py. A file that changes although no case did means that Java does
-something else now: read the difference before you commit it.
+Needs Java and the jar of the Fluss server (see tests/support/differential/oracle.py). The cases are
+in tests/support/generators/golden_cases.py. A file that changes although no case did means that
+Java does something else now: read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support import golden_cases as cases
-from tests.support.golden_documents import DOCUMENTS
-from tests.support.oracle import Oracle, OracleUnavailableError, start
-from tests.support.oracle_types import Lake, RowFormat
+from tests.support.differential.oracle import Oracle, OracleUnavailableError, start
+from tests.support.differential.oracle_types import Lake, RowFormat
+from tests.support.generators import golden_cases as cases
+from tests.support.generators.golden_documents import DOCUMENTS
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 

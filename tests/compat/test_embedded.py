@@ -17,7 +17,7 @@ import pytest
 
 from fluss_server import LocalCluster
 from tests.compat.test_programs import run
-from tests.support.java_client import run_shop
+from tests.support.servers.java_client import run_shop
 from tools.peer import PeerUnavailableError, peer_python
 
 PROGRAM = Path(__file__).parent / "embedded" / "filters.py"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fix_cluster import drop_later
+from tests.support.servers.fix_cluster import drop_later
 from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
 PROGRAMS = Path(__file__).parent / "programs"

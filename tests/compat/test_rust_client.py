@@ -19,7 +19,7 @@ import pytest
 
 import fluss
 from fluss.wire import messages as pb
-from tests.support.raw_client import COORDINATOR, RawClient
+from tests.support.servers.raw_client import COORDINATOR, RawClient
 from tests.support.snippets import run_code
 
 PAGE = Path(__file__).parent / "rust_client.md"

@@ -20,8 +20,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import fluss
-from fluss_server.local import LocalCluster
-from tests.support.local_spark import local_spark
+from fluss_server.local_cluster import LocalCluster
+from tests.support.servers.local_spark import local_spark
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples/pipeline"
 STEPS = ("ingest", "clean", "quarantine", "minutes", "history")

@@ -15,9 +15,10 @@ PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 WRITTEN_ADDRESS = "127.0.0.1:9123"
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
 IN_A_TERMINAL = ROOT / "docs/guide/terminal.md"
-# What is of Spark runs in the session of its tests: tests/spark/test_guide.py.
+# What is of Spark runs in the session of its tests: tests/engines/spark/test_guide.py.
 SPARK = "import fluss_spark"
-# Its programs are queries of Spark that go on; tests/spark/test_exactly_once.py runs such ones.
+# Its programs are queries of Spark that go on; tests/engines/spark/test_exactly_once.py runs such
+# ones.
 FOR_SPARK = ROOT / "docs/guide/exactly-once.md"
 PAGES = [ROOT / "README.md", *(each for each in GUIDE if each not in {IN_A_TERMINAL, FOR_SPARK})]
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import fluss.errors
-from fluss.model.config_options import ClientOptions
-from fluss.model.scan_options import SCAN_OPTIONS
-from fluss.model.table_options import TableOptions
+from fluss.model.options.config_options import ClientOptions
+from fluss.model.options.scan_options import SCAN_OPTIONS
+from fluss.model.tables.table_options import TableOptions
 from tools.option_pages import options_page
 
 ROOT = Path(__file__).resolve().parents[2]

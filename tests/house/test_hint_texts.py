@@ -12,10 +12,10 @@ import fluss
 
 # Rooms that are a door of their own, or beneath one door only: their texts are in its words.
 AT_ONE_DOOR = (
-    "aio/", "cli/", "fsspec/", "pandas/", "session/", "connector/once", "plan/once", "client/scan.py",
-    "client/table_scan.py", "client/limit_scan.py", "client/log_scanner.py", "client/fluss_",
-    "client/admin.py", "client/frames/from_pandas.py",
-    "client/frames/from_polars.py", "model/polars_types.py", "client/writers.py", "client/arguments.py", "model/offsets.py",
+    "aio/", "cli/", "fsspec/", "pandas/", "session/", "connector/once", "plan/once", "log/log_scan.py",
+    "dialects/table_scan.py", "state/limit_scan.py", "dialects/log_scanner.py", "client/fluss_",
+    "admin/admin.py", "write/pandas_frames.py",
+    "write/polars_frames.py", "model/types/polars_types.py", "dialects/writers.py", "connection/arguments.py", "model/offsets.py",
 )  # fmt: skip
 # A method, an option as an argument, or a type of one library.
 OF_A_DOOR = re.compile(r"\b[a-z_]\w*\(|\b(?:pa|pl|pd|pyarrow)\.|\b[a-z_]+=(?![:'\w]*\.)|_OFFSET\b")

@@ -19,10 +19,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "packages" / "fluss-core" / "src" / "fluss"
-ROWS = "tests/golden/test_golden_rows.py"
-KEYS = "tests/golden/test_golden_keys.py"
-BATCHES = "tests/golden/test_golden_batches.py"
-DOCUMENTS = "tests/golden/test_golden_documents.py"
+ROWS = "tests/java/golden/test_golden_rows.py"
+KEYS = "tests/java/golden/test_golden_keys.py"
+BATCHES = "tests/java/golden/test_golden_batches.py"
+DOCUMENTS = "tests/java/golden/test_golden_documents.py"
 TESTS_FAILED = 1  # what pytest returns; 2 and more mean that they did not even run
 
 
@@ -47,35 +47,35 @@ class Bug:
 BUGS = [
     Bug(
         "the checksum of a log batch leaves out the schema id",
-        "records/log_header.py",
+        "records/log/log_header.py",
         "return self.crc_at + _CRC.size",
         "return self.crc_at + _CRC.size + 2",
         BATCHES,
     ),
     Bug(
         "the last offset delta counts records instead of steps between them",
-        "records/log_writer.py",
+        "records/log/log_writer.py",
         "last_offset_delta=max(body.record_count - 1, 0)",
         "last_offset_delta=body.record_count",
         BATCHES,
     ),
     Bug(
         "the checksum of a KV batch begins at the magic byte",
-        "records/kv_batch.py",
+        "records/kv/kv_batch.py",
         "crc32c(memoryview(header)[CRC_END:])",
         "crc32c(memoryview(header)[LENGTH_END:])",
         BATCHES,
     ),
     Bug(
         "the schema id of a stored value is read with its bytes swapped",
-        "records/value_batch.py",
+        "records/kv/value_batch.py",
         'words_of(values.data, "<i2")',
         'words_of(values.data, ">i2")',
         BATCHES,
     ),
     Bug(
         "the tail of a hashed key is zero-extended",
-        "rows/murmur.py",
+        "rows/keys/murmur.py",
         'Tail.SIGNED_BYTES: "b"',
         'Tail.SIGNED_BYTES: "B"',
         KEYS,
@@ -83,7 +83,7 @@ BUGS = [
     ),
     Bug(
         "a Paimon bucket is Python's remainder instead of Java's",
-        "rows/bucketing.py",
+        "rows/keys/bucketing.py",
         "return (np.abs(codes).view(np.uint32) % np.uint32(bucket_count)).view(np.int32)",
         "return codes % np.int32(bucket_count)",
         KEYS,
@@ -91,7 +91,7 @@ BUGS = [
     ),
     Bug(
         "null bits run from the other end of their byte",
-        "rows/nulls.py",
+        "rows/formats/nulls.py",
         "(~column.valid).astype(np.uint64) << np.uint64(index)",
         "(~column.valid).astype(np.uint64) << np.uint64(index ^ 7)",
         ROWS,
@@ -99,7 +99,7 @@ BUGS = [
     ),
     Bug(
         "the null bytes of a single row are swapped",
-        "rows/compacted_row.py",
+        "rows/formats/compacted_row.py",
         'nulls.to_bytes(self._null_bytes, "little")',
         'nulls.to_bytes(self._null_bytes, "big")',
         ROWS,
@@ -107,7 +107,7 @@ BUGS = [
     ),
     Bug(
         "a negative INT takes ten bytes",
-        "rows/varint.py",
+        "rows/formats/varint.py",
         "return _long_form(value & _INT_MASK)",
         "return _long_form(value & _LONG_MASK)",
         ROWS,
@@ -115,7 +115,7 @@ BUGS = [
     ),
     Bug(
         "a CHAR of an indexed row loses its padding",
-        "rows/indexed.py",
+        "rows/formats/indexed.py",
         "return replace(runs, spans=spans if valid is None else spans * valid)",
         "return runs",
         ROWS,
@@ -123,7 +123,7 @@ BUGS = [
     ),
     Bug(
         "the variable part of an array is filled up to four bytes instead of eight",
-        "rows/slots.py",
+        "rows/formats/slots.py",
         "return (lengths + 7) & ~7",
         "return (lengths + 3) & ~3",
         ROWS,
@@ -131,7 +131,7 @@ BUGS = [
     ),
     Bug(
         "text of seven bytes does not fit its slot",
-        "rows/slots.py",
+        "rows/formats/slots.py",
         "INLINE_BYTES_MAX = 7",
         "INLINE_BYTES_MAX = 6",
         ROWS,
@@ -139,7 +139,7 @@ BUGS = [
     ),
     Bug(
         "an aligned row has its null bits where the row kind is",
-        "rows/aligned_row.py",
+        "rows/formats/aligned_row.py",
         "HEADER_BITS = 8",
         "HEADER_BITS = 0",
         ROWS,
@@ -147,7 +147,7 @@ BUGS = [
     ),
     Bug(
         "an instant before 1970 is split towards zero",
-        "rows/stored.py",
+        "rows/formats/stored.py",
         "    millis = values // per_milli\n",
         "    millis = _toward_zero(values, per_milli)\n",
         ROWS,
@@ -155,7 +155,7 @@ BUGS = [
     ),
     Bug(
         "a DECIMAL forgets the byte that holds its sign",
-        "rows/decimals.py",
+        "rows/formats/decimals.py",
         "for bit in range(7, 64, 8):",
         "for bit in range(8, 64, 8):",
         ROWS,
@@ -163,7 +163,7 @@ BUGS = [
     ),
     Bug(
         "a TIME in an Iceberg key counts milliseconds",
-        "rows/iceberg_keys.py",
+        "rows/keys/iceberg_keys.py",
         "return wide * _MICROS_PER_MILLI if",
         "return wide if",
         KEYS,
@@ -171,7 +171,7 @@ BUGS = [
     ),
     Bug(
         "the fraction in a partition name keeps its zeros",
-        "rows/partition_text.py",
+        "rows/keys/partition_text.py",
         '.rstrip("0")',
         "",
         KEYS,
@@ -179,7 +179,7 @@ BUGS = [
     ),
     Bug(
         "ten million is the last number without an exponent",
-        "rows/java_text.py",
+        "rows/keys/java_text.py",
         "_PLAIN_EXPONENT_MAX = 7",
         "_PLAIN_EXPONENT_MAX = 8",
         KEYS,
@@ -187,14 +187,14 @@ BUGS = [
     ),
     Bug(
         "nullable is said of the wrong types",
-        "model/type_json.py",
+        "model/types/type_json.py",
         "if not data_type.nullable:",
         "if data_type.nullable:",
         DOCUMENTS,
     ),
     Bug(
         "an index file is little endian",
-        "records/segment.py",
+        "records/log/segment.py",
         '[("offset", ">i4"), ("position", ">i4")]',
         '[("offset", "<i4"), ("position", "<i4")]',
         DOCUMENTS,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fluss
-from fluss.model.config import Config
+from fluss.model.options.config import Config
 
 PACKAGE = Path(fluss.__file__).parent
 HEAVY = ("pyarrow", "pandas", "polars", "duckdb", "numpy", "google.protobuf", "asyncio", "anyio")

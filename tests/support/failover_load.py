@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 import fluss
-from fluss.engine.thread import engine
+from fluss.net.engine_thread import engine
 from fluss.session import Session, Table
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey

@@ -10,21 +10,21 @@ from __future__ import annotations
 import pytest
 
 LONGEST = (
-    "spark/test_kills",
-    "connectors/test_once_kills",
-    "spark/test_exactly_once",
+    "proofs/test_spark_kills",
+    "proofs/test_exactly_once_kills",
+    "engines/spark/test_exactly_once",
     "examples/test_pipeline",
-    "server/test_differential",
-    "server/test_crashes",
-    "conformance/test_read_failover",
-    "server_real/test_keeper",
+    "proofs/test_differential",
+    "proofs/test_crashes",
+    "cluster/adversity/test_read_failover",
+    "cluster/testkit/test_keeper",
     "examples/test_notebooks",
-    "server_real/test_lifecycle",
-    "server_real/test_replicated",
-    "server_real/test_fixtures",
-    "server_real/test_kept_data",
-    "server/test_lifecycle",
-    "session/test_state_retention",
+    "cluster/testkit/test_lifecycle",
+    "cluster/testkit/test_replicated",
+    "cluster/testkit/test_fixtures",
+    "cluster/testkit/test_kept_data",
+    "cluster/server/test_lifecycle",
+    "cluster/state/test_retention",
 )
 
 

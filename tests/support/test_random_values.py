@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from fluss.model.types import DataType
-from tests.support.random_columns import column_of, columns_of, rows_in, values_in
-from tests.support.random_values import (
+from fluss.model.types.data_type import DataType
+from tests.support.generators.random_columns import column_of, columns_of, rows_in, values_in
+from tests.support.generators.random_values import (
     ALL_TYPES,
     exact,
     integer_range,

@@ -7,9 +7,9 @@ import pytest
 
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from tests.support.raw_client import RawClient, RawConnection, RefusedError
-from tests.support.scripted_peer import ScriptedPeer, close, error, success
-from tests.support.wire_recorder import WireRecorder
+from tests.support.scripted.scripted_peer import ScriptedPeer, close, error, success
+from tests.support.servers.raw_client import RawClient, RawConnection, RefusedError
+from tests.support.servers.wire_recorder import WireRecorder
 
 
 def recorder_before(script):

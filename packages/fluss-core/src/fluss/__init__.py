@@ -13,26 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fluss import aio as aio, errors as errors
-    from fluss.client.batch_scanner import BatchScanner as BatchScanner
-    from fluss.client.fluss_admin import FlussAdmin as FlussAdmin
-    from fluss.client.fluss_connection import FlussConnection as FlussConnection
-    from fluss.client.fluss_table import FlussTable as FlussTable
-    from fluss.client.log_scanner import LogScanner as LogScanner
-    from fluss.client.lookupers import (
+    from fluss.dialects.batch_scanner import BatchScanner as BatchScanner
+    from fluss.dialects.fluss_admin import FlussAdmin as FlussAdmin
+    from fluss.dialects.fluss_connection import FlussConnection as FlussConnection
+    from fluss.dialects.fluss_table import FlussTable as FlussTable
+    from fluss.dialects.log_scanner import LogScanner as LogScanner
+    from fluss.dialects.lookupers import (
         Lookuper as Lookuper,
         PrefixLookuper as PrefixLookuper,
         TableLookup as TableLookup,
         TablePrefixLookup as TablePrefixLookup,
     )
-    from fluss.client.scan_records import (
+    from fluss.dialects.scan_records import (
         RecordBatch as RecordBatch,
         ScanBatch as ScanBatch,
         ScanRecord as ScanRecord,
         ScanRecords as ScanRecords,
     )
-    from fluss.client.table_scan import TableScan as TableScan
-    from fluss.client.write_result import WriteResultHandle as WriteResultHandle
-    from fluss.client.writers import (
+    from fluss.dialects.table_scan import TableScan as TableScan
+    from fluss.dialects.writers import (
         AppendWriter as AppendWriter,
         TableAppend as TableAppend,
         TableUpsert as TableUpsert,
@@ -40,52 +39,57 @@ if TYPE_CHECKING:
     )
     from fluss.error_codes import ErrorCode as ErrorCode
     from fluss.errors import FlussError as FlussError
-    from fluss.model.aggregation import AggFunction as AggFunction
     from fluss.model.change_type import ChangeType as ChangeType
-    from fluss.model.cluster import (
-        LakeSnapshot as LakeSnapshot,
-        ServerNode as ServerNode,
-        ServerType as ServerType,
-    )
-    from fluss.model.column import Column as Column
-    from fluss.model.config import Config as Config
-    from fluss.model.data_types import DataTypes as DataTypes
-    from fluss.model.database import (
-        DatabaseDescriptor as DatabaseDescriptor,
-        DatabaseInfo as DatabaseInfo,
-    )
     from fluss.model.offsets import (
         EARLIEST_OFFSET as EARLIEST_OFFSET,
         LATEST_OFFSET as LATEST_OFFSET,
         OffsetSpec as OffsetSpec,
         OffsetType as OffsetType,
     )
-    from fluss.model.partitions import (
+    from fluss.model.options.config import Config as Config
+    from fluss.model.paths import TableBucket as TableBucket, TablePath as TablePath
+    from fluss.model.predicates.predicate import (
+        ColumnRef as ColumnRef,
+        Predicate as Predicate,
+        col as col,
+    )
+    from fluss.model.schema.aggregation import AggFunction as AggFunction
+    from fluss.model.schema.column import Column as Column
+    from fluss.model.schema.schema import Schema as Schema
+    from fluss.model.servers import (
+        LakeSnapshot as LakeSnapshot,
+        ServerNode as ServerNode,
+        ServerType as ServerType,
+    )
+    from fluss.model.tables.database import (
+        DatabaseDescriptor as DatabaseDescriptor,
+        DatabaseInfo as DatabaseInfo,
+    )
+    from fluss.model.tables.descriptor import TableDescriptor as TableDescriptor
+    from fluss.model.tables.partitions import (
         PartitionInfo as PartitionInfo,
         PartitionSpec as PartitionSpec,
     )
-    from fluss.model.paths import TableBucket as TableBucket, TablePath as TablePath
-    from fluss.model.predicate import ColumnRef as ColumnRef, Predicate as Predicate, col as col
-    from fluss.model.schema import Schema as Schema
-    from fluss.model.table import TableDescriptor as TableDescriptor
-    from fluss.model.table_info import TableInfo as TableInfo
-    from fluss.model.table_options import KvFormat as KvFormat, LogFormat as LogFormat
-    from fluss.model.types import DataField as DataField, DataType as DataType
+    from fluss.model.tables.table_info import TableInfo as TableInfo
+    from fluss.model.tables.table_options import KvFormat as KvFormat, LogFormat as LogFormat
+    from fluss.model.types.data_type import DataField as DataField, DataType as DataType
+    from fluss.model.types.factory import DataTypes as DataTypes
     from fluss.session import Session as Session, config as config, connect as connect
+    from fluss.write.write_result import WriteResultHandle as WriteResultHandle
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "client.batch_scanner": ("BatchScanner",),
-    "client.fluss_admin": ("FlussAdmin",),
-    "client.fluss_connection": ("FlussConnection",),
-    "client.fluss_table": ("FlussTable",),
-    "client.log_scanner": ("LogScanner",),
-    "client.lookupers": ("Lookuper", "PrefixLookuper", "TableLookup", "TablePrefixLookup"),
-    "client.scan_records": ("RecordBatch", "ScanBatch", "ScanRecord", "ScanRecords"),
-    "client.table_scan": ("TableScan",),
-    "client.write_result": ("WriteResultHandle",),
-    "client.writers": (
+    "dialects.batch_scanner": ("BatchScanner",),
+    "dialects.fluss_admin": ("FlussAdmin",),
+    "dialects.fluss_connection": ("FlussConnection",),
+    "dialects.fluss_table": ("FlussTable",),
+    "dialects.log_scanner": ("LogScanner",),
+    "dialects.lookupers": ("Lookuper", "PrefixLookuper", "TableLookup", "TablePrefixLookup"),
+    "dialects.scan_records": ("RecordBatch", "ScanBatch", "ScanRecord", "ScanRecords"),
+    "dialects.table_scan": ("TableScan",),
+    "write.write_result": ("WriteResultHandle",),
+    "dialects.writers": (
         "AppendWriter",
         "TableAppend",
         "TableUpsert",
@@ -93,22 +97,22 @@ _HOMES = {
     ),
     "error_codes": ("ErrorCode",),
     "errors": ("FlussError",),
-    "model.aggregation": ("AggFunction",),
+    "model.schema.aggregation": ("AggFunction",),
     "model.change_type": ("ChangeType",),
-    "model.cluster": ("LakeSnapshot", "ServerNode", "ServerType"),
-    "model.column": ("Column",),
-    "model.config": ("Config",),
-    "model.data_types": ("DataTypes",),
-    "model.database": ("DatabaseDescriptor", "DatabaseInfo"),
+    "model.servers": ("LakeSnapshot", "ServerNode", "ServerType"),
+    "model.schema.column": ("Column",),
+    "model.options.config": ("Config",),
+    "model.types.factory": ("DataTypes",),
+    "model.tables.database": ("DatabaseDescriptor", "DatabaseInfo"),
     "model.offsets": ("EARLIEST_OFFSET", "LATEST_OFFSET", "OffsetSpec", "OffsetType"),
-    "model.partitions": ("PartitionInfo", "PartitionSpec"),
+    "model.tables.partitions": ("PartitionInfo", "PartitionSpec"),
     "model.paths": ("TableBucket", "TablePath"),
-    "model.predicate": ("ColumnRef", "Predicate", "col"),
-    "model.schema": ("Schema",),
-    "model.table": ("TableDescriptor",),
-    "model.table_info": ("TableInfo",),
-    "model.table_options": ("KvFormat", "LogFormat"),
-    "model.types": ("DataField", "DataType"),
+    "model.predicates.predicate": ("ColumnRef", "Predicate", "col"),
+    "model.schema.schema": ("Schema",),
+    "model.tables.descriptor": ("TableDescriptor",),
+    "model.tables.table_info": ("TableInfo",),
+    "model.tables.table_options": ("KvFormat", "LogFormat"),
+    "model.types.data_type": ("DataField", "DataType"),
     "session": ("Session", "config", "connect"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -134,7 +138,7 @@ def __dir__() -> list[str]:
 def _meant(name: str) -> str:
     if name.startswith("_"):
         return ""
-    from fluss.model.nearest import did_you_mean
+    from fluss.model.did_you_mean import did_you_mean
 
     hint = did_you_mean(name, _HOME_OF)
     return "" if hint is None else f"; {hint}"

@@ -5,8 +5,8 @@ what exists into any connection; `append` and `upsert` write what a query gives.
 how, is the business of `fluss.session`; only the mapping of DuckDB's requests is here.
 """
 
-from fluss_duckdb.connecting import attach, connect, install, uninstall
-from fluss_duckdb.connection import Connection
-from fluss_duckdb.writing import append, upsert
+from fluss_duckdb.attach import attach, connect, install, uninstall
+from fluss_duckdb.duckdb_connection import Connection
+from fluss_duckdb.query_writer import append, upsert
 
 __all__ = ["Connection", "append", "attach", "connect", "install", "uninstall", "upsert"]

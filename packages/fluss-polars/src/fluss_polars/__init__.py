@@ -2,13 +2,13 @@
 
 Importing this package gives Polars the functions `scan_fluss` and `read_fluss`, and frames the
 namespace `fluss`. What is read and written, and how, is the business of `fluss.session` and
-`fluss.connector`; here is only what Polars asks for, in its words and in Fluss's.
+`fluss.scan`; here is only what Polars asks for, in its words and in Fluss's.
 """
 
 import polars as pl
 
-from fluss_polars.scan import read_fluss, scan_fluss
-from fluss_polars.writing import FlussFrame, FlussLazyFrame
+from fluss_polars.lazy_scan import read_fluss, scan_fluss
+from fluss_polars.polars_accessor import FlussFrame, FlussLazyFrame
 
 __all__ = ["FlussFrame", "FlussLazyFrame", "read_fluss", "scan_fluss"]
 

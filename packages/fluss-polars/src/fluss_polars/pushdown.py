@@ -33,9 +33,9 @@ import numpy as np
 import polars as pl
 
 from fluss.errors import FlussError
-from fluss.model.predicate import Constant, Leaf, LeafFunction, Predicate
-from fluss.model.predicate_binding import TypeOf, bind
-from fluss.model.types import (
+from fluss.model.predicates.binding import TypeOf, bind
+from fluss.model.predicates.predicate import Constant, Leaf, LeafFunction, Predicate
+from fluss.model.types.data_type import (
     PRECISION_MAX_DECIMAL,
     BooleanType,
     DataType,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fluss_server.command import app
+from fluss_server.server_command import app
 
 app(prog_name="fluss server")

@@ -14,7 +14,7 @@ from fluss.errors import AuthenticationError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.sasl import PlainServer, PlaintextServer
-from fluss_server.refusals import refuse
+from fluss_server.server_errors import refuse
 
 _BEFORE_LOGIN: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.AUTHENTICATE})
 

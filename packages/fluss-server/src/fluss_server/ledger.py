@@ -34,10 +34,10 @@ from typing import Final, Self
 from crc32c import crc32c
 
 from fluss.model.paths import TableBucket
-from fluss_server.boot import NO_BOOT, boot_id
-from fluss_server.damage import DamagedDataError, again, damaged, removed
-from fluss_server.log import files
-from fluss_server.marks import Floors, LogMark
+from fluss_server.damage_errors import DamagedDataError, again, damaged, removed
+from fluss_server.ledger_marks import Floors, LogMark
+from fluss_server.log import log_files as files
+from fluss_server.system_boot import NO_BOOT, boot_id
 
 _PAGE_BYTES: Final = 4096
 _SLOT_BYTES: Final = 128

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from fluss.errors import LocalServerError
-from fluss_server.calls import Handler
-from fluss_server.connection import Connection
-from fluss_server.node import Node
+from fluss_server.request import Handler
+from fluss_server.served_connection import Connection
+from fluss_server.server_node import Node
 
 _BACKLOG: Final = 1_024
 _SWEEP_S: Final = 2.0

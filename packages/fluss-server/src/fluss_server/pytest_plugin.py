@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fluss_server.local import LocalCluster
+from fluss_server.local_cluster import LocalCluster
 
 
 @pytest.fixture(scope="session")

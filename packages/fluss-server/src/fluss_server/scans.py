@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from fluss.error_codes import ErrorCode
 from fluss.model.paths import TableBucket
-from fluss_server.refusals import refuse
-from fluss_server.turn import Turn
+from fluss_server.fair_lock import Turn
+from fluss_server.server_errors import refuse
 
 if TYPE_CHECKING:
-    from fluss_server.kv.scan import KvScan
+    from fluss_server.kv.kv_pages import KvScan
     from fluss_server.tablets import Tablet
 
 SCANS_PER_BUCKET_MAX: Final = 8

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fluss.model.schema import Schema
-from fluss.model.table_options import KvFormat, LogFormat
-from fluss.records.layout import BatchLayout
-from fluss.records.projection import Projection
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.table_options import KvFormat, LogFormat
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.projection import Projection
 
 _PROJECTIONS_MAX: Final = 256
 

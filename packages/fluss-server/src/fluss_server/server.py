@@ -19,13 +19,13 @@ from typing import IO, Final, Self
 
 from fluss.errors import LocalServerError
 from fluss_server.catalog.catalog import create_default_database
-from fluss_server.config import LOOPBACK, ServerConfig
+from fluss_server.data_directory import OpenDirectory, open_directory
+from fluss_server.directory_lock import DirectoryLock, Holder
 from fluss_server.handlers import HANDLERS
 from fluss_server.listener import Listener, listening
-from fluss_server.lock import DirectoryLock, Holder
-from fluss_server.node import Node, clock_ms
-from fluss_server.opening import OpenDirectory, open_directory
-from fluss_server.upkeep import Upkeep
+from fluss_server.maintenance import Upkeep
+from fluss_server.server_config import LOOPBACK, ServerConfig
+from fluss_server.server_node import Node, clock_ms
 
 _LOG = logging.getLogger(__name__)
 STOP_GRACE_S: Final = 5.0
@@ -97,7 +97,7 @@ class Server:
     async def _open(self) -> None:
         config = self._config
         if config.repair:
-            from fluss_server.repair import repair
+            from fluss_server.directory_repair import repair
 
             await asyncio.to_thread(repair, config)
         opened = self._opened = open_directory(config)

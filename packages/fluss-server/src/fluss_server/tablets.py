@@ -20,15 +20,15 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
-from fluss_server.config import ServerConfig
-from fluss_server.keyed import KvTable
-from fluss_server.opening import OpenDirectory
-from fluss_server.places import kv_directory, log_directory
-from fluss_server.refusals import refuse
-from fluss_server.turn import Turn
+from fluss_server.data_directory import OpenDirectory
+from fluss_server.data_layout import kv_directory, log_directory
+from fluss_server.fair_lock import Turn
+from fluss_server.put_request import KvTable
+from fluss_server.server_config import ServerConfig
+from fluss_server.server_errors import refuse
 
 if TYPE_CHECKING:
-    from fluss_server.kv.tablet import KvTablet
+    from fluss_server.kv.kv_tablet import KvTablet
     from fluss_server.log.bucket_log import BucketLog
     from fluss_server.schemas import TableSchemas
 
@@ -94,7 +94,7 @@ class Tablet:
             FlussError: The rows, or the log they are made from, are damaged.
         """
         if self.state is None:
-            from fluss_server.kv.tablet import KvTablet
+            from fluss_server.kv.kv_tablet import KvTablet
 
             # Opening writes what only the log has into the state; the log must be there first.
             self.log.sync()
@@ -264,7 +264,7 @@ class Tablets:
         if table.info.is_partitioned() != belongs or (partition_id is not None and not belongs):
             raise _unknown(bucket)
         directory = self._config.directory / self._catalog.directory_of(table, partition)
-        from fluss_server.log.recovery import open_log
+        from fluss_server.log.log_recovery import open_log
 
         log = open_log(
             bucket,

@@ -12,8 +12,15 @@ from fluss.errors import MissingExtraError
 if find_spec("pyspark") is None:
     raise MissingExtraError("fluss_spark needs PySpark.", hint="pip install 'fluss-spark[spark]'")
 
-from fluss_spark.session import enable, explain, register_views, session, table, upsert_batches
-from fluss_spark.source import FlussDataSource
+from fluss_spark.data_source import FlussDataSource
+from fluss_spark.spark_session import (
+    enable,
+    explain,
+    register_views,
+    session,
+    table,
+    upsert_batches,
+)
 from fluss_spark.views import refresh
 
 __all__ = [

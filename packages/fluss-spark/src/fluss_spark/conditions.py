@@ -16,9 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fluss.errors import InvalidSchemaError, InvalidValueError
-from fluss.model.nearest import did_you_mean
-from fluss.model.predicate import ColumnRef, Predicate, col
-from fluss_spark.columns import matched
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.predicates.predicate import ColumnRef, Predicate, col
+from fluss_spark.column_names import matched
 from fluss_spark.float_conditions import SIGNS, float_condition, float_in
 from fluss_spark.time_conditions import has_nanoseconds, time_condition, time_in, zone_of
 

@@ -2,7 +2,7 @@
 
 Spark runs tasks and whole micro-batches again, and sometimes two attempts at once. Appends are told
 apart by what stays the same: the query's id in its checkpoint, the micro-batch's number and the
-task's. How rows are then written once is `fluss.connector.once`'s business; here it is decided
+task's. How rows are then written once is `fluss.exactly_once.once`'s business; here it is decided
 whether that is done, and said what can be relied on. Upserts need none of it: the same rows again
 leave the same state. A query only has to keep to one table there: a table that was dropped and
 created again lacks the rows of the micro-batches before.
@@ -17,18 +17,18 @@ from typing import Final, Literal
 
 from pyspark import TaskContext
 
-from fluss.connector.once import Task, bound_table_id, doubts_of, keeps_order
 from fluss.errors import (
     InvalidValueError,
     UnsupportedOperationError,
     UnsupportedVersionError,
     WriterStateError,
 )
-from fluss.model.nearest import did_you_mean
+from fluss.exactly_once.once import Task, bound_table_id, doubts_of, keeps_order
+from fluss.model.did_you_mean import did_you_mean
 from fluss.session.table import Table
-from fluss_spark.columns import matched
-from fluss_spark.options import FlussOptions
-from fluss_spark.telling import is_news
+from fluss_spark.column_names import matched
+from fluss_spark.error_context import is_news
+from fluss_spark.spark_options import FlussOptions
 
 Wish = Literal["auto", "required", "never"]
 WISHES: Final = ("auto", "required", "never")

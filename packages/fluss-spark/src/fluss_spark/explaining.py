@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fluss.connector.config import resolve
+from fluss.connection.config_sources import resolve
 from fluss.errors import InvalidValueError, UnsupportedOperationError
-from fluss_spark.batch import FlussBatchReader
-from fluss_spark.options import read_options
+from fluss_spark.batch_reader import FlussBatchReader
 from fluss_spark.relations import options_of, relations_in, schema_of
-from fluss_spark.tables import plan_scan
+from fluss_spark.spark_options import read_options
+from fluss_spark.table_access import plan_scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from fluss.model.predicate import ColumnRef, Predicate
+from fluss.model.predicates.predicate import ColumnRef, Predicate
 
 _ABOVE: Final = (">", ">=")
 SIGNS: Final[Mapping[str, Callable[[ColumnRef, Any], Predicate]]] = {

@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Final
 
-from fluss_spark.options import TIME_ZONE
-from fluss_spark.source import FlussDataSource
+from fluss_spark.data_source import FlussDataSource
+from fluss_spark.spark_options import TIME_ZONE
 
 _SETTING: Final = "spark.sql.session.timeZone"
 _METHOD: Final = "format"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pyspark.sql.types import StructType
 
-from fluss_spark.source import FlussDataSource
+from fluss_spark.data_source import FlussDataSource
 
 _PYTHON_TABLE: Final = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from fluss.errors import FlussError, InvalidValueError
-from fluss.model.bounds import Cursor
+from fluss.model.options.bounds import Cursor
 from fluss.model.paths import TableBucket
-from fluss_spark.places import OFFSETS, STATE, TABLE_ID, offsets_of
+from fluss_spark.read_bounds import OFFSETS, STATE, TABLE_ID, offsets_of
 
 TABLE = "table"
 TASKS = "tasks"

@@ -16,7 +16,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from fluss.connector import ScanSplit
 from fluss.errors import (
     FlussError,
     OffsetOutOfRangeError,
@@ -24,17 +23,18 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from fluss.model.bounds import LATEST, Bound, BoundKind, bound_of
+from fluss.model.options.bounds import LATEST, Bound, BoundKind, bound_of
+from fluss.model.options.scan_options import BUCKET, CHANGE_TYPE, PARTITION, Mode, ScanOptions
 from fluss.model.paths import TableBucket
-from fluss.model.scan_options import BUCKET, CHANGE_TYPE, PARTITION, Mode, ScanOptions
+from fluss.scan import ScanSplit
 from fluss.session.scan import Scan
 from fluss.session.source import TableSource
-from fluss_spark.columns import matched
-from fluss_spark.connecting import opened
-from fluss_spark.options import FlussOptions
+from fluss_spark.column_names import matched
+from fluss_spark.first_connection import opened
+from fluss_spark.spark_options import FlussOptions
+from fluss_spark.spark_types import check_declared
 from fluss_spark.stream_offsets import Ends, StreamOffset
-from fluss_spark.tables import known_names, source_for, with_columns, with_names_of
-from fluss_spark.types import check_declared
+from fluss_spark.table_access import known_names, source_for, with_columns, with_names_of
 
 # How long an answer is good for, where the same is asked again: a moment, or some times as long as
 # it took to get, so that a query of a thousand buckets that waits does not keep a core busy.

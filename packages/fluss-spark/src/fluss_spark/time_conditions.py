@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 
 from fluss.errors import InvalidValueError
-from fluss.model.predicate import ColumnRef, Predicate
+from fluss.model.predicates.predicate import ColumnRef, Predicate
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2}))?")
 _MICROSECOND = timedelta(microseconds=1)

@@ -14,8 +14,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
+from fluss_spark.data_source import FlussDataSource
 from fluss_spark.relations import children_of, is_ours, options_of, schema_of
-from fluss_spark.source import FlussDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

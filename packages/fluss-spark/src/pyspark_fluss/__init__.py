@@ -4,6 +4,6 @@ Spark imports every top-level module whose name begins with `pyspark_` and regis
 `DefaultSource`; that happens in every worker, so nothing is imported here but the class.
 """
 
-from fluss_spark.source import FlussDataSource as DefaultSource
+from fluss_spark.data_source import FlussDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -56,12 +56,15 @@ if TYPE_CHECKING:
         WriteResultHandle as WriteResultHandle,
         col as col,
     )
-    from fluss.aio.connections import (
+    from fluss.dialects.awaited_connections import (
         FlussConnection as FlussConnection,
         FlussTable as FlussTable,
         TableScan as TableScan,
     )
-    from fluss.aio.scanners import BatchScanner as BatchScanner, LogScanner as LogScanner
+    from fluss.dialects.awaited_scanners import (
+        BatchScanner as BatchScanner,
+        LogScanner as LogScanner,
+    )
 
 __all__ = [
     "EARLIEST_OFFSET",
@@ -122,7 +125,7 @@ _OWN = {
 
 def __getattr__(name: str) -> Any:
     if name in _OWN:
-        found = getattr(importlib.import_module(f"fluss.aio.{_OWN[name]}"), name)
+        found = getattr(importlib.import_module(f"fluss.dialects.awaited_{_OWN[name]}"), name)
     elif name in __all__:
         found = getattr(fluss, name)
     else:
@@ -138,7 +141,7 @@ def __dir__() -> list[str]:
 def _meant(name: str) -> str:
     if name.startswith("_"):
         return ""
-    from fluss.model.nearest import did_you_mean
+    from fluss.model.did_you_mean import did_you_mean
 
     hint = did_you_mean(name, __all__)
     return "" if hint is None else f"; {hint}"

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from fluss.cli.cli_session import Place
 from fluss.cli.demo import demo
-from fluss.cli.moving import export_rows, import_rows
-from fluss.cli.places import Place
-from fluss.cli.reading import count, describe, head, list_names, lookup, tail
+from fluss.cli.file_commands import export_rows, import_rows
+from fluss.cli.read_commands import count, describe, head, list_names, lookup, tail
 from fluss.errors import MissingExtraError
 
 GROUP = "fluss.commands"

@@ -4,9 +4,9 @@ A cell that is empty is NULL, and `""` is an empty text; nothing else stands for
 texts may hold commas, quotes and line breaks. In a file of one column an empty line is a NULL; in
 others it is left out.
 
-Arrow's reader cuts the cells, block by block, and `cli.parsing` reads them. A block must end where
-a record does, which only a reader of all quotes before knows. So a record of our own is put after
-each block: where it does not come out whole, the block ended within quotes.
+Arrow's reader cuts the cells, block by block, and `cli.cell_parsing` reads them. A block must end
+where a record does, which only a reader of all quotes before knows. So a record of our own is put
+after each block: where it does not come out whole, the block ended within quotes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
+from fluss.cli.byte_sources import Source
+from fluss.cli.cell_parsing import CellError, values_of
 from fluss.cli.json_file import LineError, parse_json_value, values_of_json
-from fluss.cli.parsing import CellError, values_of
-from fluss.cli.sources import Source
 from fluss.errors import InvalidValueError, LimitExceededError
 
 BLOCK_BYTES: Final = 4 << 20

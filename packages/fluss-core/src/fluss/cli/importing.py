@@ -16,9 +16,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from fluss.cli.files import FileFormat
+from fluss.cli.file_formats import FileFormat
 from fluss.cli.row_files import RowFile
-from fluss.client.write_tally import WriteProgress
 from fluss.errors import (
     ClosedError,
     FlussError,
@@ -26,13 +25,14 @@ from fluss.errors import (
     InvalidValueError,
     TableNotFoundError,
 )
-from fluss.model.arrow_types import to_arrow_field
-from fluss.model.column import Column
-from fluss.model.table_options import MergeEngine
-from fluss.model.types import DataType
+from fluss.model.schema.column import Column
+from fluss.model.tables.table_options import MergeEngine
+from fluss.model.types.data_type import DataType
+from fluss.model.types.type_to_arrow import to_arrow_field
 from fluss.session.session import Session
 from fluss.session.table import Table
 from fluss.waiting import in_thread, is_done, result_of
+from fluss.write.write_tally import WriteProgress
 
 CHUNK_ROWS: Final = 200_000
 CHUNK_BYTES: Final = 64 << 20

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from fluss.cli.parsing import CellError, text_type, values_of
-from fluss.cli.sources import Source
+from fluss.cli.byte_sources import Source
+from fluss.cli.cell_parsing import CellError, text_type, values_of
 from fluss.errors import LimitExceededError
-from fluss.model.arrow_types import with_leaves
+from fluss.model.types.type_to_arrow import with_leaves
 
 BLOCK_BYTES: Final = 4 << 20
 LINE_BYTES_MAX: Final = 256 << 20

@@ -15,14 +15,14 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import ipc
 
+from fluss.cli.byte_sources import Source, can_be_read_again, seekable
 from fluss.cli.csv_file import SourceFile, csv_batches, csv_header_of, line_of_record, sample_cells
-from fluss.cli.files import FileFormat
+from fluss.cli.file_formats import FileFormat
 from fluss.cli.inference import fields_of_json, type_of_texts
 from fluss.cli.json_file import LineError, json_batches, lines_in, parsed_lines
-from fluss.cli.sources import Source, can_be_read_again, seekable
 from fluss.errors import InvalidValueError
+from fluss.model.did_you_mean import did_you_mean
 from fluss.model.metadata_columns import METADATA_TYPES
-from fluss.model.nearest import did_you_mean
 
 SAMPLE_BYTES: Final = 4 << 20
 _SHOWN_MAX: Final = 60

@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 import fsspec
 
-from fluss.client.admin import AdminCore
-from fluss.connector.config import Settings, resolve, written
-from fluss.connector.connections import connection_for
-from fluss.connector.url import parse_url
+from fluss.admin.admin import AdminCore
+from fluss.connection.config_sources import Settings, resolve, written
+from fluss.connection.shared_connections import connection_for
+from fluss.connection.url import parse_url
 from fluss.errors import (
     DatabaseNotFoundError,
     FlussError,
@@ -25,11 +25,11 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from fluss.fsspec.places import ROWS, SCHEMA, SCHEME, Place, missing, place_of, split_url
 from fluss.fsspec.streams import ArrowFile
-from fluss.model.config import Config
-from fluss.model.nearest import did_you_mean
-from fluss.model.secrets import is_marker
+from fluss.fsspec.virtual_paths import ROWS, SCHEMA, SCHEME, Place, missing, place_of, split_url
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.config import Config
+from fluss.model.options.secrets import is_marker
 from fluss.session import Scan, Table, source_of
 
 Info = dict[str, Any]

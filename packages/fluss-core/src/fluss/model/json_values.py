@@ -2,7 +2,7 @@
 
 The text comes from the other side of a connection, so nothing in it is taken for granted: each
 reader says in one line what it expects, and anything else is a `CorruptDataError`. What the
-objects mean is not known here (see `model.type_json`, `model.schema_json`, …).
+objects mean is not known here (see `model.types.type_json`, `model.schema.schema_json`, …).
 """
 
 from __future__ import annotations

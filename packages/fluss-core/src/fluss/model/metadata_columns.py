@@ -1,7 +1,7 @@
 """The columns that describe a row instead of belonging to it, and their types.
 
 They are no columns of a table: a scan adds those it is asked for, under these names or with another
-beginning than `_` (`model.scan_options`).
+beginning than `_` (`model.options.scan_options`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fluss.model.types import BigIntType, DataType, IntType, StringType, TimestampLtzType
+from fluss.model.types.data_type import BigIntType, DataType, IntType, StringType, TimestampLtzType
 
 METADATA_TYPES: Final[Mapping[str, DataType]] = MappingProxyType(
     {

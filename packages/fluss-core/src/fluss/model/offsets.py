@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from fluss.errors import InvalidValueError
-from fluss.model.nearest import did_you_mean
+from fluss.model.did_you_mean import did_you_mean
 
 EARLIEST_OFFSET = -2
 LATEST_OFFSET = -1

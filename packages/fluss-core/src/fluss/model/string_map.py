@@ -1,7 +1,7 @@
 """A mapping of text to text that cannot change: the properties of tables and databases.
 
-Fluss knows properties only as text. What a caller may write instead (a number, a bool, a member
-of an enum) is turned into Fluss's spelling here; what the text means is `model.table_options`.
+Fluss knows properties only as text. What a caller may write instead (a number, a bool, a member of
+an enum) is turned into Fluss's spelling here; what the text means is `model.tables.table_options`.
 """
 
 from __future__ import annotations

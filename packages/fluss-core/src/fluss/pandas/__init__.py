@@ -17,8 +17,8 @@ except ImportError as error:
         f"pandas is not installed: {error}.", hint="pip install 'fluss-core[pandas]'"
     ) from error
 
-from fluss.pandas.accessor import FlussAccessor
-from fluss.pandas.reading import Chunks, read_fluss
+from fluss.pandas.pandas_accessor import FlussAccessor
+from fluss.pandas.read_frame import Chunks, read_fluss
 
 __all__ = ["Chunks", "FlussAccessor", "read_fluss"]
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluss.records.corrupt import corrupt_batch
-from fluss.rows.columns import ByteArray, Int64Array, RowBytes
-from fluss.rows.ragged import Part, UInt64Array, Words, gather_runs, join_parts
+from fluss.rows.buffers.byte_runs import Part, UInt64Array, Words, gather_runs, join_parts
+from fluss.rows.buffers.columns import ByteArray, Int64Array, RowBytes
 
 LENGTH_BYTES: Final = 4
 

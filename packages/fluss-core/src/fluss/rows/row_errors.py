@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fluss.errors import CorruptDataError, InvalidValueError
-from fluss.model.types import DataType
+from fluss.model.types.data_type import DataType
 
 # What a value of the wrong type or size makes a writer raise; the first is a nested row's own.
 UNFIT = (

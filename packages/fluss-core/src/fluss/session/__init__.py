@@ -4,8 +4,8 @@ Rule: names for people, one line each where that is possible; knows the connecto
 and decides nothing that an engine's adapter would have to decide again.
 """
 
-from fluss.connector import config
-from fluss.connector.fan_in import Cancellation
+from fluss.connection import config_sources as config
+from fluss.scan.fan_in import Cancellation
 from fluss.session.follow import Follow
 from fluss.session.scan import Scan
 from fluss.session.session import Session, connect

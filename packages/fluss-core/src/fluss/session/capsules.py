@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from fluss.errors import InvalidValueError
-from fluss.model.nearest import did_you_mean
+from fluss.model.did_you_mean import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

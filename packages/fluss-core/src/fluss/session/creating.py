@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from fluss.client.frames.creation import check_existing, info_of, schema_of_frame
-from fluss.client.frames.tabular import Frame, frame_of
-from fluss.client.frames.writing import checked_frame
 from fluss.errors import TableNotFoundError
 from fluss.model.paths import TablePath
+from fluss.write.frame_writer import checked_frame
+from fluss.write.table_from_frame import check_existing, info_of, schema_of_frame
+from fluss.write.tabular import Frame, frame_of
 
 if TYPE_CHECKING:
     from fluss.session.session import Session

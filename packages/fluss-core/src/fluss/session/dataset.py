@@ -15,18 +15,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from fluss.client.connection import TableCore
-from fluss.connector.opening import OpenSplits
-from fluss.connector.planning import ScanPlan, narrowed, plan_scan, shape_of
-from fluss.connector.split import ScanSplit
+from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Door
+from fluss.model.did_you_mean import did_you_mean
 from fluss.model.metadata_columns import metadata_types
-from fluss.model.nearest import did_you_mean
-from fluss.model.predicate import conjoined
-from fluss.model.scan_options import Mode, ScanOptions
-from fluss.records.arrow_expressions import split_arrow
+from fluss.model.options.scan_options import Mode, ScanOptions
+from fluss.model.predicates.predicate import conjoined
+from fluss.records.filter.arrow_expressions import split_arrow
+from fluss.scan.scan_planner import ScanPlan, narrowed, plan_scan, shape_of
+from fluss.scan.split import ScanSplit
+from fluss.scan.split_reader import OpenSplits
 
 # What Arrow's scanners take besides; the rest of it is for files.
 _KEPT = frozenset({"batch_size", "use_threads", "memory_pool"})
@@ -75,7 +75,7 @@ class _Scannable:
 class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ships no types
     """A scan as a dataset; `scan.to_dataset()` makes it."""
 
-    def __init__(self, core: TableCore, options: ScanOptions) -> None:
+    def __init__(self, core: TableHandle, options: ScanOptions) -> None:
         # Arrow forbids making a Dataset by itself; its methods here are all overridden.
         self._core = core
         shape = shape_of(core, options)
@@ -166,7 +166,7 @@ class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow sh
 
     def __init__(
         self,
-        core: TableCore,
+        core: TableHandle,
         options: ScanOptions,
         schema: pa.Schema,
         plan: ScanPlan,
@@ -232,7 +232,7 @@ class _Asked:
     @classmethod
     def of(
         cls,
-        core: TableCore,
+        core: TableHandle,
         options: ScanOptions,
         schema: pa.Schema,
         columns: Sequence[str] | Mapping[str, ds.Expression] | None,
@@ -269,7 +269,7 @@ def _both(mine: Any, said: Any) -> Any:
     return conjoined([each for each in (mine, said) if each is not None])
 
 
-def _reader(core: TableCore, plan: ScanPlan, splits: Sequence[ScanSplit]) -> pa.RecordBatchReader:
+def _reader(core: TableHandle, plan: ScanPlan, splits: Sequence[ScanSplit]) -> pa.RecordBatchReader:
     return OpenSplits(
         core,
         splits,
@@ -287,5 +287,5 @@ def _in_memory(dataset: Any) -> ds.Dataset:
 def _stays_here(what: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"A {what} of Fluss holds a connection, and does not travel.",
-        hint="scan.splits() do, and fluss.connector.open opens them elsewhere",
+        hint="scan.splits() do, and fluss.scan.open opens them elsewhere",
     )

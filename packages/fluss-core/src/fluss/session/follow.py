@@ -16,22 +16,22 @@ from typing import Literal, NoReturn, Self
 
 import pyarrow as pa
 
-from fluss.client.connection import TableCore
-from fluss.client.decode import DecodedBatch
-from fluss.client.scan import LogScanCore
-from fluss.connector.log_reader import cheapest_column
-from fluss.connector.metadata import Dresser, MetadataFilter
-from fluss.connector.planning import plan_scan, shape_of
-from fluss.connector.statistics import ScanStats
+from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
-from fluss.engine.fetched import Fetched, read_headers
 from fluss.errors import ClosedError, PartitionNotFoundError, UnsupportedOperationError
 from fluss.hints import Door, Hint, HintKey
-from fluss.model.bounds import EARLIEST, Cursor
+from fluss.log.decode import DecodedBatch
+from fluss.log.fetch_messages import Fetched, read_headers
+from fluss.log.log_scan import LogScanCore
+from fluss.model.options.bounds import EARLIEST, Cursor
+from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import TableBucket
-from fluss.model.scan_options import Mode, ScanOptions
-from fluss.plan.filters import plan_filter
-from fluss.plan.scan import window_of
+from fluss.scan.log_reader import cheapest_column
+from fluss.scan.metadata_arrays import Dresser, MetadataFilter
+from fluss.scan.plan_filters import plan_filter
+from fluss.scan.plan_scan import window_of
+from fluss.scan.scan_planner import plan_scan, shape_of
+from fluss.scan.scan_stats import ScanStats
 
 WAIT_S = 0.5
 PARTITIONS_EVERY_S = 5.0
@@ -50,7 +50,7 @@ class _Ready:
 class Follow:
     """A log, read as it grows; `table.follow(...)` makes it. For one thread at a time."""
 
-    def __init__(self, core: TableCore, options: ScanOptions) -> None:
+    def __init__(self, core: TableHandle, options: ScanOptions) -> None:
         self._shape = shape_of(core, options)
         if self._shape.mode not in {Mode.LOG, Mode.CHANGELOG}:
             raise UnsupportedOperationError(

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from fluss.client.connection import TableCore
-from fluss.connector.explaining import explained
-from fluss.connector.fan_in import Cancellation
-from fluss.connector.headers import count_rows
-from fluss.connector.opening import OpenSplits
-from fluss.connector.planning import ScanPlan, ScanShape, narrowed, plan_scan, shape_of
-from fluss.connector.split import ScanSplit
-from fluss.connector.statistics import ScanStats
+from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Door
-from fluss.model.bounds import BoundKind, Cursor
-from fluss.model.scan_options import Mode, Order, ScanOptions
+from fluss.model.options.bounds import BoundKind, Cursor
+from fluss.model.options.scan_options import Mode, Order, ScanOptions
+from fluss.scan.batch_headers import count_rows
+from fluss.scan.explain import explained
+from fluss.scan.fan_in import Cancellation
+from fluss.scan.scan_planner import ScanPlan, ScanShape, narrowed, plan_scan, shape_of
+from fluss.scan.scan_stats import ScanStats
+from fluss.scan.split import ScanSplit
+from fluss.scan.split_reader import OpenSplits
 from fluss.session.capsules import requested_of
 from fluss.session.show import Explanation, scan_html
 from fluss.waiting import InterruptibleLock
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Scan:
     """What is to be read of a table; `table.scan(...)` makes it. Any thread may use it."""
 
-    def __init__(self, core: TableCore, options: ScanOptions) -> None:
+    def __init__(self, core: TableHandle, options: ScanOptions) -> None:
         self._core = core
         self._shape: ScanShape = shape_of(core, options)
         self._options = self._shape.options
@@ -65,7 +65,7 @@ class Scan:
         return self._pinned().stats
 
     def splits(self) -> list[ScanSplit]:
-        """The pieces it reads, pinned; `fluss.connector.open` opens them, here or elsewhere."""
+        """The pieces it reads, pinned; `fluss.scan.open` opens them, here or elsewhere."""
         return list(self._pinned().splits)
 
     def explain(self) -> Explanation:

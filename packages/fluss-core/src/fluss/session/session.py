@@ -13,15 +13,20 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from fluss.client.admin import AdminCore
-from fluss.client.alter import alter_table
-from fluss.client.arguments import table_path_of
-from fluss.client.frames.creation import schema_of_frame
-from fluss.client.frames.kinds import naming_frame
-from fluss.connector.config import OpenedConfig, Settings, entered, opened, resolve, written
-from fluss.connector.connections import Share, share_connection
-from fluss.connector.launching import launch
-from fluss.connector.url import FlussUrl, parse_url
+from fluss.admin.admin import AdminCore
+from fluss.admin.alter_table import alter_table
+from fluss.connection.arguments import table_path_of
+from fluss.connection.config_sources import (
+    OpenedConfig,
+    Settings,
+    entered,
+    opened,
+    resolve,
+    written,
+)
+from fluss.connection.embedded_launcher import launch
+from fluss.connection.shared_connections import Share, share_connection
+from fluss.connection.url import FlussUrl, parse_url
 from fluss.doors import at_door
 from fluss.errors import (
     ClosedError,
@@ -30,15 +35,17 @@ from fluss.errors import (
     InvalidValueError,
 )
 from fluss.hints import Door, Hint, HintKey
-from fluss.model.cluster import ServerNode
-from fluss.model.config import Config
-from fluss.model.database import DatabaseDescriptor
-from fluss.model.given_types import columns_of
+from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
+from fluss.model.servers import ServerNode
+from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.types.given_types import columns_of
 from fluss.session.creating import ensured_table, table_for_frame
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
 from fluss.session.views import without_view
+from fluss.write.frame_kinds import naming_frame
+from fluss.write.table_from_frame import schema_of_frame
 
 T = TypeVar("T")
 

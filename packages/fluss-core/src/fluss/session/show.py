@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from fluss.client.connection import TableCore
-from fluss.connector.headers import bytes_stored
-from fluss.connector.planning import ScanPlan, plan_scan
-from fluss.engine.table_stats import row_counts
+from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, RequestTimeoutError
-from fluss.model.column import Column
+from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import PhysicalTablePath
-from fluss.model.scan_options import Mode, ScanOptions
-from fluss.model.table_info import TableInfo
+from fluss.model.schema.column import Column
+from fluss.model.tables.table_info import TableInfo
+from fluss.scan.batch_headers import bytes_stored
+from fluss.scan.scan_planner import ScanPlan, plan_scan
+from fluss.scan.table_stats import row_counts
 from fluss.waiting import in_thread, is_done, wait_until, was_interrupted
 
 DATABASES_SHOWN_MAX = 20
@@ -72,7 +72,7 @@ def within_moments(ask: Callable[[], T]) -> T:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def table_text(core: TableCore) -> str:
+def table_text(core: TableHandle) -> str:
     """A table as text."""
     info = core.info
     width = max((len(each.name) for each in info.schema.columns), default=0)
@@ -84,7 +84,7 @@ def table_text(core: TableCore) -> str:
     return "\n".join([f"Table {info.table_path}", *columns, *facts])
 
 
-def table_html(core: TableCore) -> str:
+def table_html(core: TableHandle) -> str:
     """A table as HTML."""
     info = core.info
     rows = [
@@ -169,7 +169,7 @@ def _notes(column: Column, info: TableInfo) -> str:
     return f"  {', '.join(notes)}" if notes else ""
 
 
-def _facts(core: TableCore) -> list[_Fact]:
+def _facts(core: TableHandle) -> list[_Fact]:
     info = core.info
     facts = []
     if info.comment:
@@ -185,7 +185,7 @@ def _facts(core: TableCore) -> list[_Fact]:
     return [*facts, *asked]
 
 
-def _asked_facts(core: TableCore) -> list[_Fact]:
+def _asked_facts(core: TableHandle) -> list[_Fact]:
     facts = []
     plan = plan_scan(core, ScanOptions(mode=Mode.CHANGELOG, columns=()))
     if plan.partitions is not None:
@@ -194,7 +194,7 @@ def _asked_facts(core: TableCore) -> list[_Fact]:
     return [*facts, *_amounts(core, plan)]
 
 
-def _amounts(core: TableCore, plan: ScanPlan) -> list[_Fact]:
+def _amounts(core: TableHandle, plan: ScanPlan) -> list[_Fact]:
     """How much there is: rows as leaders count them, changes by offsets, bytes by the last of them.
 
     Offsets without rows are counted among the changes, which is why these are `at most`.
@@ -215,7 +215,7 @@ def _amounts(core: TableCore, plan: ScanPlan) -> list[_Fact]:
     return facts
 
 
-def _row_count(core: TableCore, plan: ScanPlan) -> int | None:
+def _row_count(core: TableHandle, plan: ScanPlan) -> int | None:
     connection, path = core.connection, core.info.table_path
     places = {each.bucket: PhysicalTablePath(path, each.partition_name) for each in plan.splits}
     try:

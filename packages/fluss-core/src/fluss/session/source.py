@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fluss.client.arguments import table_path_of
-from fluss.connector.config import Settings, completed, resolve, written
-from fluss.connector.connections import connection_for
-from fluss.connector.url import hidden, parse_url
+from fluss.connection.arguments import table_path_of
+from fluss.connection.config_sources import Settings, completed, resolve, written
+from fluss.connection.shared_connections import connection_for
+from fluss.connection.url import hidden, parse_url
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
-from fluss.model.config import Config
+from fluss.model.options.config import Config
+from fluss.model.options.scan_options import ScanOptions, scan_options
 from fluss.model.paths import TablePath
-from fluss.model.scan_options import ScanOptions, scan_options
 from fluss.session.follow import Follow
 from fluss.session.table import Table
 from fluss.session.views import without_view

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from fluss.client.admin import AdminCore, partition_spec_of
-from fluss.client.connection import TableCore
-from fluss.client.frames.lookups import lookup_frame, prefix_lookup_frame
-from fluss.client.frames.outcomes import WriteReport
-from fluss.client.frames.writing import write_frame
-from fluss.connector.planning import plan_scan
+from fluss.admin.admin import AdminCore, partition_spec_of
+from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
 from fluss.errors import ConfigError
 from fluss.hints import Door
-from fluss.model.bounds import bound_of
-from fluss.model.nearest import did_you_mean
-from fluss.model.partitions import PartitionInfo, PartitionSpec
-from fluss.model.scan_options import SCAN_OPTIONS, Mode, ScanOptions, scan_options
-from fluss.model.schema import Schema
-from fluss.model.table_info import TableInfo
+from fluss.lookup.frame_lookups import lookup_frame, prefix_lookup_frame
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.bounds import bound_of
+from fluss.model.options.scan_options import SCAN_OPTIONS, Mode, ScanOptions, scan_options
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
+from fluss.model.tables.table_info import TableInfo
+from fluss.scan.scan_planner import plan_scan
 from fluss.session.follow import Follow
 from fluss.session.scan import Scan
 from fluss.session.show import table_html, table_text
+from fluss.write.frame_writer import write_frame
+from fluss.write.write_report import WriteReport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ class Table:
         defaults: Options of scans that are not given to `scan`, for example a URL's.
     """
 
-    def __init__(self, core: TableCore, defaults: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, core: TableHandle, defaults: Mapping[str, Any] | None = None) -> None:
         self._core = core
         self._defaults = dict(defaults or {})
 
@@ -55,7 +55,7 @@ class Table:
         return str(self._core.info.table_path)
 
     @property
-    def core(self) -> TableCore:
+    def core(self) -> TableHandle:
         """The table on its connection, for those who go beneath this door."""
         return self._core
 
@@ -107,7 +107,8 @@ class Table:
         Args:
             **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
                 with_metadata, order, max_parallel, missing_partitions, on_trimmed, strategy,
-                metadata_prefix: `fluss.model.scan_options.SCAN_OPTIONS` says what each does.
+                metadata_prefix: `fluss.model.options.scan_options.SCAN_OPTIONS` says what each
+                does.
 
         Raises:
             ConfigError: There is no such option; the hint names the nearest.

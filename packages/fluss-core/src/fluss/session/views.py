@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 from fluss.errors import InvalidNameError
-from fluss.model.nearest import did_you_mean
-from fluss.model.scan_options import Mode
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.scan_options import Mode
 
 _VIEW: Final = re.compile(r"\$(\w*)(?=\?|$)")
 _VIEWS: Final = {"changelog": Mode.CHANGELOG, "binlog": Mode.BINLOG}

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from fluss.errors import LimitExceededError, ProtocolError
-from fluss.wire.buffers import Buffer, count_bytes
+from fluss.wire.byte_buffers import Buffer, count_bytes
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024  # what a server accepts (netty.server.max-request-size)
 

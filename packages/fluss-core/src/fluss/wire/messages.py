@@ -1,8 +1,8 @@
 """All messages of the protocol as protobuf classes, and their bytes: `messages.MetadataRequest`.
 
 The classes are made on first use, so that importing this room costs nothing. Messages that carry
-records, keys or values are better read and written with `wire.envelope`, which does not copy those.
-Which message belongs to which API stands in `wire.api`.
+records, keys or values are better read and written with `wire.zero_copy`, which does not copy
+those. Which message belongs to which API stands in `wire.api`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fluss.errors import FlussError, ProtocolError, error_from_code
-from fluss.wire.buffers import Buffer
-from fluss.wire.fields import Stored, read_length, read_tag, refuse, skip_value
+from fluss.wire.byte_buffers import Buffer
+from fluss.wire.protobuf_fields import Stored, read_length, read_tag, refuse, skip_value
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from fluss.errors import ProtocolError
 from fluss.wire.frame import FRAME_BYTES_MAX
-from fluss.wire.memory import ALIGNMENT, FRAME_MEMORY
+from fluss.wire.receive_memory import ALIGNMENT, FRAME_MEMORY
 
 CHUNK_BYTES = 64 * 1024
 # A frame that claims more is believed step by step, as it arrives.

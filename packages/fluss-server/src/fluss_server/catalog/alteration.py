@@ -11,17 +11,17 @@ from typing import Any, Final
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
-from fluss.model.aggregation import AggFunction
-from fluss.model.column import Column
-from fluss.model.database import DatabaseDescriptor
 from fluss.model.json_values import parse_json
-from fluss.model.schema import Schema
-from fluss.model.table import TableDescriptor
-from fluss.model.table_options import PREFIX, MergeEngine, TableOptions
-from fluss.model.type_json import type_from_json
+from fluss.model.schema.aggregation import AggFunction
+from fluss.model.schema.column import Column
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_options import PREFIX, MergeEngine, TableOptions
+from fluss.model.types.type_json import type_from_json
 from fluss.wire import messages as pb
 from fluss_server.catalog.creation import check, with_other
-from fluss_server.refusals import refuse, with_code
+from fluss_server.server_errors import refuse, with_code
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _LAST: Final = 0

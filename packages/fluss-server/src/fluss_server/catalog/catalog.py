@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from fluss.error_codes import ErrorCode
-from fluss.model.database import DatabaseDescriptor
 from fluss.model.names import check_new_name
-from fluss.model.partitions import PartitionSpec, qualified_partition_name
 from fluss.model.paths import TablePath
-from fluss.model.schema import Schema
-from fluss.model.table import TableDescriptor
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.partitions import PartitionSpec, qualified_partition_name
+from fluss_server.catalog.catalog_store import CatalogStore
 from fluss_server.catalog.creation import BUCKETS_MAX, PARTITIONS_MAX
 from fluss_server.catalog.entries import (
     DatabaseEntry,
@@ -35,16 +36,15 @@ from fluss_server.catalog.manifests import (
     manifest_of_database,
     manifest_of_table,
 )
-from fluss_server.catalog.store import CatalogStore
-from fluss_server.marks import Floors
-from fluss_server.places import (
+from fluss_server.data_layout import (
     MANIFEST,
     database_manifest,
     partition_directory,
     table_directory,
     table_manifest,
 )
-from fluss_server.refusals import refuse
+from fluss_server.ledger_marks import Floors
+from fluss_server.server_errors import refuse
 
 DEFAULT_DATABASE: Final = "fluss"
 _FIRST_SCHEMA_ID: Final = 1

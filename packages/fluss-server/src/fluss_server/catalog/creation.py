@@ -1,6 +1,6 @@
 """What becomes of a table descriptor when a table is created: defaults put in, nonsense refused.
 
-The rules are those of `fluss.model.table_rules`, the codes and defaults those of Fluss's
+The rules are those of `fluss.model.tables.table_rules`, the codes and defaults those of Fluss's
 coordinator (Java: `CoordinatorService.applySystemDefaults`, `TableDescriptorValidation`). Whether
 the name is free is the catalog's question.
 """
@@ -11,11 +11,11 @@ from typing import Final
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, InvalidNameError
-from fluss.model.aggregation import AggFunctionType
-from fluss.model.table import TableDescriptor
-from fluss.model.table_options import MergeEngine, TableOptions
-from fluss.model.table_rules import check_new_table
-from fluss_server.refusals import refuse, with_code
+from fluss.model.schema.aggregation import AggFunctionType
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_options import MergeEngine, TableOptions
+from fluss.model.tables.table_rules import check_new_table
+from fluss_server.server_errors import refuse, with_code
 
 BUCKETS_MAX: Final = 128_000  # max.bucket.num
 PARTITIONS_MAX: Final = 1_000  # max.partition.num

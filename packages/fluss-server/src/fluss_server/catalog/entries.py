@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from fluss.model.database import DatabaseDescriptor
 from fluss.model.paths import TablePath
-from fluss.model.schema import Schema
-from fluss.model.table import TableDescriptor
-from fluss.model.table_info import TableInfo
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_info import TableInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from crc32c import crc32c
 
-from fluss_server.damage import DamagedDataError, damaged
-from fluss_server.log import files
+from fluss_server.damage_errors import DamagedDataError, damaged
+from fluss_server.log import log_files as files
 
 if TYPE_CHECKING:
     from fluss_server.catalog.entries import DatabaseEntry, TableEntry

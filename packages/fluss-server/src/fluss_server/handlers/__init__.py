@@ -12,21 +12,21 @@ from typing import Final
 
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from fluss_server.calls import Call, Handler, plain
 from fluss_server.handlers import (
-    cluster,
-    databases,
-    elsewhere,
-    fetch,
-    keys,
-    offsets,
-    partitions,
-    produce,
-    producers,
-    scan_kv,
-    tables,
+    serve_cluster as cluster,
+    serve_databases as databases,
+    serve_fetch as fetch,
+    serve_keys as keys,
+    serve_offsets as offsets,
+    serve_partitions as partitions,
+    serve_produce as produce,
+    serve_producers as producers,
+    serve_scan_kv as scan_kv,
+    serve_tables as tables,
+    serve_unsupported as elsewhere,
 )
-from fluss_server.node import Node
+from fluss_server.request import Call, Handler, plain
+from fluss_server.server_node import Node
 
 _SERVED = (
     *cluster.HANDLERS,

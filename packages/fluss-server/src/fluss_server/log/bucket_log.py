@@ -4,7 +4,7 @@ Written by one thread at a time, the one that holds the bucket's turn; read by t
 the same moment, which sees only what has been published. `append` and `append_changes` write and
 publish nothing: whoever acknowledges publishes, after the sync if one was promised. What is
 published is recorded in the ledger, so that a log which lost its end is noticed. Opening a log
-after a crash is `log.recovery`; which batches may come in at all is `log.checks`.
+after a crash is `log.log_recovery`; which batches may come in at all is `log.batch_checks`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Final
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss.records.buffers import to_view
-from fluss.records.log_batch import LogBatch, iter_log_batches
-from fluss.records.log_header import read_log_header, stamp_log_batch
-from fluss.wire.buffers import Buffer, count_bytes
-from fluss_server.damage import again, removed
-from fluss_server.log import SEGMENT_BYTES, files
-from fluss_server.log.checking import HEADER_BYTES
-from fluss_server.log.checkpoint import Checkpoints, Mark, Progress
-from fluss_server.log.listing import NO_DIRECTORY, Complete, Identity, Listing
-from fluss_server.log.segment import Place, Segment, segment_of
-from fluss_server.log.writers import WriterStates, WrittenBatch
-from fluss_server.marks import LogMark
-from fluss_server.refusals import refuse
+from fluss.records.arrow.received_bytes import to_view
+from fluss.records.log.log_batch import LogBatch, iter_log_batches
+from fluss.records.log.log_header import read_log_header, stamp_log_batch
+from fluss.wire.byte_buffers import Buffer, count_bytes
+from fluss_server.damage_errors import again, removed
+from fluss_server.ledger_marks import LogMark
+from fluss_server.log import SEGMENT_BYTES, log_files as files
+from fluss_server.log.lazy_batch_checks import HEADER_BYTES
+from fluss_server.log.log_checkpoint import Checkpoints, Mark, Progress
+from fluss_server.log.segment_file import Place, Segment, segment_of
+from fluss_server.log.segment_list import NO_DIRECTORY, Complete, Identity, Listing
+from fluss_server.log.writer_history import WriterStates, WrittenBatch
+from fluss_server.server_errors import refuse
 
 if TYPE_CHECKING:
     from fluss_server.ledger import LedgerEntry

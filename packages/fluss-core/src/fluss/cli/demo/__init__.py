@@ -29,9 +29,9 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fluss.cli.demo.answers import Answer, answers
-from fluss.cli.demo.business import Shop
-from fluss.cli.places import Place
+from fluss.cli.cli_session import Place
+from fluss.cli.demo.engine_answers import Answer, answers
+from fluss.cli.demo.shop import Shop
 from fluss.session.follow import Follow
 from fluss.session.session import Session
 from fluss.waiting import join

@@ -1,0 +1,357 @@
+"""The verbs of an administrator: databases, tables, partitions, offsets, servers.
+
+Each is one request, and one error that says what there is instead. Questions may be asked of any
+server and again; what changes something goes to the coordinator, and again only where it has
+certainly not been received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.message import Message
+
+from fluss.connection.describe_table import missing_table, table_info_of
+from fluss.errors import (
+    DatabaseNotFoundError,
+    FlussError,
+    InvalidValueError,
+    PartitionNotFoundError,
+    TableNotFoundError,
+)
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.offsets import OffsetSpec
+from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
+from fluss.model.servers import LakeSnapshot, ServerNode, ServerType
+from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.partitions import (
+    PartitionInfo,
+    PartitionSpec,
+    check_new_partition,
+    partition_values,
+)
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.tables.table_rules import check_new_table
+from fluss.net.cluster_client import Cluster
+from fluss.net.list_offsets import list_offsets
+from fluss.net.partition_ids import find_partition_id
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import write_partition_spec, write_table_path
+
+SEPARATOR = "$"
+NOT_PARTITIONED_CODE = 37
+
+
+class AdminCore:
+    """Administers one cluster. Coroutines run on the engine's loop.
+
+    Args:
+        cluster: The connection's way to the servers.
+        keeper: What must live as long as this: a connection that nobody refers to is closed.
+    """
+
+    def __init__(self, cluster: Cluster, *, keeper: object = None) -> None:
+        self._cluster = cluster
+        self._keeper = keeper
+
+    # --- databases ----------------------------------------------------------------------------
+
+    async def create_database(
+        self, name: str, descriptor: DatabaseDescriptor | None, *, ignore_if_exists: bool
+    ) -> None:
+        """Create a database."""
+        request = messages.CreateDatabaseRequest(
+            database_name=name, ignore_if_exists=ignore_if_exists
+        )
+        if descriptor is not None:
+            request.database_json = descriptor.to_json().encode()
+        await self._change(ApiKey.CREATE_DATABASE, request)
+        self._cluster.newcomers.made(name)
+
+    async def drop_database(self, name: str, *, ignore_if_not_exists: bool, cascade: bool) -> None:
+        """Drop a database, and with `cascade` its tables."""
+        request = messages.DropDatabaseRequest(
+            database_name=name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade
+        )
+        try:
+            await self._change(ApiKey.DROP_DATABASE, request)
+        except DatabaseNotFoundError as error:
+            raise await self._missing_database(name) from error
+
+    async def list_databases(self) -> list[str]:
+        """The names of all databases."""
+        answer = await self._cluster.ask_any(
+            ApiKey.LIST_DATABASES, messages.ListDatabasesRequest(), messages.ListDatabasesResponse
+        )
+        return list(answer.database_name)
+
+    async def database_exists(self, name: str) -> bool:
+        """Whether there is a database of this name."""
+        answer = await self._cluster.ask_any(
+            ApiKey.DATABASE_EXISTS,
+            messages.DatabaseExistsRequest(database_name=name),
+            messages.DatabaseExistsResponse,
+        )
+        return answer.exists
+
+    async def get_database_info(self, name: str) -> DatabaseInfo:
+        """The facts of a database."""
+        try:
+            answer = await self._cluster.ask_any(
+                ApiKey.GET_DATABASE_INFO,
+                messages.GetDatabaseInfoRequest(database_name=name),
+                messages.GetDatabaseInfoResponse,
+            )
+        except DatabaseNotFoundError as error:
+            raise await self._missing_database(name) from error
+        return DatabaseInfo(
+            database_name=name,
+            database_descriptor=DatabaseDescriptor.from_json(answer.database_json),
+            created_time=answer.created_time,
+            modified_time=answer.modified_time,
+        )
+
+    # --- tables -------------------------------------------------------------------------------
+
+    async def create_table(
+        self, path: TablePath, descriptor: TableDescriptor, *, ignore_if_exists: bool
+    ) -> None:
+        """Create a table; what cannot work is refused before it is sent."""
+        path.check_new()
+        check_new_table(descriptor)
+        request = messages.CreateTableRequest(
+            table_path=write_table_path(path),
+            table_json=descriptor.to_json().encode(),
+            ignore_if_exists=ignore_if_exists,
+        )
+        await self._cluster.newcomers.let_rest(path.database_name)
+        try:
+            await self._change(ApiKey.CREATE_TABLE, request)
+            self._cluster.newcomers.made(path)
+        except DatabaseNotFoundError as error:
+            raise await self._missing_database(path.database_name) from error
+
+    async def drop_table(self, path: TablePath, *, ignore_if_not_exists: bool) -> None:
+        """Drop a table with all its rows."""
+        request = messages.DropTableRequest(
+            table_path=write_table_path(path), ignore_if_not_exists=ignore_if_not_exists
+        )
+        try:
+            await self._change(ApiKey.DROP_TABLE, request)
+        except TableNotFoundError as error:
+            raise await missing_table(self._cluster, path) from error
+        self._cluster.view.forget_table(path)
+        self._cluster.newcomers.forget(path)
+
+    async def get_table_info(self, path: TablePath) -> TableInfo:
+        """The facts of a table."""
+        return await table_info_of(self._cluster, path)
+
+    async def list_tables(self, database: str) -> list[str]:
+        """The names of a database's tables."""
+        try:
+            answer = await self._cluster.ask_any(
+                ApiKey.LIST_TABLES,
+                messages.ListTablesRequest(database_name=database),
+                messages.ListTablesResponse,
+            )
+        except DatabaseNotFoundError as error:
+            raise await self._missing_database(database) from error
+        return list(answer.table_name)
+
+    async def table_exists(self, path: TablePath) -> bool:
+        """Whether there is a table of this name."""
+        request = messages.TableExistsRequest(table_path=write_table_path(path))
+        answer = await self._cluster.ask_any(
+            ApiKey.TABLE_EXISTS, request, messages.TableExistsResponse
+        )
+        return answer.exists
+
+    # --- partitions ---------------------------------------------------------------------------
+
+    async def create_partition(
+        self, path: TablePath, spec: PartitionSpec, *, ignore_if_exists: bool
+    ) -> None:
+        """Create a partition of a table."""
+        check_new_partition(spec)
+        request = messages.CreatePartitionRequest(
+            table_path=write_table_path(path),
+            partition_spec=write_partition_spec(spec),
+            # The protocol's name of the flag says the opposite of what it does.
+            ignore_if_not_exists=ignore_if_exists,
+        )
+        await self._cluster.newcomers.let_table_rest(self._cluster, path)
+        await self._change_table(path, ApiKey.CREATE_PARTITION, request)
+
+    async def drop_partition(
+        self, path: TablePath, spec: PartitionSpec, *, ignore_if_not_exists: bool
+    ) -> None:
+        """Drop a partition with all its rows."""
+        request = messages.DropPartitionRequest(
+            table_path=write_table_path(path),
+            partition_spec=write_partition_spec(spec),
+            ignore_if_not_exists=ignore_if_not_exists,
+        )
+        await self._change_table(path, ApiKey.DROP_PARTITION, request)
+        self._cluster.view.forget_table(path)
+
+    async def list_partition_infos(
+        self, path: TablePath, spec: PartitionSpec | None = None
+    ) -> list[PartitionInfo]:
+        """The partitions of a table; with a spec, those that have its values."""
+        table = await table_info_of(self._cluster, path)
+        request = messages.ListPartitionInfosRequest(
+            table_path=write_table_path(path),
+            partial_partition_spec=None if spec is None else write_partition_spec(spec),
+        )
+        answer = await self._cluster.ask_any(
+            ApiKey.LIST_PARTITION_INFOS, request, messages.ListPartitionInfosResponse
+        )
+        return [_partition_info(each, table.partition_keys) for each in answer.partitions_info]
+
+    # --- offsets, snapshots, servers ----------------------------------------------------------
+
+    async def list_offsets(
+        self, path: TablePath, bucket_ids: Sequence[int], spec: OffsetSpec
+    ) -> dict[int, int]:
+        """One offset per bucket of a table without partitions."""
+        table = await table_info_of(self._cluster, path)
+        if table.is_partitioned():
+            raise FlussError(
+                f"{path} is partitioned: its buckets are those of a partition.",
+                hint="Use list_partition_offsets(path, partition_name, bucket_ids, offset_spec).",
+                table=str(path),
+            )
+        return await self._list_offsets(table, PhysicalTablePath(path), None, bucket_ids, spec)
+
+    async def list_partition_offsets(
+        self,
+        path: TablePath,
+        partition_name: str,
+        bucket_ids: Sequence[int],
+        spec: OffsetSpec,
+    ) -> dict[int, int]:
+        """One offset per bucket of a partition."""
+        table = await table_info_of(self._cluster, path)
+        if not table.is_partitioned():
+            raise FlussError(
+                f"{path} is not partitioned.",
+                NOT_PARTITIONED_CODE,
+                hint="Use list_offsets(path, bucket_ids, offset_spec).",
+                table=str(path),
+            )
+        partition = PhysicalTablePath(path, partition_name)
+        try:
+            partition_id = await find_partition_id(self._cluster, partition)
+        except PartitionNotFoundError as error:
+            infos = await self.list_partition_infos(path)
+            names = [each.partition_name for each in infos]
+            raise error.with_context(hint=did_you_mean(partition_name, names)) from error
+        return await self._list_offsets(table, partition, partition_id, bucket_ids, spec)
+
+    async def _list_offsets(
+        self,
+        table: TableInfo,
+        path: PhysicalTablePath,
+        partition_id: int | None,
+        bucket_ids: Sequence[int],
+        spec: OffsetSpec,
+    ) -> dict[int, int]:
+        for bucket_id in bucket_ids:
+            if not 0 <= bucket_id < table.num_buckets:
+                raise InvalidValueError(
+                    f"{table.table_path} has no bucket {bucket_id}.",
+                    hint=f"Its buckets are 0 to {table.num_buckets - 1}.",
+                    table=str(table.table_path),
+                    bucket=bucket_id,
+                )
+        buckets = [
+            TableBucket.with_partition(table.table_id, partition_id, each) for each in bucket_ids
+        ]
+        offsets = await list_offsets(self._cluster, path, buckets, spec)
+        return {bucket.bucket_id: offset for bucket, offset in offsets.items()}
+
+    async def get_latest_lake_snapshot(self, path: TablePath) -> LakeSnapshot:
+        """How far the lake has a copy of the table."""
+        request = messages.GetLakeSnapshotRequest(table_path=write_table_path(path))
+        try:
+            answer = await self._cluster.ask_any(
+                ApiKey.GET_LAKE_SNAPSHOT, request, messages.GetLakeSnapshotResponse
+            )
+        except TableNotFoundError as error:
+            raise await missing_table(self._cluster, path) from error
+        return LakeSnapshot(
+            answer.snapshotId,
+            {
+                TableBucket.with_partition(
+                    answer.table_id,
+                    each.partition_id if each.HasField("partition_id") else None,
+                    each.bucket_id,
+                ): each.log_offset
+                for each in answer.bucket_snapshots
+                if each.HasField("log_offset")
+            },
+        )
+
+    async def get_server_nodes(self) -> list[ServerNode]:
+        """The servers that are alive: coordinator first, then tablet servers by id."""
+        answer = await self._cluster.ask_any(
+            ApiKey.GET_METADATA, messages.MetadataRequest(), messages.MetadataResponse
+        )
+        nodes = []
+        if answer.HasField("coordinator_server"):
+            nodes.append(_node(answer.coordinator_server, ServerType.COORDINATOR))
+        tablets = sorted(answer.tablet_servers, key=lambda each: each.node_id)
+        return nodes + [_node(each, ServerType.TABLET_SERVER) for each in tablets]
+
+    # --- shared -------------------------------------------------------------------------------
+
+    async def _change(self, api: ApiKey, request: Message) -> None:
+        await self._cluster.ask_coordinator(api, request, api.response, repeatable=False)
+
+    async def _change_table(self, path: TablePath, api: ApiKey, request: Message) -> None:
+        try:
+            await self._change(api, request)
+        except TableNotFoundError as error:
+            raise await missing_table(self._cluster, path) from error
+
+    async def _missing_database(self, name: str) -> DatabaseNotFoundError:
+        databases = await self.list_databases()
+        return DatabaseNotFoundError(
+            f"Database '{name}' does not exist.",
+            hint=did_you_mean(name, databases) or f"There are: {', '.join(sorted(databases))}.",
+            database=name,
+        )
+
+
+def partition_spec_of(spec: PartitionSpec | Mapping[str, object]) -> PartitionSpec:
+    """A partition as users give it: a spec, or a dict of values."""
+    if isinstance(spec, PartitionSpec):
+        return spec
+    return PartitionSpec(
+        {key: value if isinstance(value, str) else str(value) for key, value in spec.items()}
+    )
+
+
+def _partition_info(info: messages.PbPartitionInfo, partition_keys: Sequence[str]) -> PartitionInfo:
+    spec = PartitionSpec(
+        {each.key: each.value for each in info.partition_spec.partition_key_values}
+    )
+    return PartitionInfo(
+        info.partition_id,
+        SEPARATOR.join(partition_values(spec, partition_keys)),
+        partition_spec=spec,
+        remote_data_dir=info.remote_data_dir if info.HasField("remote_data_dir") else None,
+    )
+
+
+def _node(node: messages.PbServerNode, server_type: ServerType) -> ServerNode:
+    return ServerNode(
+        node.node_id,
+        node.host,
+        node.port,
+        server_type,
+        rack=node.rack if node.HasField("rack") else None,
+    )

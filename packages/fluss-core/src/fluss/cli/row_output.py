@@ -1,0 +1,140 @@
+"""Rows on the standard output: as a table for people, as JSON lines, CSV or Arrow for programs.
+
+A table is for a screen and shortens what is long; the other forms lose as little as they can:
+64-bit integers and decimals keep their digits, bytes are base64, times are ISO 8601.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Final
+
+import pyarrow as pa
+import typer
+from pyarrow import ipc
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fluss.cli.cell_texts import csv_header, csv_lines, json_lines, texts_of
+from fluss.cli.file_formats import standard_output, text_writer
+from fluss.errors import InvalidValueError
+
+_CELL_CHARS_MAX: Final = 60
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", "-o", help="A table on a screen, JSON lines in a pipe, otherwise."),
+]
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: Format | None) -> None:
+    """Write batches as they come."""
+    is_screen = sys.stdout.isatty()
+    chosen = chosen or (Format.TABLE if is_screen else Format.JSON)
+    if chosen is Format.ARROW and is_screen:
+        raise InvalidValueError(
+            "Arrow is not for screens.", hint="write it to a file or a pipe: ... -o arrow > rows"
+        )
+    writer = _WRITERS[chosen](schema)
+    for each in batches:
+        writer.write(each)
+    writer.close()
+
+
+class _Writer(ABC):
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.out = standard_output()
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write some rows."""
+
+    def close(self) -> None:
+        """Write what belongs at the end."""
+        self.out.flush()
+
+
+class _JsonLines(_Writer):
+    def write(self, batch: pa.RecordBatch) -> None:
+        text_writer(self.out, json_lines)(batch)
+        self.out.flush()
+
+
+class _Csv(_Writer):
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(schema)
+        self.out.write(csv_header(schema.names))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        text_writer(self.out, csv_lines)(batch)
+        self.out.flush()
+
+
+class _Arrow(_Writer):
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(schema)
+        self._writer = ipc.new_stream(self.out, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+        self.out.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+        self.out.flush()
+
+
+class _Screen(_Writer):
+    """A table for each batch: rows that are followed cannot wait for the widest of them."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(schema)
+        self._console = Console(soft_wrap=False)
+        self._shown = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        table = RichTable(box=None, header_style="bold", pad_edge=False)
+        for field in self.schema:
+            numbers = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+            right = numbers or pa.types.is_decimal(field.type)
+            table.add_column(Text(field.name), justify="right" if right else "left", no_wrap=True)
+        for row in zip(*(texts_of(each).to_pylist() for each in batch.columns), strict=True):
+            table.add_row(*map(_screen_cell, row))
+        self._console.print(table)
+        self._shown += batch.num_rows
+
+    def close(self) -> None:
+        if not self._shown:
+            self._console.print(Text("no rows", style="dim"))
+
+
+_WRITERS: Final[dict[Format, type[_Writer]]] = {
+    Format.TABLE: _Screen,
+    Format.JSON: _JsonLines,
+    Format.CSV: _Csv,
+    Format.ARROW: _Arrow,
+}
+
+
+def _screen_cell(text: str | None) -> Text:
+    if text is None:
+        return Text("NULL", style="dim")
+    text = text.replace("\n", "⏎")
+    return Text(text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…")

@@ -1,0 +1,73 @@
+"""Keys as people type them: `7`, `id=7,day=2026-01-01`, or JSON where a value has commas.
+
+Their values are read as the types of the columns, as those of CSV and JSON are
+(`cli.cell_parsing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fluss.cli.cell_parsing import CellError
+from fluss.cli.json_file import parse_json_value, values_of_json
+from fluss.errors import InvalidValueError, UnsupportedOperationError
+
+
+def keys_of(texts: Sequence[str], key: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """Typed keys as a frame, one row for each.
+
+    Args:
+        texts: The keys.
+        key: The columns of the primary key.
+        schema: The columns of the table.
+
+    Raises:
+        UnsupportedOperationError: The table has no primary key.
+        InvalidValueError: A text does not have the whole key, or a value is not of its type.
+    """
+    if not key:
+        raise UnsupportedOperationError(
+            "The table has no primary key to look up.",
+            hint="`fluss head` and `fluss sql` read logs",
+        )
+    rows = [_parts(text, key) for text in texts]
+    return pa.table(
+        {name: _column([row[name] for row in rows], schema.field(name)) for name in key}
+    )
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    try:
+        return values_of_json(values, field.type)
+    except CellError as error:
+        raise InvalidValueError(
+            f"{error.text!r} {error.why}, and the key {field.name!r} is read as that.",
+            hint=error.hint or f"write a key as {field.name}=... or as its value alone",
+            column=field.name,
+        ) from None
+
+
+def _parts(text: str, key: Sequence[str]) -> dict[str, Any]:
+    parts = _parsed(text, key)
+    if parts is None or set(parts) != set(key):
+        example = ",".join(f"{each}=..." for each in key)
+        raise InvalidValueError(
+            f"{text!r} is not a key of ({', '.join(key)}).", hint=f"write it as {example}"
+        )
+    return parts
+
+
+def _parsed(text: str, key: Sequence[str]) -> dict[str, Any] | None:
+    if text.startswith("{"):
+        try:
+            parsed = parse_json_value(text)
+        except CellError:
+            return None
+        return parsed if isinstance(parsed, dict) else None
+    pairs = [each.partition("=") for each in text.split(",")]
+    if all(name.strip() in key and sign for name, sign, _ in pairs):
+        return {name.strip(): value for name, _, value in pairs}
+    return {key[0]: text} if len(key) == 1 else None

@@ -1,0 +1,78 @@
+"""What users pass, made into the one thing that is meant: paths, configs, positions of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fluss.errors import ConfigError, InvalidNameError, SchemaMismatchError
+from fluss.model.options.config import Config
+from fluss.model.paths import TablePath
+from fluss.model.tables.table_info import TableInfo
+
+
+def table_path_of(path: TablePath | str) -> TablePath:
+    """A table's path, given as one or as `database.table`.
+
+    Raises:
+        InvalidNameError: It is neither.
+    """
+    if isinstance(path, TablePath):
+        return path
+    if isinstance(path, str):
+        return TablePath.parse(path)
+    raise InvalidNameError(
+        f"A table is named by a TablePath or a text, not by {path!r}.",
+        hint="write TablePath('database', 'table') or 'database.table'",
+    )
+
+
+def config_of(config: Config | Mapping[str, Any] | None) -> Config:
+    """A config, given as one or as its properties.
+
+    Raises:
+        ConfigError: It is neither, or has an unknown option.
+    """
+    if isinstance(config, Config):
+        return config
+    if config is None or isinstance(config, Mapping):
+        return Config(config)
+    # What it is instead is not shown: it may be an address with a password in it.
+    raise ConfigError(
+        f"A connection is made with a Config, not with a {type(config).__name__}.",
+        hint='write Config({"bootstrap.servers": "127.0.0.1:9123"})',
+    )
+
+
+def positions_of(table: TableInfo, indices: Iterable[Any]) -> tuple[int, ...]:
+    """Positions of columns, each of which the table has.
+
+    Raises:
+        SchemaMismatchError: There is no column there, or one is named twice.
+    """
+    names = table.schema.column_names
+    positions = tuple(indices)
+    for each in positions:
+        if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < len(names):
+            raise SchemaMismatchError(
+                f"There is no column {each!r} in {table.table_path}.",
+                hint=f"Its columns are 0 to {len(names) - 1}: {', '.join(names)}.",
+                column=each,
+            )
+    if len(set(positions)) < len(positions):
+        raise SchemaMismatchError(
+            f"A column is named twice: {', '.join(names[each] for each in positions)}.",
+            hint="Name each column once.",
+        )
+    return positions
+
+
+def positions_by_name(table: TableInfo, names: Iterable[str]) -> tuple[int, ...]:
+    """The positions of columns of these names.
+
+    Raises:
+        InvalidSchemaError: There is no such column; the hint names the nearest.
+        SchemaMismatchError: One is named twice.
+    """
+    listed = [names] if isinstance(names, str) else names
+    return positions_of(table, table.schema.column_indexes(listed))

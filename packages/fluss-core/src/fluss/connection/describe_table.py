@@ -1,0 +1,84 @@
+"""What a cluster says about a table, and what to say about one that is not there."""
+
+from __future__ import annotations
+
+from fluss.errors import DatabaseNotFoundError, FlussError, TableNotFoundError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.paths import TablePath
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_info import TableInfo
+from fluss.net.cluster_client import Cluster
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import write_table_path
+
+NAMES_SHOWN_MAX = 8
+
+
+async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
+    """The facts of a table.
+
+    Raises:
+        TableNotFoundError: There is no such table; the hint names the nearest.
+    """
+    request = messages.GetTableInfoRequest(table_path=write_table_path(path))
+    try:
+        answer = await cluster.ask_any(
+            ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
+        )
+    except TableNotFoundError as error:
+        raise await missing_table(cluster, path) from error
+    return TableInfo.of(
+        TableDescriptor.from_json(answer.table_json),
+        table_path=path,
+        table_id=answer.table_id,
+        schema_id=answer.schema_id,
+        created_time=answer.created_time,
+        modified_time=answer.modified_time,
+        remote_data_dir=answer.remote_data_dir if answer.HasField("remote_data_dir") else None,
+    )
+
+
+async def missing_table(cluster: Cluster, path: TablePath) -> TableNotFoundError:
+    """The error for a table that does not exist, with what there is instead."""
+    try:
+        tables = await _list_tables(cluster, path.database_name)
+    except DatabaseNotFoundError:
+        databases = await _list_databases(cluster)
+        return TableNotFoundError(
+            f"Table '{path}' does not exist: there is no database '{path.database_name}'.",
+            hint=did_you_mean(path.database_name, databases) or _listed("databases", databases),
+            table=str(path),
+        )
+    except FlussError:
+        tables = []
+    return TableNotFoundError(
+        f"Table '{path}' does not exist.",
+        hint=did_you_mean(path.table_name, tables)
+        or _listed(f"tables of '{path.database_name}'", tables),
+        table=str(path),
+    )
+
+
+async def _list_tables(cluster: Cluster, database: str) -> list[str]:
+    answer = await cluster.ask_any(
+        ApiKey.LIST_TABLES,
+        messages.ListTablesRequest(database_name=database),
+        messages.ListTablesResponse,
+    )
+    return list(answer.table_name)
+
+
+async def _list_databases(cluster: Cluster) -> list[str]:
+    answer = await cluster.ask_any(
+        ApiKey.LIST_DATABASES, messages.ListDatabasesRequest(), messages.ListDatabasesResponse
+    )
+    return list(answer.database_name)
+
+
+def _listed(what: str, names: list[str]) -> str:
+    if not names:
+        return f"There are no {what}."
+    shown = ", ".join(sorted(names)[:NAMES_SHOWN_MAX])
+    more = "" if len(names) <= NAMES_SHOWN_MAX else f" and {len(names) - NAMES_SHOWN_MAX} more"
+    return f"The {what}: {shown}{more}."

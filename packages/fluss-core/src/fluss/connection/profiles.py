@@ -1,0 +1,146 @@
+"""Profiles: named settings in a file of the user's, `~/.config/fluss/config.toml`.
+
+    default = "dev"
+
+    [profiles.dev]
+    bootstrap.servers = "127.0.0.1:9123"
+
+    [profiles.prod]
+    bootstrap.servers = "fluss-1:9123,fluss-2:9123"
+    security.sasl.username = "me"
+    security.sasl.password = "${env:FLUSS_PROD_PASSWORD}"
+
+A file that holds a password and can be read by others is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fluss.errors import ConfigError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.config import Config
+from fluss.model.options.secrets import is_marker
+
+PATH_VARIABLE = "FLUSS_CONFIG"
+PROFILE_VARIABLE = "FLUSS_PROFILE"
+FILE_BYTES_MAX = 1024 * 1024
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The settings of one profile, by key, and where they were found."""
+
+    name: str
+    path: Path
+    settings: Mapping[str, Any] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"profile {self.name!r} of {self.path}"
+
+
+def find_profile(environ: Mapping[str, str], name: str | None = None) -> Profile | None:
+    """The profile that is asked for, or the file's default; None where there is no file.
+
+    Args:
+        environ: The environment; FLUSS_CONFIG names the file, FLUSS_PROFILE the profile.
+        name: The profile, before all others.
+
+    Raises:
+        ConfigError: The profile is not there, or the file cannot be used.
+    """
+    named_path = environ.get(PATH_VARIABLE)
+    path = Path(named_path) if named_path else _usual_path(environ)
+    wanted = name or environ.get(PROFILE_VARIABLE)
+    content = _read(path, must_exist=bool(named_path) or wanted is not None)
+    if content is None:
+        return None
+    profiles = content.get("profiles", {})
+    if not isinstance(profiles, dict):
+        raise ConfigError(f"In {path}, 'profiles' is no table.", path=str(path))
+    wanted = wanted or content.get("default")
+    if wanted is None:
+        return None
+    if not isinstance(profiles.get(wanted), dict):
+        hint = did_you_mean(str(wanted), profiles) or f"there are: {', '.join(profiles) or 'none'}"
+        raise ConfigError(f"{path} has no profile {wanted!r}.", hint=hint, path=str(path))
+    settings = dict(_flattened(profiles[wanted], path))
+    return Profile(name=str(wanted), path=path, settings=settings)
+
+
+def _usual_path(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CONFIG_HOME")
+    home = Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".config"
+    return home / "fluss" / "config.toml"
+
+
+def _read(path: Path, *, must_exist: bool) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        if not must_exist:
+            return None
+        raise ConfigError(
+            f"There is no configuration file {path}.",
+            hint=f"{PATH_VARIABLE} names another; profiles are written into such a file",
+            path=str(path),
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"The configuration file {path} cannot be read: {error.strerror}.", path=str(path)
+        ) from error
+    if len(text) > FILE_BYTES_MAX:
+        raise ConfigError(f"The configuration file {path} is larger than {FILE_BYTES_MAX} bytes.")
+    try:
+        content = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        # The parser's own sentence may quote a line with a password.
+        raise ConfigError(f"The configuration file {path} is not TOML.", path=str(path)) from None
+    if os.name == "posix" and mode & OTHERS and _holds_secret(content):
+        raise ConfigError(
+            f"The configuration file {path} holds a password, and others than its owner may read "
+            "or change it.",
+            hint=f"chmod 600 {path}, or write ${{env:NAME}} in place of the password",
+            path=str(path),
+        )
+    return content
+
+
+def _holds_secret(content: Mapping[str, Any]) -> bool:
+    profiles = content.get("profiles", {})
+    return any(
+        Config.OPTIONS[key].secret and not is_marker(value)
+        for profile in (profiles.values() if isinstance(profiles, dict) else ())
+        if isinstance(profile, dict)
+        for key, value in _pairs(profile)
+        if key in Config.OPTIONS
+    )
+
+
+def _flattened(profile: Mapping[str, Any], path: Path) -> Iterator[tuple[str, Any]]:
+    for key, value in _pairs(profile):
+        try:
+            yield Config.option(key).key, value
+        except ConfigError as error:
+            raise ConfigError(
+                f"{path} sets the unknown option {key!r}.", hint=error.hint, path=str(path), key=key
+            ) from None
+
+
+def _pairs(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """TOML reads `a.b = 1` as a table in a table; options are dotted keys."""
+    for name, value in table.items():
+        key = prefix + name
+        if isinstance(value, dict) and key not in Config.OPTIONS:
+            yield from _pairs(value, f"{key}.")
+        else:
+            yield key, value

@@ -1,0 +1,52 @@
+"""Connections and tables of the awaited dialect: what differs from the documented one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from types import TracebackType
+from typing import Literal, Self
+
+from fluss.dialects.awaited_scanners import BatchScanner, LogScanner
+from fluss.dialects.fluss_admin import FlussAdmin
+from fluss.dialects.fluss_connection import FlussConnectionBase
+from fluss.dialects.fluss_table import FlussTableBase
+from fluss.dialects.table_scan import TableScanBase
+
+
+class TableScan(TableScanBase[LogScanner, BatchScanner]):
+    """What to read of a table."""
+
+    _log_scanner = LogScanner
+    _batch_scanner = BatchScanner
+
+
+class FlussTable(FlussTableBase[TableScan]):
+    """A table to read and write."""
+
+    _scan = TableScan
+
+
+class FlussConnection(FlussConnectionBase[FlussTable]):
+    """A connection to a cluster; `async with` and `with` close it."""
+
+    _table = FlussTable
+
+    def get_admin(self) -> FlussAdmin:
+        """What administers the cluster."""
+        return FlussAdmin(self._engine, self._core.admin)
+
+    def close(self) -> Awaitable[None]:
+        """Deliver what was written, and close it."""
+        return self._engine.submit(self._core.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> Literal[False]:
+        await self.close()
+        return False

@@ -1,0 +1,127 @@
+"""Scanners of the awaited dialect: what reads is awaited, and `async for` reads on and on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import pyarrow as pa
+
+from fluss.dialects.batch_scanner import BatchScannerBase
+from fluss.dialects.log_scanner import LogScannerBase, checked_timeout
+from fluss.dialects.scan_records import RecordBatch, ScanRecord, ScanRecords
+from fluss.errors import FlussError
+from fluss.log.decode_pool import decode_while_fetching
+from fluss.net.call_styles import awaited
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# How long `async for` waits for rows at a time; it goes on waiting in any case.
+FOLLOW_WAIT_MS = 1_000
+
+
+class LogScanner(LogScannerBase):
+    """Reads a table's log; what reads is awaited, and `async for` reads on and on."""
+
+    def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
+        """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
+        polled = self._polled(timeout_ms, self._decode_records, batches=False, method="poll()")
+        return self._engine.submit_dressed(polled, self._give_records)
+
+    def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
+        """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
+        polled = self._polled(timeout_ms, self._decode_batches, batches=True, method="poll_arrow()")
+        return self._engine.submit_dressed(polled, self._give_table)
+
+    def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
+        """The batches that came in since the last poll, with buckets and offsets."""
+        method = "poll_record_batch()"
+        polled = self._polled(timeout_ms, self._decode_batches, batches=True, method=method)
+        return self._engine.submit_dressed(polled, self._give_batches)
+
+    poll_batches = poll_record_batch
+
+    def to_arrow(self) -> Awaitable[pa.Table]:
+        """All rows from the subscribed offsets to the end of now; again the same when repeated."""
+        return self._engine.submit(self._table_to_end(method="to_arrow()"))
+
+    def to_pandas(self) -> Awaitable[pd.DataFrame]:
+        """The same as `to_arrow`, as a DataFrame."""
+        table = partial(self._table_to_end, method="to_pandas()")
+        return awaited(self._engine, table, _frame_of)
+
+    # A scanner of the other kind is told when the answer is awaited, as pyfluss does it.
+
+    async def _polled(
+        self, timeout_ms: int, decode: Callable[[], None], *, batches: bool, method: str
+    ) -> None:
+        """Have decoded rows in the inbox; a poll given up meanwhile leaves them to the next."""
+        self._check_kind(batches=batches, method=method)
+        timeout_ms = checked_timeout(timeout_ms)
+        if not self._is_filled():
+            await self._take(timeout_ms)
+            await anyio.to_thread.run_sync(decode)
+
+    async def _table_to_end(self, *, method: str) -> pa.Table:
+        self._check_kind(batches=True, method=method)
+        batches: list[pa.RecordBatch] = []
+        async with (
+            aclosing(self._core.read_to_end()) as source,
+            aclosing(decode_while_fetching(self._core.decoder, source)) as found,
+        ):
+            async for decoded in found:
+                batches += [each.batch for each in decoded.batches]
+                if decoded.error is not None:
+                    raise decoded.error
+        return pa.Table.from_batches(batches, schema=self._core.schema)
+
+    def __aiter__(self) -> AsyncIterator[ScanRecord | RecordBatch]:
+        """Records, or batches, as they come, without an end.
+
+        Raises:
+            FlussError: Nothing is subscribed when it begins.
+        """
+        return self._follow()
+
+    async def _follow(self) -> AsyncIterator[ScanRecord | RecordBatch]:
+        if not self.get_subscribed_buckets():
+            raise FlussError(
+                "No buckets are subscribed, so there is nothing to wait for.",
+                hint="Call subscribe_buckets({bucket: EARLIEST_OFFSET, ...}) first.",
+            )
+        while self.get_subscribed_buckets():
+            if self._gives_batches:
+                for batch in await self.poll_record_batch(FOLLOW_WAIT_MS):
+                    yield batch
+            else:
+                for record in await self.poll(FOLLOW_WAIT_MS):
+                    yield record
+
+
+def _frame_of(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+class BatchScanner(BatchScannerBase):
+    """Reads a few rows of one bucket; what reads is awaited."""
+
+    def next_batch(self) -> Awaitable[RecordBatch | None]:
+        """The next batch of rows; None behind the last."""
+        return self._engine.submit(self._next())
+
+    def collect_all_batches(self) -> Awaitable[list[RecordBatch]]:
+        """All batches that are left."""
+        return awaited(self._engine, self._rest, self._as_batches)
+
+    def to_arrow(self) -> Awaitable[pa.Table]:
+        """All rows that are left, as a table."""
+        return awaited(self._engine, self._rest, self._as_table)
+
+    def to_pandas(self) -> Awaitable[pd.DataFrame]:
+        """All rows that are left, as a DataFrame."""
+        return awaited(self._engine, self._rest, self._as_frame)

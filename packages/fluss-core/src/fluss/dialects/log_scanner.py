@@ -1,0 +1,244 @@
+"""Scanners as users hold them: what both dialects have in common, and the documented one.
+
+A scanner is of one of two kinds, and says so when asked for what the other kind does: one gives
+records, one gives batches. Reading on and on keeps a place, so that what a poll leaves over comes
+with the next; reading to the end of now starts at the subscribed offsets each time it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fluss.dialects.inbox import Inbox
+from fluss.dialects.scan_records import RecordBatch, ScanRecords
+from fluss.errors import FlussError, InvalidValueError
+from fluss.log.decode import DecodedBatch
+from fluss.log.decode_pool import decode_ahead
+from fluss.log.fetcher import Fetched
+from fluss.log.log_scan import LogScanCore
+from fluss.model.paths import TableBucket
+from fluss.net.call_styles import at_once
+from fluss.net.engine_thread import Engine
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIMEOUT_MS_MAX = 2**53
+
+
+class LogScannerBase:
+    """What scanners of both dialects do without waiting.
+
+    Args:
+        engine: Where waiting is done.
+        core: The subscriptions and what is read of them.
+        gives_batches: Whether it gives Arrow batches, or single records.
+        records_per_poll_max: How many records one poll gives back.
+    """
+
+    def __init__(
+        self, engine: Engine, core: LogScanCore, *, gives_batches: bool, records_per_poll_max: int
+    ) -> None:
+        self._engine = engine
+        self._core = core
+        self._gives_batches = gives_batches
+        self._records_per_poll_max = records_per_poll_max
+        self._inbox = Inbox(core.decoder)
+
+    # --- subscriptions ------------------------------------------------------------------------
+
+    def subscribe(self, bucket_id: int, start_offset: int) -> None:
+        """Read a bucket from an offset on; a bucket subscribed before starts anew."""
+        self.subscribe_buckets({bucket_id: start_offset})
+
+    def subscribe_buckets(self, bucket_offsets: Mapping[int, int]) -> None:
+        """Read buckets from their offsets on: `{bucket: offset}`."""
+        self._core.subscribe(bucket_offsets)
+        self._forget((None, bucket_id) for bucket_id in bucket_offsets)
+
+    def subscribe_partition(self, partition_id: int, bucket_id: int, start_offset: int) -> None:
+        """Read a bucket of a partition from an offset on."""
+        self.subscribe_partition_buckets({(partition_id, bucket_id): start_offset})
+
+    def subscribe_partition_buckets(
+        self, partition_bucket_offsets: Mapping[tuple[int, int], int]
+    ) -> None:
+        """Read buckets of partitions from their offsets on: `{(partition id, bucket): offset}`."""
+        self._core.subscribe_partitions(partition_bucket_offsets)
+        self._forget(partition_bucket_offsets)
+
+    def unsubscribe(self, bucket_id: int) -> None:
+        """Read a bucket no more."""
+        self._core.unsubscribe(bucket_id)
+        self._forget([(None, bucket_id)])
+
+    def unsubscribe_partition(self, partition_id: int, bucket_id: int) -> None:
+        """Read a bucket of a partition no more."""
+        self._core.unsubscribe(bucket_id, partition_id=partition_id)
+        self._forget([(partition_id, bucket_id)])
+
+    def is_partitioned(self) -> bool:
+        """Whether the table is partitioned, so that buckets are those of a partition."""
+        return self._core.table.is_partitioned()
+
+    def get_subscribed_buckets(self) -> list[tuple[TableBucket, int]]:
+        """What is subscribed: buckets, and the offsets they are read from."""
+        return list(self._core.subscriptions().items())
+
+    def _forget(self, places: Iterable[tuple[int | None, int]]) -> None:
+        gone = set(places)
+
+        def is_gone(bucket: TableBucket) -> bool:
+            return (bucket.partition_id, bucket.bucket_id) in gone
+
+        # And once more on the engine, behind the change itself: only what is taken from then on
+        # is wanted.
+        self._inbox.forget(is_gone)
+        self._engine.post(lambda: self._inbox.forget_what_was_put(is_gone))
+
+    # --- reading: what runs on the engine, what decodes, and what dresses it --------------------
+
+    async def _take(self, timeout_ms: int) -> None:
+        """Have something in the inbox; waits for it, at most so long."""
+        # There and not in the caller's hands: whoever gives up meanwhile loses nothing.
+        self._inbox.put(await self._core.take(0 if self._inbox else timeout_ms / 1_000))
+
+    def _is_filled(self) -> bool:
+        """Whether a poll needs nothing of the engine, because the last one left enough."""
+        self._core.check_open()
+        return not self._gives_batches and self._inbox.has_rows(self._records_per_poll_max)
+
+    def _decode_records(self) -> None:
+        self._inbox.decode(self._records_per_poll_max)
+
+    def _decode_batches(self) -> None:
+        self._inbox.decode()
+
+    def _give_records(self, _: None = None) -> ScanRecords:
+        return ScanRecords(self._inbox.give(self._records_per_poll_max), self._core.decoder.types)
+
+    def _give_batches(self, _: None = None) -> list[RecordBatch]:
+        return [RecordBatch(each) for each in self._inbox.give()]
+
+    def _give_table(self, _: None = None) -> pa.Table:
+        return pa.Table.from_batches(
+            [each.batch for each in self._inbox.give()], schema=self._core.schema
+        )
+
+    def _as_records(self, _: None = None) -> ScanRecords:
+        self._decode_records()
+        return self._give_records()
+
+    def _as_batches(self, _: None = None) -> list[RecordBatch]:
+        self._decode_batches()
+        return self._give_batches()
+
+    def _as_table(self, _: None = None) -> pa.Table:
+        self._decode_batches()
+        return self._give_table()
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """All rows from the subscribed offsets to the end of now, as a stream of Arrow batches.
+
+        The reader blocks its own thread while it waits, also inside a running event loop; rows are
+        fetched ahead of it within a bounded buffer.
+        """
+        self._check_kind(batches=True, method="to_arrow_batch_reader()")
+        return pa.RecordBatchReader.from_batches(
+            self._core.schema, (each.batch for each in self._read_to_end())
+        )
+
+    def _read_to_end(self) -> Iterator[DecodedBatch]:
+        source = self._core.read_to_end()
+        try:
+            yield from self._decode(self._fetches_of(source))
+        finally:
+            # Not waited for: an iterator that is dropped may end on any thread.
+            self._engine.let_run(source.aclose)
+
+    def _decode(self, fetched: Iterable[Fetched]) -> Iterator[DecodedBatch]:
+        for decoded in decode_ahead(self._core.decoder, fetched):
+            yield from decoded.batches
+            if decoded.error is not None:
+                raise decoded.error
+
+    def _fetches_of(self, source: AsyncGenerator[list[Fetched], None]) -> Iterator[Fetched]:
+        while fetched := self._engine.run(_next(source)):
+            yield from fetched
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def _check_kind(self, *, batches: bool, method: str) -> None:
+        if batches is self._gives_batches:
+            return
+        if batches:
+            made, other = "create_log_scanner()", "create_record_batch_log_scanner()"
+        else:
+            made, other = "create_record_batch_log_scanner()", "create_log_scanner()"
+        raise FlussError(
+            f"{method} does not belong to this kind of scanner, which {made} made.",
+            hint=f"Use {other} for it.",
+        )
+
+    def __repr__(self) -> str:
+        kind = "batches" if self._gives_batches else "records"
+        return (
+            f"{type(self).__name__}(table={self._core.table.table_path}, gives={kind}, "
+            f"buckets={len(self._core.subscriptions())})"
+        )
+
+
+class LogScanner(LogScannerBase):
+    """Reads a table's log; what reads returns at once, blocking the calling thread.
+
+    Any thread may use it, also one that runs an event loop.
+    """
+
+    def poll(self, timeout_ms: int) -> ScanRecords:
+        """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
+        self._check_kind(batches=False, method="poll()")
+        timeout_ms = checked_timeout(timeout_ms)
+        if self._is_filled():
+            return self._give_records()
+        return at_once(self._engine, self._take(timeout_ms), self._as_records)
+
+    def poll_arrow(self, timeout_ms: int) -> pa.Table:
+        """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
+        self._check_kind(batches=True, method="poll_arrow()")
+        return at_once(self._engine, self._take(checked_timeout(timeout_ms)), self._as_table)
+
+    def poll_record_batch(self, timeout_ms: int) -> list[RecordBatch]:
+        """The batches that came in since the last poll, with buckets and offsets."""
+        self._check_kind(batches=True, method="poll_record_batch()")
+        return at_once(self._engine, self._take(checked_timeout(timeout_ms)), self._as_batches)
+
+    poll_batches = poll_record_batch
+
+    def to_arrow(self) -> pa.Table:
+        """All rows from the subscribed offsets to the end of now; again the same when repeated."""
+        self._check_kind(batches=True, method="to_arrow()")
+        return pa.Table.from_batches(
+            [each.batch for each in self._read_to_end()], schema=self._core.schema
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as `to_arrow`, as a DataFrame."""
+        self._check_kind(batches=True, method="to_pandas()")
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+
+def checked_timeout(timeout_ms: Any) -> int:
+    """A time to wait that can be waited."""
+    if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int) or timeout_ms < 0:
+        raise InvalidValueError(
+            f"A timeout is a number of milliseconds from 0 on, not {timeout_ms!r}."
+        )
+    return min(timeout_ms, TIMEOUT_MS_MAX)
+
+
+async def _next(source: AsyncGenerator[list[Fetched], None]) -> list[Fetched]:
+    return await anext(source, [])

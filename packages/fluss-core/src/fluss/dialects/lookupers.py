@@ -1,0 +1,101 @@
+"""Lookups as users hold them, the same in both dialects: each is awaited.
+
+A lookup costs no task: ten thousand at once on one lookuper are a few requests.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Iterable
+
+from fluss.connection.connection import TableHandle
+from fluss.lookup.lookup_cores import Key, LookupCore, PrefixLookupCore, Row, check_lookups
+from fluss.net.call_styles import answered
+
+
+class Lookuper:
+    """Finds rows by primary key. Any thread and any event loop may use it, at the same time."""
+
+    def __init__(self, core: LookupCore) -> None:
+        self._core = core
+
+    def lookup(self, pk: Key) -> Awaitable[Row | None]:
+        """The row with this key, or None.
+
+        Args:
+            pk: The whole primary key, partition columns included: a dict by column name, or the
+                values in key order.
+
+        Raises:
+            InvalidValueError: A key column is missing, unknown, or of another type.
+        """
+        return answered(lambda caller: self._core.ask(pk, caller), self._core.dress)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class PrefixLookuper:
+    """Finds all rows whose primary keys begin with the given columns."""
+
+    def __init__(self, core: PrefixLookupCore) -> None:
+        self._core = core
+
+    def lookup(self, prefix: Key) -> Awaitable[list[Row]]:
+        """The rows, in the order of their keys' bytes; none is an empty list.
+
+        Raises:
+            InvalidValueError: A column of the prefix is missing, unknown, or of another type.
+        """
+        return answered(lambda caller: self._core.ask(prefix, caller), self._core.dress)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class TableLookup:
+    """Begins lookups; where it is used as a lookuper itself, it makes one on first use."""
+
+    def __init__(self, core: TableHandle) -> None:
+        check_lookups(core.info)
+        self._core = core
+        self._lock = threading.Lock()
+        self._own: Lookuper | None = None
+
+    def create_lookuper(self) -> Lookuper:
+        """What finds rows by primary key."""
+        return Lookuper(self._core.lookup())
+
+    def lookup_by(self, column_names: Iterable[str]) -> TablePrefixLookup:
+        """Look up by the beginning of the key: the partition columns and the whole bucket key."""
+        return TablePrefixLookup(self._core, tuple(column_names))
+
+    def lookup(self, pk: Key) -> Awaitable[Row | None]:
+        """The row with this key, or None; see `Lookuper.lookup`."""
+        with self._lock:
+            if self._own is None:
+                self._own = self.create_lookuper()
+        return self._own.lookup(pk)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(table={self._core.info.table_path})"
+
+
+class TablePrefixLookup:
+    """Begins lookups by the beginning of the primary key."""
+
+    def __init__(self, core: TableHandle, columns: tuple[str, ...]) -> None:
+        self._core = core
+        self._columns = columns
+
+    def create_lookuper(self) -> PrefixLookuper:
+        """What finds rows by these columns.
+
+        Raises:
+            FlussError: The table cannot be asked by these columns.
+        """
+        return PrefixLookuper(self._core.prefix_lookup(self._columns))
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self._columns)
+        return f"{type(self).__name__}(table={self._core.info.table_path}, columns=[{columns}])"

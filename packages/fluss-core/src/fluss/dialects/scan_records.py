@@ -1,0 +1,239 @@
+"""What a poll gives back: records by bucket, single or as batches, made only when looked at.
+
+`ScanRecords` is a sequence of records and a mapping from buckets to their records at once. It keeps
+the decoded batches; the values of a batch become Python objects, column by column, when the first
+of its records is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any, overload
+
+import pyarrow as pa
+
+from fluss.dialects.arrow_to_python import python_values
+from fluss.dialects.row_dicts import row_dicts
+from fluss.log.decode import DecodedBatch
+from fluss.model.change_type import ChangeType
+from fluss.model.paths import TableBucket
+from fluss.model.types.data_type import DataType
+
+_CHANGE_TYPES = tuple(ChangeType)
+
+
+class ScanRecord:
+    """One record: a row, its offset, when it was written, and what it did."""
+
+    # A poll makes as many of these as it has rows, so they hold next to nothing.
+    __slots__ = ("_batch", "_index")
+
+    def __init__(self, batch: _Batch, index: int) -> None:
+        self._batch = batch
+        self._index = index
+
+    @property
+    def offset(self) -> int:
+        """Its place in the log of its bucket."""
+        return self._batch.offsets[self._index]
+
+    @property
+    def timestamp(self) -> int:
+        """When the server took it in, in milliseconds since 1970."""
+        return self._batch.timestamp
+
+    @property
+    def change_type(self) -> ChangeType:
+        """What it did to the table."""
+        changes = self._batch.changes
+        return ChangeType.AppendOnly if changes is None else _CHANGE_TYPES[changes[self._index]]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its values by column name."""
+        rows = self._batch.rows
+        if rows is None:
+            rows = self._batch.make_rows()
+        return rows[self._index]
+
+    def __repr__(self) -> str:
+        return (
+            f"ScanRecord(offset={self.offset}, timestamp={self.timestamp}, "
+            f"change_type={self.change_type.short_string()}, row={self.row})"
+        )
+
+
+class RecordBatch:
+    """An Arrow batch of one bucket, with the offsets of its rows."""
+
+    __slots__ = ("_decoded",)
+
+    def __init__(self, decoded: DecodedBatch) -> None:
+        self._decoded = decoded
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The rows."""
+        return self._decoded.batch
+
+    @property
+    def bucket(self) -> TableBucket:
+        """The bucket they are of."""
+        return self._decoded.bucket
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the first row."""
+        return self._decoded.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last row."""
+        return self._decoded.last_offset
+
+    @property
+    def num_records(self) -> int:
+        """How many rows there are."""
+        return self._decoded.num_rows
+
+    @property
+    def timestamp(self) -> int:
+        """When the server took them in, in milliseconds since 1970; 0 where it did not say."""
+        return self._decoded.timestamp
+
+    @property
+    def change_types(self) -> list[ChangeType]:
+        """What each row did to the table."""
+        types = self._decoded.change_types
+        if types is None:
+            return [ChangeType.AppendOnly] * self.num_records
+        return [_CHANGE_TYPES[each] for each in types.tolist()]
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(bucket={self.bucket}, base_offset={self.base_offset}, "
+            f"last_offset={self.last_offset}, rows={self.num_records})"
+        )
+
+
+ScanBatch = RecordBatch
+
+
+class ScanRecords:
+    """The records of one poll, in one order for as long as it lives."""
+
+    __slots__ = ("_batches", "_by_bucket", "_count", "_flat", "_types")
+
+    def __init__(self, batches: Sequence[DecodedBatch], types: Sequence[DataType]) -> None:
+        self._types = tuple(types)
+        self._batches: dict[TableBucket, list[DecodedBatch]] = {}
+        for batch in batches:
+            self._batches.setdefault(batch.bucket, []).append(batch)
+        self._count = sum(batch.num_rows for batch in batches)
+        self._by_bucket: dict[TableBucket, list[ScanRecord]] = {}
+        self._flat: list[ScanRecord] | None = None
+
+    # --- by bucket ----------------------------------------------------------------------------
+
+    def buckets(self) -> list[TableBucket]:
+        """The buckets that have records."""
+        return list(self._batches)
+
+    def records(self, bucket: TableBucket) -> list[ScanRecord]:
+        """The records of a bucket, in order; none for a bucket that has none."""
+        found = self._by_bucket.get(bucket)
+        if found is None:
+            batches = self._batches.get(bucket)
+            if batches is None:
+                return []
+            shared = [_Batch(each, self._types) for each in batches]
+            found = list(chain.from_iterable(each.records() for each in shared))
+            self._by_bucket[bucket] = found
+        return list(found)
+
+    def keys(self) -> list[TableBucket]:
+        """The buckets that have records."""
+        return self.buckets()
+
+    def values(self) -> Iterator[list[ScanRecord]]:
+        """The records of each bucket, one list per bucket, made as they are asked for."""
+        return (self.records(bucket) for bucket in self._batches)
+
+    def items(self) -> Iterator[tuple[TableBucket, list[ScanRecord]]]:
+        """Buckets and their records, made as they are asked for."""
+        return ((bucket, self.records(bucket)) for bucket in self._batches)
+
+    def records_by_buckets(self) -> dict[TableBucket, list[ScanRecord]]:
+        """All records by their buckets."""
+        return dict(self.items())
+
+    # --- as a sequence ------------------------------------------------------------------------
+
+    def count(self) -> int:
+        """How many records there are."""
+        return self._count
+
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return not self._count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[ScanRecord]:
+        return chain.from_iterable(map(self.records, self._batches))
+
+    def __contains__(self, bucket: object) -> bool:
+        return bucket in self._batches
+
+    @overload
+    def __getitem__(self, index: int) -> ScanRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ScanRecord]: ...
+    @overload
+    def __getitem__(self, index: TableBucket) -> list[ScanRecord]: ...
+
+    def __getitem__(self, index: int | slice | TableBucket) -> ScanRecord | list[ScanRecord]:
+        if isinstance(index, TableBucket):
+            if index not in self._batches:
+                raise KeyError(index)
+            return self.records(index)
+        if isinstance(index, bool) or not isinstance(index, int | slice):
+            raise TypeError(
+                f"records are found by number, slice or bucket, not {type(index).__name__}"
+            )
+        if self._flat is None:
+            self._flat = list(self)
+        return self._flat[index]
+
+    def __repr__(self) -> str:
+        return f"ScanRecords(records={self._count}, buckets={len(self._batches)})"
+
+
+class _Batch:
+    """What the records of one batch have in common; its rows are made when one is looked at."""
+
+    __slots__ = ("_decoded", "_types", "changes", "offsets", "rows", "timestamp")
+
+    def __init__(self, decoded: DecodedBatch, types: Sequence[DataType]) -> None:
+        self._decoded = decoded
+        self._types = types
+        self.offsets = decoded.row_offsets()
+        self.timestamp = decoded.timestamp
+        changes = decoded.change_types
+        self.changes: list[int] | None = None if changes is None else changes.tolist()
+        self.rows: list[dict[str, Any]] | None = None
+
+    def records(self) -> Iterator[ScanRecord]:
+        return map(ScanRecord, repeat(self), range(self._decoded.num_rows))
+
+    def make_rows(self) -> list[dict[str, Any]]:
+        batch = self._decoded.batch
+        names = batch.schema.names
+        columns = [
+            python_values(batch.column(place), data_type)
+            for place, data_type in enumerate(self._types)
+        ]
+        self.rows = row_dicts(names, columns) if columns else [{} for _ in range(batch.num_rows)]
+        return self.rows

@@ -1,0 +1,349 @@
+"""Claims and steps as they are registered: asked for, compared, registered, forgotten.
+
+What they say, and what follows from it, is `exactly_once.plan_claims`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fluss.connection.connection import TableHandle
+from fluss.errors import WriterStateError
+from fluss.exactly_once.plan_claims import (
+    REGISTERED_MS,
+    SHARED_MS,
+    Claim,
+    ClaimedBucket,
+    Receipt,
+    Step,
+    Task,
+    decide_epoch,
+    more_tasks,
+    other_table,
+    overtaken,
+    read_start,
+    rows_gone,
+    shared_numbers,
+    start_id,
+    start_numbers,
+    step_id,
+)
+from fluss.exactly_once.producer_offsets import forget, register, registered
+from fluss.exactly_once.writer_state import known_sequences
+from fluss.log.extents import Places, pin_buckets
+from fluss.model.paths import TableBucket
+from fluss.net.cluster_client import Cluster
+from fluss.scan.plan_scan import Extent
+
+FORGET_AT_ONCE_MAX = 8
+# A table that has gained no column since it was made has this one.
+FIRST_SCHEMA_ID = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """The claim that counts, and whether no other attempt can have written under it."""
+
+    claim: Claim
+    is_first: bool
+
+
+async def claim_buckets(
+    table: TableHandle,
+    task: Task,
+    number: int,
+    places: Places,
+    epoch: tuple[int, int] | None,
+    *,
+    now_ms: int,
+) -> Claimed:
+    """Claim buckets for a task, or find out how another attempt has claimed some of them.
+
+    Args:
+        table: The table.
+        task: The task.
+        number: Which of the task's claims this is.
+        places: The buckets.
+        epoch: That of the task's claim before, and when it began; None for its first.
+        now_ms: The time.
+
+    Raises:
+        WriterStateError: The task has been done already, or the table is not what it was.
+    """
+    cluster = table.connection.cluster
+    table_id = table.info.table_id
+    name = task.claim_id(number)
+    previous = await _step(cluster, task.run, task.step - 1) if task.is_chained else None
+    if previous is not None and previous.table_id != table_id:
+        raise other_table(previous.table_id, table_id)
+    if previous is None and not await _is_start(cluster, task, table_id):
+        # Where a step was done and its end never noted, it comes again, and its claims are there.
+        found = await _claim(cluster, name, table_id, places)
+        if found is None:
+            raise overtaken(task)
+        return Claimed(claim=found, is_first=False)
+    extents = await pin_buckets(cluster, places)
+    _check_ends(previous, extents)
+    began = epoch or decide_epoch(task, previous, now_ms=now_ms)
+    known = await _known(table, task, places, began[0])
+    if None in known.values() and began[0] != task.step:
+        # A server that does not say cannot be asked where to go on.
+        began = (task.step, now_ms)
+        known = await _known(table, task, places, began[0])
+    is_fresh = began[0] == task.step
+    if is_fresh and any(each is not None and each >= 0 for each in known.values()):
+        found = await _claim(cluster, name, table_id, places)
+        if found is None:
+            raise _unclaimed(task)
+        return Claimed(claim=found, is_first=False)
+    if previous is not None:
+        # The numbers are those before this step only if nobody had claimed it, and it was still
+        # due, when they had been asked for: an attempt may hang anywhere here, for any time.
+        found = await _claim(cluster, name, table_id, places)
+        await _check_due(cluster, task)
+        if found is not None:
+            return Claimed(claim=found, is_first=False)
+    claim = Claim(
+        table_id=table_id,
+        epoch=began[0],
+        began_ms=began[1],
+        schema_id=table.info.schema_id,
+        buckets={
+            bucket: ClaimedBucket(
+                anchor=extents[bucket].end, first=0 if is_fresh else _next(known[bucket])
+            )
+            for bucket in places
+        },
+    )
+    kept_ms = REGISTERED_MS if task.is_chained else SHARED_MS
+    is_first = await register(
+        cluster, name, table_id=table_id, numbers=claim.to_numbers(), ttl_ms=kept_ms
+    )
+    winner = claim if is_first else await _claim(cluster, name, table_id, places)
+    if previous is not None:
+        try:
+            await _check_due(cluster, task)
+        except WriterStateError:
+            if is_first:
+                await forget(cluster, name)  # where that of this step had been, and was deleted
+            raise
+    if winner is None:
+        raise _unclaimed(task)
+    return Claimed(claim=winner, is_first=is_first)
+
+
+async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
+    """The columns that a table has gained since another attempt at a task claimed its buckets.
+
+    Args:
+        table: The table.
+        task: The task.
+    """
+    if table.info.schema_id == FIRST_SCHEMA_ID:
+        return frozenset()
+    found = await registered(table.connection.cluster, task.claim_id(0))
+    if found is None or found.table_id != table.info.table_id:
+        return frozenset()
+    claimed = Claim.of_numbers(found.table_id, found.numbers).schema_id
+    if claimed is None or claimed == table.info.schema_id:
+        return frozenset()
+    await table.book.learn([claimed])
+    before = table.book.known(claimed)
+    names = frozenset(table.info.schema.column_names)
+    return names.difference(names if before is None else before.column_names)
+
+
+async def _check_due(cluster: Cluster, task: Task) -> None:
+    """That the step of a task has not been committed; what it claimed counts until then."""
+    if await _step(cluster, task.run, task.step - 1) is None:
+        raise overtaken(task)
+
+
+async def bind_run(table: TableHandle, run: str, step: int) -> int:
+    """The id of the table that a run writes to: the first one that it was bound to, for good."""
+    cluster = table.connection.cluster
+    table_id = table.info.table_id
+    name = start_id(run)
+    numbers = start_numbers(step)
+    if await register(cluster, name, table_id=table_id, numbers=numbers, ttl_ms=REGISTERED_MS):
+        return table_id
+    found = await registered(cluster, name)
+    return table_id if found is None else found.table_id
+
+
+async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
+    """Whether an attempt at a task has made a claim of this number."""
+    return await registered(cluster, task.claim_id(number)) is not None
+
+
+async def share(table: TableHandle, task: Task) -> None:
+    """Tell all attempts at a task, before anything is written, that there is more than one."""
+    await register(
+        table.connection.cluster,
+        task.shared_id,
+        table_id=table.info.table_id,
+        numbers=shared_numbers(),
+        ttl_ms=SHARED_MS,
+    )
+
+
+async def is_shared(cluster: Cluster, task: Task) -> bool:
+    """Whether there has been more than one attempt at a task."""
+    return await registered(cluster, task.shared_id) is not None
+
+
+async def commit_step(table: TableHandle, run: str, step: int, receipts: Sequence[Receipt]) -> None:
+    """Note that a step is done, and forget what the step before needed. Twice is once.
+
+    Args:
+        table: The table.
+        run: The run.
+        step: The step, all of whose tasks have ended.
+        receipts: What they wrote.
+
+    Raises:
+        WriterStateError: The step has been done, and others behind it, by somebody else; or an
+            earlier attempt at it had more tasks.
+    """
+    cluster = table.connection.cluster
+    table_id = table.info.table_id
+    previous = await _step(cluster, run, step - 1)
+    if previous is None and not await _may_commit(cluster, run, step, table_id, receipts):
+        raise overtaken(Task(run=run, step=step, part=0))
+    behind = Task(run=run, step=step, part=1 + max((each.part for each in receipts), default=-1))
+    if await is_claimed(cluster, behind, 0):
+        raise more_tasks(behind)
+    done = Step.of_receipts(table_id, step, receipts, previous)
+    await register(
+        cluster,
+        step_id(run, step),
+        table_id=table_id,
+        numbers=done.to_numbers(),
+        ttl_ms=REGISTERED_MS,
+    )
+    await _forget_all(cluster, _shared_ids(run, step, receipts))
+    if previous is not None:
+        await forget_claims(cluster, run, step - 1, previous.claims)
+        await forget(cluster, step_id(run, step - 1))
+
+
+async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[int, int]) -> None:
+    """Delete the claims of all tasks of a step: so many of each part."""
+    names = [
+        Task(run=run, step=step, part=part).claim_id(number)
+        for part, count in claims.items()
+        for number in range(count)
+    ]
+    await _forget_all(cluster, names)
+
+
+async def forget_run(cluster: Cluster, run: str, receipts: Sequence[Receipt]) -> None:
+    """Delete all that was registered for a run of one step."""
+    await forget_claims(cluster, run, 0, {each.part: each.claims for each in receipts})
+    await _forget_all(cluster, _shared_ids(run, 0, receipts))
+
+
+def _shared_ids(run: str, step: int, receipts: Sequence[Receipt]) -> list[str]:
+    return [
+        Task(run=run, step=step, part=each.part).shared_id for each in receipts if each.is_shared
+    ]
+
+
+async def _forget_all(cluster: Cluster, names: Sequence[str]) -> None:
+    for first in range(0, len(names), FORGET_AT_ONCE_MAX):
+        some = names[first : first + FORGET_AT_ONCE_MAX]
+        await asyncio.gather(*(forget(cluster, each) for each in some))
+
+
+async def _may_commit(
+    cluster: Cluster, run: str, step: int, table_id: int, receipts: Sequence[Receipt]
+) -> bool:
+    """Whether a step with no step before it is the first one, or comes again."""
+    is_first = await _first_step(cluster, run, step, table_id) == step
+    if await _step(cluster, run, step) is not None:
+        return True
+    claimed = next((each.part for each in receipts if each.claims), None)
+    if claimed is None or not is_first:
+        return is_first
+    # The claims of the first step are deleted when the second has been done.
+    name = Task(run=run, step=step, part=claimed).claim_id(0)
+    return await registered(cluster, name) is not None
+
+
+async def _is_start(cluster: Cluster, task: Task, table_id: int) -> bool:
+    """Whether a run began, or begins now, with the step of this task."""
+    if not task.is_chained:
+        return True
+    return await _first_step(cluster, task.run, task.step, table_id) == task.step
+
+
+async def _first_step(cluster: Cluster, run: str, step: int, table_id: int) -> int:
+    """The step that a run began with: this one, if none has been registered."""
+    name = start_id(run)
+    if await register(
+        cluster, name, table_id=table_id, numbers=start_numbers(step), ttl_ms=REGISTERED_MS
+    ):
+        return step
+    found = await registered(cluster, name)
+    return step if found is None else read_start(found.numbers)
+
+
+async def _step(cluster: Cluster, run: str, step: int) -> Step | None:
+    if step < 0:
+        return None
+    found = await registered(cluster, step_id(run, step))
+    return None if found is None else Step.of_numbers(found.table_id, found.numbers)
+
+
+async def _claim(cluster: Cluster, name: str, table_id: int, places: Places) -> Claim | None:
+    found = await registered(cluster, name)
+    if found is None:
+        return None
+    if found.table_id != table_id:
+        raise other_table(found.table_id, table_id)
+    claim = Claim.of_numbers(found.table_id, found.numbers)
+    if not any(each in claim.buckets for each in places):
+        missing = next(iter(places))
+        raise WriterStateError(
+            f"An earlier attempt at this task has not claimed {missing}, which this one needs: "
+            "its rows came in another order, or a partition was dropped and created again since.",
+            hint="Rows must come in the same order each time: sort within partitions, or write into "
+            "a primary-key table. Otherwise begin with a new checkpoint.",
+            bucket=missing.bucket_id,
+        )
+    return claim
+
+
+async def _known(
+    table: TableHandle, task: Task, places: Places, epoch: int
+) -> dict[TableBucket, int | None]:
+    writer_id = task.writer_id(epoch)
+    return await known_sequences(
+        table.connection.cluster,
+        places,
+        dict.fromkeys(places, writer_id),
+        schema_id=table.info.schema_id,
+    )
+
+
+def _next(last_known: int | None) -> int:
+    return 0 if last_known is None else last_known + 1
+
+
+def _check_ends(previous: Step | None, extents: dict[TableBucket, Extent]) -> None:
+    """Whether the logs hold at least what the step before left in them."""
+    for bucket, end in ({} if previous is None else previous.ends).items():
+        if bucket in extents and extents[bucket].end < end:
+            raise rows_gone(bucket, end=extents[bucket].end, needed=end)
+
+
+def _unclaimed(task: Task) -> WriterStateError:
+    return WriterStateError(
+        f"Rows of task {task.part} of step {task.step} of {task.run} are there, and its claim is "
+        "not: this attempt is an old one whose step has been done since, or the claim was deleted.",
+        hint="An old attempt is of no use any more. If the step has not been done, begin with a new "
+        "checkpoint, behind what is there.",
+        step=task.step,
+    )

@@ -1,0 +1,203 @@
+"""Whether rows in the log are those that would be written now.
+
+The checksums tell, as long as both attempts cut their rows alike, encoded with the same libraries
+and saw the same schema. Where they differ the rows are read and compared before anybody is alarmed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fluss.connection.connection import TableHandle
+from fluss.errors import WriterStateError
+from fluss.exactly_once.plan_ledger import Piece, There
+from fluss.hints import Hint, HintKey
+from fluss.model.options.scan_options import Order
+from fluss.model.paths import TableBucket
+from fluss.model.types.type_to_arrow import with_leaves
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.convert.cast import to_wire_batch
+from fluss.records.convert.cast_rules import relabelled
+from fluss.records.log.log_header import read_log_header
+from fluss.records.log.log_writer import write_log_batch
+from fluss.scan.plan_scan import Output
+from fluss.scan.scan_planner import split_schema
+from fluss.scan.split import ScanSplit
+from fluss.scan.split_reader import OpenSplits
+from fluss.write.write_batch import WriteBatch
+
+_LOG = logging.getLogger("fluss.scan")
+_OTHER_ROWS: Final = Hint(HintKey.OTHER_ROWS)
+
+
+def check_same_rows(
+    table: TableHandle,
+    made: WriteBatch,
+    body: Any,
+    rows: Callable[[], pa.RecordBatch],
+    there: There,
+    bucket: TableBucket,
+    *,
+    may_differ: Collection[str] = (),
+) -> None:
+    """Refuse to go on behind rows that are others.
+
+    Args:
+        table: The table.
+        made: The batch as it would be written now.
+        body: Its records.
+        rows: Its rows in wire form.
+        there: What is in the log in their place, or in that of the first of them.
+        bucket: The bucket.
+        may_differ: Columns that are not compared.
+
+    Raises:
+        WriterStateError: The rows differ.
+    """
+    landed = there.pieces[0].landed
+    if there.pieces[0].row_count == landed.row_count == made.row_count and (
+        landed.crc == crc_of(made, body, landed.writer_id, landed.sequence)
+    ):
+        return
+    if _same(table, rows(), there, bucket, made, may_differ):
+        return
+    raise WriterStateError(
+        f"An earlier attempt at this task has written other rows than this one would: "
+        f"{landed.row_count} rows at offset {landed.base_offset} of bucket {bucket.bucket_id} of "
+        f"{made.path}, in place of {made.row_count}.",
+        hint=_OTHER_ROWS,
+        table=str(made.path.table_path),
+        partition=made.path.partition_name,
+        bucket=bucket.bucket_id,
+        offset=landed.base_offset,
+    )
+
+
+def more_rows(table: TableHandle, surplus: Piece, bucket: TableBucket) -> WriterStateError:
+    """The error for a task that ends while the log goes on."""
+    return WriterStateError(
+        f"An earlier attempt at this task has written more rows than this one has: those from "
+        f"offset {surplus.offset} of bucket {bucket.bucket_id} on.",
+        hint=_OTHER_ROWS,
+        table=str(table.info.table_path),
+        bucket=bucket.bucket_id,
+        offset=surplus.offset,
+    )
+
+
+def more_claims(table: TableHandle) -> WriterStateError:
+    """The error for a task that needs fewer buckets than an earlier attempt at it."""
+    return WriterStateError(
+        "An earlier attempt at this task has claimed partitions, or all of its buckets, that this "
+        "one has no rows for: its rows were others, or this one's broke off.",
+        hint=_OTHER_ROWS,
+        table=str(table.info.table_path),
+    )
+
+
+def log_gained(table: TableHandle, gained: Collection[str], rows: int) -> None:
+    """Report that rows which are there keep NULL in columns that the table did not have."""
+    if not gained or not rows:
+        return
+    _LOG.warning(
+        "%s: %d rows that an earlier attempt at a task has written have NULL in %s, which the table "
+        "has gained since",
+        table.info.table_path,
+        rows,
+        ", ".join(sorted(gained)),
+    )
+
+
+def crc_of(made: WriteBatch, body: Any, writer_id: int, sequence: int) -> int:
+    """The checksum of a batch that is sent with a writer id and a number."""
+    header = write_log_batch(
+        body, schema_id=made.route.schema_id, writer_id=writer_id, batch_sequence=sequence
+    )[0]
+    return read_log_header(memoryview(header)).crc
+
+
+def _same(
+    table: TableHandle,
+    rows: pa.RecordBatch,
+    there: There,
+    bucket: TableBucket,
+    made: WriteBatch,
+    may_differ: Collection[str],
+) -> bool:
+    """Whether the rows that are there are those of a batch.
+
+    Columns that the table did not have when they were written are not compared: the rows have NULL
+    there, and keep it.
+    """
+    wanted = _plain(rows, BatchLayout.of_schema(table.info.schema))
+    at = 0
+    for piece in there.pieces:
+        found = _stored(table, piece, bucket, made)
+        names = _names_of(table, piece.landed.schema_id)
+        part = wanted.slice(at, piece.row_count)
+        at += piece.row_count
+        # As texts: a NaN equals itself there.
+        if any(
+            repr(_values(found.column(name))) != repr(_values(part.column(name)))
+            for name in names
+            if name not in may_differ
+        ):
+            return False
+    return True
+
+
+def _names_of(table: TableHandle, schema_id: int) -> list[str]:
+    """The columns of the table that a schema has."""
+    table.connection.engine.run(table.book.learn([schema_id]))
+    written = table.book.known(schema_id)
+    names = table.info.schema.column_names
+    if written is None:
+        return list(names)
+    return [each for each in names if each in written.column_names]
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; times as numbers, because Python's end with the year 9999."""
+    numbers = with_leaves(column.type, _number_of)
+    listed: list[Any] = (column if numbers == column.type else column.cast(numbers)).to_pylist()
+    return listed
+
+
+def _number_of(kind: Any) -> Any:
+    """The whole number that a time or a day is kept as; any other type itself."""
+    types = pa.types
+    if types.is_timestamp(kind) or types.is_time64(kind):
+        return pa.int64()
+    return pa.int32() if types.is_date32(kind) or types.is_time32(kind) else kind
+
+
+def _stored(table: TableHandle, piece: Piece, bucket: TableBucket, made: WriteBatch) -> pa.Table:
+    """Rows of the log in wire form."""
+    layout = BatchLayout.of_schema(table.info.schema)
+    names = tuple(table.info.schema.column_names)
+    split = ScanSplit(
+        table_path=made.path.table_path,
+        bucket=bucket,
+        partition_name=made.path.partition_name,
+        schema_id=table.info.schema_id,
+        start=piece.offset,
+        stop=piece.offset + piece.row_count,
+        output=Output(names=names, metadata=(None,) * len(names)),
+    )
+    schema = split_schema(table, split)
+    stored = OpenSplits(table, [split], schema=schema, order=Order.BUCKET).reader().read_all()
+    return pa.Table.from_batches(
+        [_plain(to_wire_batch(each, layout), layout) for each in stored.to_batches()],
+        schema=layout.wire_schema,
+    )
+
+
+def _plain(rows: pa.RecordBatch, layout: BatchLayout) -> pa.RecordBatch:
+    """The same in the wire's own types: one frame says a zone where another one says none."""
+    fields = layout.wire_schema
+    arrays = [relabelled(*each) for each in zip(rows.columns, fields.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=fields)

@@ -1,0 +1,86 @@
+"""Producer offsets: small lists of numbers that the coordinator keeps under a name.
+
+Whoever registers a name first wins, and what it registered stays as it is until it is deleted.
+Fluss stores the offsets of buckets there; a list of numbers is stored as those of the buckets 0, 1,
+2, …, none of which may be negative, because -1 stands for a bucket that was left out. What the
+numbers mean is left to the callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fluss.errors import ProtocolError
+from fluss.net.cluster_client import Cluster
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+
+_CREATED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What is registered under a name: the numbers, and of which table."""
+
+    table_id: int
+    numbers: tuple[int, ...]
+
+
+async def register(
+    cluster: Cluster, name: str, *, table_id: int, numbers: Sequence[int], ttl_ms: int
+) -> bool:
+    """Register numbers under a name, unless there are some; waits for a coordinator.
+
+    Returns:
+        Whether these count now. Where an answer was lost, they may count and this be False.
+    """
+    request = messages.RegisterProducerOffsetsRequest(producer_id=name, ttl_ms=ttl_ms)
+    table = request.table_offsets.add(table_id=table_id)
+    for place, number in enumerate(numbers):
+        table.bucket_offsets.add(bucket_id=place, log_end_offset=number)
+    answer = await cluster.ask_coordinator(
+        ApiKey.REGISTER_PRODUCER_OFFSETS, request, messages.RegisterProducerOffsetsResponse
+    )
+    return bool(answer.result == _CREATED)
+
+
+async def registered(cluster: Cluster, name: str) -> Registered | None:
+    """What is registered under a name.
+
+    Raises:
+        ProtocolError: It is no list of numbers.
+    """
+    answer = await cluster.ask_coordinator(
+        ApiKey.GET_PRODUCER_OFFSETS,
+        messages.GetProducerOffsetsRequest(producer_id=name),
+        messages.GetProducerOffsetsResponse,
+    )
+    if not answer.HasField("expiration_time"):
+        return None
+    numbers = {
+        each.bucket_id: each.log_end_offset
+        for table in answer.table_offsets
+        for each in table.bucket_offsets
+    }
+    if len(answer.table_offsets) != 1 or sorted(numbers) != list(range(len(numbers))):
+        why = "it is no list of numbers of one table"
+        raise ProtocolError(
+            f"What is registered as {name!r} cannot be used: {why}.",
+            what="producer offsets",
+            at=0,
+            why=why,
+        )
+    return Registered(
+        table_id=answer.table_offsets[0].table_id,
+        numbers=tuple(numbers[each] for each in range(len(numbers))),
+    )
+
+
+async def forget(cluster: Cluster, name: str) -> None:
+    """Delete what is registered under a name, if anything is."""
+    await cluster.ask_coordinator(
+        ApiKey.DELETE_PRODUCER_OFFSETS,
+        messages.DeleteProducerOffsetsRequest(producer_id=name),
+        messages.DeleteProducerOffsetsResponse,
+    )

@@ -1,0 +1,501 @@
+"""Writes the rows of one task of a log, once, however many attempts at it there are.
+
+The rows are cut and encoded on the thread that brings them, and sent while the next are encoded.
+An attempt that is not alone sends one batch at a time to a bucket, and sees that it is there as it
+was sent before the next one goes: a server that has one of this number says the same of any other.
+
+What has landed already, and what a server's refusal means, is decided in
+`exactly_once.plan_ledger`; who claims what in `exactly_once.plan_claims`. Here the log is looked
+at, and the waiting is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeVar
+
+import anyio
+import pyarrow as pa
+
+from fluss.connection.connection import TableHandle
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError, WriterStateError
+from fluss.exactly_once.chunks import chunks
+from fluss.exactly_once.claims import (
+    Claimed,
+    claim_buckets,
+    gained_columns,
+    is_claimed,
+    is_shared,
+    share,
+)
+from fluss.exactly_once.content import check_same_rows, crc_of, log_gained, more_claims, more_rows
+from fluss.exactly_once.plan_claims import Receipt, Task
+from fluss.exactly_once.plan_ledger import NO_OFFSET, BucketLedger, Landed, Send, There
+from fluss.exactly_once.task_buckets import buckets_of
+from fluss.exactly_once.writer_state import known_sequences
+from fluss.log.extents import Places, pin_buckets
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.scan.batch_headers import batches_by
+from fluss.scan.plan_scan import Output
+from fluss.scan.split import ScanSplit
+from fluss.write.frame_writer import rows_to_append
+from fluss.write.write_batch import WriteBatch
+from fluss.write.write_buffer import all_settled
+from fluss.write.write_encoding import Encoded
+
+T = TypeVar("T")
+
+# A chunk's rows go to one bucket where there is no bucket key, and to all otherwise.
+CHUNK_BYTES: Final = 2 * 1024 * 1024
+CHUNK_BUCKETS_MAX: Final = 4
+LOOK_PAUSE_S: Final = 0.1
+CLOSE_WAIT_S: Final = 0.0
+# Rows that are under way are kept until they are in the log, in case that they must be compared;
+# servers that stand still make them wait, and whoever brings more.
+UNSETTLED_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Item:
+    """One batch of the task, until it is known to be in the log.
+
+    Attributes:
+        made: The encoded batch, without writer id and number.
+        body: Its records; those of `made` are given up when an attempt at it ends.
+        bucket: Where it belongs.
+        start: How many of the task's rows there come before it.
+        rows: Its rows, asked for when they have to be compared.
+        weight: About how many bytes they take.
+        sent: The attempt that is under way.
+        error: How the last attempt ended.
+    """
+
+    made: WriteBatch
+    body: Any
+    bucket: TableBucket
+    start: int
+    rows: Callable[[], pa.RecordBatch]
+    weight: int
+    sent: WriteBatch | None = None
+    error: FlussError | None = None
+
+
+class OnceWriter:
+    """Writes one task. One thread writes; it blocks while the servers have enough to do.
+
+    Args:
+        table: A log table.
+        task: Which task; other attempts at it name the same.
+        may_differ: Columns whose values may be others in another attempt.
+    """
+
+    def __init__(self, table: TableHandle, task: Task, *, may_differ: Collection[str] = ()) -> None:
+        self._table = table
+        self._task = task
+        self._check = partial(check_same_rows, table, may_differ=may_differ)
+        self._engine = table.connection.engine
+        self._cluster = table.connection.cluster
+        pool = table.connection.writers
+        self._target = pool.log_target(table.info, choose=self._choose)
+        self._sender = pool.pinned_sender(table.info)
+        # Small steps do not all begin at bucket 0; attempts at one task begin at the same.
+        self._turn = task.writer_id(task.step) % table.info.num_buckets
+        self._paths: set[PhysicalTablePath] = set()
+        self._places: dict[tuple[PhysicalTablePath, int], TableBucket] = {}
+        self._ledgers: dict[TableBucket, BucketLedger] = {}
+        self._counts: dict[TableBucket, int] = defaultdict(int)
+        self._pending: list[_Item] = []
+        self._claims = 0
+        self._is_shared = False
+        self._epoch: tuple[int, int] | None = None
+        self._rows = self._again = 0
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Receipt:
+        """Write all rows of the task, and wait until the servers have them.
+
+        Raises:
+            InvalidValueError: A row does not fit the table. What came before it may be written.
+            WriterStateError: What another attempt has written is not what this one would, or rows
+                that had been acknowledged are gone.
+            FlussError: The rows could not be written; another attempt goes on where this one ended.
+        """
+        spread = CHUNK_BUCKETS_MAX if self._table.info.bucket_keys else 1
+        bytes_max = CHUNK_BYTES * min(spread, self._table.info.num_buckets)
+        gained = self._run(gained_columns(self._table, self._task))
+        for chunk in chunks(batches, bytes_max=bytes_max, weightless=gained):
+            self._write(chunk)
+        self._settle_all()
+        self._confirm()
+        log_gained(self._table, gained, self._again)
+        epoch, began_ms = self._epoch or (None, 0)
+        return Receipt(
+            rows=self._rows,
+            part=self._task.part,
+            claims=self._claims,
+            epoch=epoch,
+            began_ms=began_ms,
+            ends={
+                bucket: ledger.end
+                for bucket, ledger in self._ledgers.items()
+                if self._counts[bucket]
+            },
+            again=self._again,
+            is_shared=self._is_shared,
+        )
+
+    def _write(self, chunk: pa.Table) -> None:
+        for rows in rows_to_append(self._table, chunk):
+            if not rows.num_rows:
+                continue
+            encoded = self._target.encode(rows, None, is_frame=True)
+            self._turn += 1
+            self._claim({each.path for each in encoded.batches} - self._paths)
+            weight = rows.nbytes
+            for place, made in enumerate(encoded.batches):
+                self._settle_failed()
+                self._make_room()
+                part = weight * made.row_count // rows.num_rows
+                self._add(made, partial(_part, rows, encoded, place), part)
+            self._rows += rows.num_rows
+
+    def _make_room(self) -> None:
+        """Wait for what came first while too much is under way."""
+        while sum(each.weight for each in self._pending) > UNSETTLED_BYTES_MAX:
+            self._run(_settled(self._pending[:1]))
+            self._settle_failed()
+
+    def _add(self, made: WriteBatch, rows: Callable[[], pa.RecordBatch], weight: int) -> None:
+        bucket = self._places[made.path, made.bucket_id]
+        if self._is_shared and any(each.bucket == bucket for each in self._pending):
+            self._settle_all()
+        start = self._counts[bucket]
+        self._counts[bucket] += made.row_count
+        item = _Item(
+            made=made, body=made.body, bucket=bucket, start=start, rows=rows, weight=weight
+        )
+        self._pending.append(item)
+        self._go_on_with(item)
+
+    def _choose(self, path: PhysicalTablePath) -> int:
+        del path
+        return self._turn
+
+    # --- claims ---------------------------------------------------------------------------------
+
+    def _claim(self, paths: set[PhysicalTablePath]) -> None:
+        """Claim the buckets of tables and partitions before their first row."""
+        if not paths:
+            return
+        wanted = self._run(
+            buckets_of(
+                self._cluster,
+                sorted(paths, key=str),
+                table=self._table.info,
+                settings=self._sender.settings,
+            )
+        )
+        self._paths |= paths
+        while wanted:
+            made = self._run(
+                claim_buckets(
+                    self._table, self._task, self._claims, wanted, self._epoch, now_ms=_now_ms()
+                )
+            )
+            self._claims += 1
+            # An attempt whose rows broke off has claimed less here; the rest is claimed behind.
+            places = {each: path for each, path in wanted.items() if each in made.claim.buckets}
+            wanted = {each: path for each, path in wanted.items() if each not in places}
+            self._begin(places, made)
+
+    def _begin(self, places: Places, made: Claimed) -> None:
+        claim = made.claim
+        self._epoch = (claim.epoch, claim.began_ms)
+        for bucket, path in places.items():
+            self._places[path, bucket.bucket_id] = bucket
+            self._ledgers[bucket] = BucketLedger(
+                bucket,
+                claim.buckets[bucket],
+                partial(self._task.writer_id, claim.epoch),
+            )
+        if made.is_first:
+            return
+        if not self._is_shared:
+            self._run(share(self._table, self._task))
+            self._is_shared = True
+        self._look(places)
+
+    def _confirm(self) -> None:
+        """See that all rows are there, and no others, if another attempt may have written, too.
+
+        One that came when everything had been acknowledged cannot have come between.
+        """
+        if self._claims and not self._is_shared:
+            self._is_shared = self._run(is_shared(self._cluster, self._task))
+            if not self._is_shared:
+                return
+        if self._run(is_claimed(self._cluster, self._task, self._claims)):
+            raise more_claims(self._table)
+        if not self._claims:
+            return
+        self._look({bucket: path for (path, _), bucket in self._places.items()})
+        for bucket, ledger in self._ledgers.items():
+            more = ledger.surplus(self._counts[bucket])
+            if more is not None:
+                raise more_rows(self._table, more, bucket)
+
+    # --- what has become of batches -------------------------------------------------------------
+
+    def _go_on_with(self, item: _Item) -> None:
+        """Send a batch, or compare it with what is there; it stays where it has to wait."""
+        item.error = None
+        if self._is_shared and any(each.bucket == item.bucket for each in self._before(item)):
+            return
+        match self._ledgers[item.bucket].place(item.start, item.made.row_count):
+            case There() as there:
+                self._check(item.made, item.body, item.rows, there, item.bucket)
+                self._again += there.row_count
+                rest = self._rest(item, there.row_count)
+                place = self._pending.index(item)
+                self._pending[place : place + 1] = rest
+                for each in rest:
+                    self._go_on_with(each)
+            case Send(writer_id=writer_id, sequence=sequence):
+                item.sent = replace(
+                    item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
+                )
+                self._sender.room.wait()
+                self._sender.queue([item.sent], queued=_nothing)
+            case _:
+                item.sent = None
+
+    def _before(self, item: _Item) -> list[_Item]:
+        return self._pending[: self._pending.index(item)]
+
+    def _rest(self, item: _Item, count: int) -> list[_Item]:
+        """What is left of a batch, the first rows of which are there."""
+        left = item.made.row_count - count
+        if not left:
+            return []
+        rows = item.rows().slice(count)
+        items = []
+        for made in self._target.encode_rest(item.made, rows):
+            first = rows.num_rows - left
+            items.append(
+                _Item(
+                    made=made,
+                    body=made.body,
+                    bucket=item.bucket,
+                    start=item.start + count + first,
+                    rows=partial(rows.slice, first, made.row_count),
+                    weight=item.weight * made.row_count // item.made.row_count,
+                )
+            )
+            left -= made.row_count
+        return items
+
+    def _reap(self) -> None:
+        """Take note of the batches that have come to their end."""
+        taken: dict[TableBucket, list[tuple[_Item, Landed]]] = {}
+        for item in self._pending:
+            batch = item.sent
+            if batch is None or not batch.is_settled:
+                continue
+            item.sent = None
+            item.error = batch.error
+            if batch.error is None:
+                taken.setdefault(item.bucket, []).append((item, _as_sent(item, batch)))
+        if self._is_shared and taken:
+            taken = self._standing(taken)
+        for bucket, some in taken.items():
+            for item, landed in some:
+                self._ledgers[bucket].written(item.start, landed)
+                self._pending.remove(item)
+
+    def _standing(
+        self, taken: Mapping[TableBucket, list[tuple[_Item, Landed]]]
+    ) -> dict[TableBucket, list[tuple[_Item, Landed]]]:
+        """Those of acknowledged batches that are in the log as they were sent."""
+        offsets = {
+            bucket: [landed.base_offset for _, landed in some if landed.base_offset != NO_OFFSET]
+            for bucket, some in taken.items()
+        }
+        found = self._headers(
+            {bucket: (min(some), max(some) + 1) for bucket, some in offsets.items() if some}
+        )
+        return {
+            bucket: [(item, landed) for item, landed in some if landed in found.get(bucket, ())]
+            for bucket, some in taken.items()
+        }
+
+    def _headers(
+        self, ranges: Mapping[TableBucket, tuple[int, int]]
+    ) -> dict[TableBucket, list[Landed]]:
+        """The batches of this task that begin in some ranges of offsets."""
+        paths = {bucket: path for (path, _), bucket in self._places.items() if bucket in ranges}
+        splits = [
+            ScanSplit(
+                table_path=paths[bucket].table_path,
+                bucket=bucket,
+                partition_name=paths[bucket].partition_name,
+                schema_id=self._table.info.schema_id,
+                start=start,
+                stop=stop,
+                output=Output(names=(), metadata=()),
+            )
+            for bucket, (start, stop) in ranges.items()
+        ]
+        ids = {each for bucket in ranges for each in self._ledgers[bucket].writer_ids}
+        found = batches_by(self._table, splits, ids)
+        return {bucket: [_landed(each) for each in some] for bucket, some in found.items()}
+
+    def _settle_all(self) -> None:
+        while self._pending:
+            self._run(_settled(self._pending))
+            self._settle_failed()
+
+    def _settle_failed(self) -> None:
+        """Find out what has become of batches that were not taken, and send what is missing."""
+        self._reap()
+        deadline = time.monotonic() + self._sender.settings.delivery_timeout_ms / 1_000
+        while stuck := [each for each in self._pending if each.sent is None]:
+            for item in stuck:
+                if item.error is not None and not _is_about_numbers(item.error):
+                    raise self._failed(item, item.error)
+            if time.monotonic() > deadline:
+                raise self._failed(stuck[0], stuck[0].error or _never_seen())
+            buckets = {each.bucket for each in stuck}
+            # All that is under way there ends soon, because the first refusal has stopped it.
+            theirs = [each for each in self._pending if each.bucket in buckets]
+            self._run(_settled(theirs))
+            self._reap()
+            self._look(
+                {bucket: path for (path, _), bucket in self._places.items() if bucket in buckets}
+            )
+            waited = len(self._pending)
+            for item in [each for each in theirs if each in self._pending]:
+                self._go_on_with(item)
+            if any(each.sent is None for each in self._pending):
+                self._run(anyio.sleep(LOOK_PAUSE_S))
+            if len(self._pending) < waited:
+                deadline = time.monotonic() + self._sender.settings.delivery_timeout_ms / 1_000
+            self._reap()
+
+    def _look(self, places: Places) -> None:
+        """See what the logs hold of this task, and then which numbers their leaders know."""
+        extents = self._run(pin_buckets(self._cluster, places))
+        ledgers = {each: self._ledgers[each] for each in places}
+        found = self._headers(
+            {
+                bucket: (ledger.anchor, max(extents[bucket].end, ledger.anchor))
+                for bucket, ledger in ledgers.items()
+                if extents[bucket].earliest <= ledger.anchor
+            }
+        )
+        for bucket, ledger in ledgers.items():
+            ledger.look_again(
+                earliest=extents[bucket].earliest,
+                end=extents[bucket].end,
+                found=found.get(bucket, ()),
+            )
+        known = self._run(
+            known_sequences(
+                self._cluster,
+                places,
+                {bucket: ledger.writer_id for bucket, ledger in ledgers.items()},
+                schema_id=self._table.info.schema_id,
+            )
+        )
+        for bucket, ledger in ledgers.items():
+            ledger.ask_again(known[bucket])
+
+    def _failed(self, item: _Item, error: FlussError) -> FlussError:
+        table = str(self._table.info.table_path)
+        return error.with_context(during=f"{item.made} could not be written", table=table)
+
+    # --- life -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send nothing more. Twice is once."""
+        self._run(self._sender.close(timeout_s=CLOSE_WAIT_S))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[False]:
+        self.close()
+        return False
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._engine.run(work)
+
+
+async def _settled(items: Sequence[_Item]) -> None:
+    """Wait until what is under way of some batches has come to its end."""
+    under_way = [each.sent for each in items if each.sent and not each.sent.is_settled]
+    if under_way:
+        await all_settled(under_way)
+
+
+def _nothing() -> None:
+    """Nobody has to be told that batches were queued."""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _part(rows: pa.RecordBatch, encoded: Encoded, place: int) -> pa.RecordBatch:
+    if encoded.batch_of_row is None:
+        return rows
+    return rows.filter(pa.array(encoded.batch_of_row == place))
+
+
+def _as_sent(item: _Item, batch: WriteBatch) -> Landed:
+    """An acknowledged batch, as it must stand in the log."""
+    return Landed(
+        writer_id=batch.writer_id,
+        sequence=batch.sequence,
+        base_offset=NO_OFFSET if batch.offset is None else batch.offset,
+        row_count=batch.row_count,
+        crc=crc_of(item.made, item.body, batch.writer_id, batch.sequence),
+        schema_id=item.made.route.schema_id,
+    )
+
+
+def _landed(header: Any) -> Landed:
+    return Landed(
+        writer_id=header.writer_id,
+        sequence=header.batch_sequence,
+        base_offset=header.base_offset,
+        row_count=header.record_count,
+        crc=header.crc,
+        schema_id=header.schema_id,
+    )
+
+
+def _is_about_numbers(error: FlussError) -> bool:
+    return error.error_code in {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
+        ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
+    }
+
+
+def _never_seen() -> WriterStateError:
+    return WriterStateError(
+        "The leader knows the batch, but it does not become certain: it was written by another "
+        "attempt and its replicas do not follow, or it lies before where this task was claimed.",
+        hint="If all tablet servers run and this comes again, begin with a new checkpoint.",
+    )

@@ -1,0 +1,125 @@
+"""Asks the leaders of buckets which number they know last of a writer.
+
+There is no request for that. A batch without records whose number is the greatest there is can
+never be the next one, so it is always refused (error 31), and the refusal names both numbers. It
+costs what a request costs, appends nothing, and knows the end of the log, also what is not yet
+replicated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.log.extents import Places, by_leader
+from fluss.model.paths import TableBucket
+from fluss.net.cluster_client import Cluster
+from fluss.records.arrow.received_bytes import to_view
+from fluss.records.log.log_writer import LogBody, write_log_batch
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+from fluss.wire.zero_copy.record_batches import (
+    PRODUCE_LOG_REQUEST,
+    ProduceLogRequest,
+    WrittenBucket,
+)
+from fluss.write.plan_idempotence import last_known_sequence
+from fluss.write.write_batch import ACKS_ALL
+
+_SEQUENCE_MAX: Final = 2**31 - 1
+_NOTHING: Final = LogBody(buffers=(), record_count=0, is_append_only=True)
+
+Known = dict[TableBucket, int | None]
+
+
+async def known_sequences(
+    cluster: Cluster, places: Places, writer_ids: Mapping[TableBucket, int], *, schema_id: int
+) -> Known:
+    """The last number that each bucket's leader knows of a writer.
+
+    Args:
+        cluster: Whom to ask.
+        places: The buckets of one log table, and the table or partition each is of.
+        writer_ids: The writer to ask for in each of them.
+        schema_id: Any schema of the table.
+
+    Returns:
+        -1 where the leader knows nothing of the writer; None where it does not say.
+    """
+    found: Known = {}
+
+    async def attempt() -> None:
+        missing = {each: places[each] for each in places if each not in found}
+        leaders = await by_leader(cluster, missing)
+        answers = await asyncio.gather(
+            *(
+                _ask(cluster, server, {each: writer_ids[each] for each in asked}, schema_id)
+                for server, asked in leaders.items()
+            )
+        )
+        failed: FlussError | None = None
+        for answer in answers:
+            for bucket, error in answer.items():
+                if error.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION:
+                    found[bucket] = last_known_sequence(error)
+                else:
+                    cluster.view.forget_leader(bucket)
+                    failed = error
+        if failed is not None:
+            raise failed
+
+    await cluster.retrying(attempt)
+    return found
+
+
+async def _ask(
+    cluster: Cluster, server_id: int, writer_ids: Mapping[TableBucket, int], schema_id: int
+) -> dict[TableBucket, FlussError]:
+    body = PRODUCE_LOG_REQUEST.write(
+        ProduceLogRequest(
+            acks=ACKS_ALL,
+            table_id=next(iter(writer_ids)).table_id,
+            timeout_ms=cluster.settings.request_timeout_ms,
+            buckets_req=tuple(
+                WrittenBucket(
+                    partition_id=bucket.partition_id,
+                    bucket_id=bucket.bucket_id,
+                    records=tuple(
+                        to_view(each)
+                        for each in write_log_batch(
+                            _NOTHING,
+                            schema_id=schema_id,
+                            writer_id=writer_id,
+                            batch_sequence=_SEQUENCE_MAX,
+                        )
+                    ),
+                )
+                for bucket, writer_id in writer_ids.items()
+            ),
+        )
+    )
+    answer = messages.read_message(
+        messages.ProduceLogResponse, await cluster.send(server_id, ApiKey.PRODUCE_LOG, body)
+    )
+    errors = {
+        (each.partition_id if each.HasField("partition_id") else None, each.bucket_id): each
+        for each in answer.buckets_resp
+        if each.HasField("error_code")
+    }
+    return {
+        bucket: _error_of(bucket, errors.get((bucket.partition_id, bucket.bucket_id)))
+        for bucket in writer_ids
+    }
+
+
+def _error_of(bucket: TableBucket, answer: messages.PbProduceLogRespForBucket | None) -> FlussError:
+    if answer is None:
+        why = f"it takes a batch of bucket {bucket.bucket_id} that nobody may take, or is silent"
+        return ProtocolError(
+            f"The answer to PRODUCE_LOG cannot be used: {why}.", what="PRODUCE_LOG", at=0, why=why
+        )
+    message = answer.error_message if answer.HasField("error_message") else None
+    return error_from_code(answer.error_code, message, bucket=bucket.bucket_id)

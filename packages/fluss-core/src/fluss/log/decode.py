@@ -1,0 +1,274 @@
+"""From fetched bytes to rows: each batch read with its own schema, laid out in the one asked for.
+
+Runs on the thread of whoever reads. Checksums are verified wherever the server left them valid;
+rows before the offset wanted, or behind the end of a bounded read, are cut off. What the rows look
+like to users of single records is the business of `dialects.scan_records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from fluss.errors import CorruptDataError, FlussError
+from fluss.log.fetcher import Fetched, FetchTarget
+from fluss.model.paths import TableBucket
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.tables.table_options import LogFormat
+from fluss.model.types.data_type import DataType
+from fluss.net.schema_cache import SchemaBook
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.numpy_arrays import from_numpy
+from fluss.records.arrow.projection import Projection, read_projected
+from fluss.records.convert.evolve import Evolution, read_positions
+from fluss.records.filter.row_filter import RowFilter
+from fluss.records.log.log_batch import LogBatch, iter_log_batches
+from fluss.records.log.log_header import Magic1
+from fluss.records.log.log_records import read_log_records
+from fluss.rows.buffers.columns import ByteArray, Int64Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecodedBatch:
+    """Rows of one bucket, written at one moment.
+
+    Attributes:
+        batch: The rows, in the columns asked for.
+        bucket: Where they are from.
+        base_offset: The offset of the first row.
+        timestamp: When the server took them in, in milliseconds.
+        change_types: One change type per row; None where all are appends.
+        offsets: One offset per row; None where they are consecutive.
+    """
+
+    batch: pa.RecordBatch
+    bucket: TableBucket
+    base_offset: int
+    timestamp: int
+    change_types: ByteArray | None
+    offsets: Int64Array | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        rows: int = self.batch.num_rows
+        return rows
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last row."""
+        if self.offsets is not None:
+            return int(self.offsets[-1])
+        return self.base_offset + self.num_rows - 1
+
+    def row_offsets(self) -> Sequence[int]:
+        """The offset of each row."""
+        if self.offsets is not None:
+            listed: list[int] = self.offsets.tolist()
+            return listed
+        return range(self.base_offset, self.base_offset + self.num_rows)
+
+    def slice(self, start: int, count: int) -> DecodedBatch:
+        """`count` of the rows, from `start` on."""
+        types, offsets = self.change_types, self.offsets
+        return DecodedBatch(
+            batch=self.batch.slice(start, count),
+            bucket=self.bucket,
+            base_offset=self.base_offset + start if offsets is None else int(offsets[start]),
+            timestamp=self.timestamp,
+            change_types=None if types is None else types[start : start + count],
+            offsets=None if offsets is None else offsets[start : start + count],
+        )
+
+    def take(self, rows: Int64Array, batch: pa.RecordBatch) -> DecodedBatch:
+        """Some of the rows, at least one, in their order; `batch` holds their columns."""
+        types = self.change_types
+        offsets = rows + self.base_offset if self.offsets is None else self.offsets[rows]
+        return DecodedBatch(
+            batch=batch,
+            bucket=self.bucket,
+            base_offset=int(offsets[0]),
+            timestamp=self.timestamp,
+            change_types=None if types is None else types[rows],
+            offsets=offsets,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Reading:
+    """How batches of one schema are read.
+
+    Attributes:
+        layout: The columns that are read of them.
+        projection: How to read these alone, where the batches have more.
+        evolution: From there to the columns of the scan.
+    """
+
+    layout: BatchLayout
+    projection: Projection | None
+    evolution: Evolution
+
+
+class Decoder:
+    """Decodes what is fetched of one table into the columns of one scan; any thread may use it.
+
+    Args:
+        table: The table, with the schema that rows are laid out in.
+        book: The schemas that rows may have been written with.
+        columns: The positions of the columns wanted, in the order wanted; None for all.
+        magic_1: What a magic byte of 1 means to the servers.
+        checks_crc: Whether checksums are verified, where they are valid.
+        row_filter: Which rows are wanted; None for all.
+    """
+
+    def __init__(
+        self,
+        table: TableInfo,
+        book: SchemaBook,
+        columns: Sequence[int] | None,
+        *,
+        magic_1: Magic1,
+        checks_crc: bool = True,
+        row_filter: RowFilter | None = None,
+    ) -> None:
+        self._table = table
+        self._book = book
+        self._magic_1: Magic1 = magic_1
+        self._checks_crc = checks_crc
+        self._filter = row_filter
+        self._log_format = table.options.log_format
+        whole = BatchLayout.of_schema(table.schema)
+        self._target = self._read = whole
+        if columns is not None:
+            # Columns that only the filter looks at are read behind those that are wanted.
+            looked_at = () if row_filter is None else row_filter.columns
+            further = [each for each in looked_at if each not in columns]
+            self._target = whole.project(columns)
+            self._read = whole.project([*columns, *further]) if further else self._target
+        self._whole = whole
+        self._readings: dict[tuple[int, bool], _Reading] = {}
+        positions = None if columns is None else read_positions(whole, self._read)
+        if self._log_format is not LogFormat.ARROW or positions in {(), tuple(range(len(whole)))}:
+            # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
+            positions = None
+        self.fetch_target = FetchTarget(
+            table_id=table.table_id, positions=positions, has_all_columns=self._has_all_columns
+        )
+
+    @property
+    def read_layout(self) -> BatchLayout:
+        """The columns that are read: those wanted, and behind them those a filter looks at."""
+        return self._read
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every batch."""
+        return self._target.user_schema
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """The types of the columns."""
+        return self._target.types
+
+    def decode(self, fetched: Fetched) -> Iterator[DecodedBatch]:
+        """The rows of what was fetched, batch by batch.
+
+        Raises:
+            CorruptDataError: The bytes are damaged; the error says table, bucket and offset.
+        """
+        offset = fetched.start
+        try:
+            for batch in iter_log_batches(
+                fetched.data,
+                magic_1=self._magic_1,
+                verify_crc=self._checks_crc and not fetched.projected,
+            ):
+                decoded = self._decode(batch, fetched)
+                offset = batch.next_offset
+                if decoded is not None:
+                    yield decoded
+        except CorruptDataError as error:
+            raise self._placed(error, fetched.bucket, offset) from error
+
+    def _decode(self, batch: LogBatch, fetched: Fetched) -> DecodedBatch | None:
+        base = batch.base_offset
+        first = max(fetched.start - base, 0)
+        stop = fetched.stop
+        count = batch.record_count if stop is None else min(batch.record_count, stop - base)
+        if count <= first:
+            return None
+        reading = self._reading(batch.header.schema_id, projected=fetched.projected)
+        if reading.projection is not None:
+            rows, change_types = read_projected(batch, reading.projection), batch.change_types()
+        else:
+            rows, change_types = read_log_records(batch, reading.layout, self._log_format)
+        decoded = DecodedBatch(
+            batch=reading.evolution.apply(rows),
+            bucket=fetched.bucket,
+            base_offset=base,
+            timestamp=batch.header.commit_timestamp,
+            change_types=change_types,
+        )
+        if first or count < batch.record_count:
+            decoded = decoded.slice(first, count - first)
+        return self.filtered(decoded)
+
+    def filtered(self, decoded: DecodedBatch) -> DecodedBatch | None:
+        """The wanted rows of a batch in `read_layout`, in the columns wanted; None for none."""
+        if self._filter is None:
+            return decoded if decoded.num_rows else None
+        rows = self._filter.matching(decoded.batch)
+        if not len(rows):
+            return None
+        kept = decoded.batch.select(range(len(self._target)))
+        if len(rows) == decoded.num_rows:
+            return replace(decoded, batch=kept)
+        return decoded.take(rows, kept.take(from_numpy(rows)))
+
+    def _reading(self, schema_id: int, *, projected: bool) -> _Reading:
+        found = self._readings.get((schema_id, projected))
+        if found is None:
+            found = self._find_reading(self._source(schema_id), projected=projected)
+            self._readings[schema_id, projected] = found
+        return found
+
+    def _find_reading(self, source: BatchLayout, *, projected: bool) -> _Reading:
+        positions = self.fetch_target.positions
+        projection = None
+        if positions is not None and projected:
+            source = source.project(positions)
+        elif positions is not None:
+            # Whole batches, because they are old or come from the remote store.
+            newest = self._whole if len(self._whole) > len(source) else None
+            projection = Projection.of(source, positions, newest=newest)
+            source = projection.target
+        return _Reading(
+            layout=source,
+            projection=projection,
+            evolution=Evolution.between(source, self._read),
+        )
+
+    def _source(self, schema_id: int) -> BatchLayout:
+        schema = self._book.known(schema_id)
+        if schema is None:
+            why = f"it was written with schema {schema_id}, which the table does not have"
+            raise CorruptDataError(
+                f"A log batch cannot be read: {why}.", what="log batch", at=0, why=why
+            )
+        return BatchLayout.of_schema(schema)
+
+    def _has_all_columns(self, schema_id: int) -> bool:
+        schema: Schema | None = self._book.known(schema_id)
+        positions = self.fetch_target.positions
+        return schema is not None and (positions is None or positions[-1] < len(schema.columns))
+
+    def _placed(self, error: CorruptDataError, bucket: TableBucket, offset: int) -> FlussError:
+        return error.with_context(
+            table=str(self._table.table_path),
+            bucket=bucket.bucket_id,
+            partition_id=bucket.partition_id,
+            offset=offset,
+        )

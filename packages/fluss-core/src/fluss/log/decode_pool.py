@@ -1,0 +1,155 @@
+"""Decodes what was fetched in several pieces at a time, and gives them in their order.
+
+Decompression and checksums release the GIL, so that a few threads decode as many times faster; what
+is small, or made of small batches, is decoded where it is asked for. The threads are shared by all
+scanners of the process and end with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+
+from fluss.errors import FlussError
+from fluss.log.decode import DecodedBatch, Decoder
+from fluss.log.fetcher import Fetched
+from fluss.records.log.log_batch import iter_log_places
+from fluss.waiting import result_of
+
+WORKERS_MAX = 4
+# Below this, handing bytes to another thread costs more than it saves.
+BYTES_MIN = 128 * 1024
+# Smaller batches are mostly Python's work, for which threads only wait for each other: a million
+# rows in batches of 300 take two threads 1.0 s and one 0.7 s, in those of 3 000 0.16 and 0.20 s.
+BATCH_BYTES_MIN = 32 * 1024
+# What several threads share is cut into pieces of this size, or of one batch where that is larger.
+PIECE_BYTES = 384 * 1024
+# How many pieces may wait, decoded or not, for an event loop that takes them.
+WAITING_MAX = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """What became of one piece.
+
+    Attributes:
+        batches: The rows, up to the first damage.
+        error: The damage.
+        rest: What to decode again to meet it again, and nothing else.
+    """
+
+    batches: list[DecodedBatch]
+    error: FlussError | None = None
+    rest: Fetched | None = None
+
+
+def pieces_of(fetched: Fetched) -> list[Fetched]:
+    """The same batches in pieces that are worth a thread each."""
+    data = fetched.data
+    if len(data) <= PIECE_BYTES:
+        return [fetched]
+    pieces = []
+    start = 0
+    for at, size in iter_log_places(data):
+        if at + size - start >= PIECE_BYTES or at + size == len(data):
+            pieces.append(replace(fetched, data=data[start : at + size]))
+            start = at + size
+    return pieces
+
+
+def decode_one(decoder: Decoder, fetched: Fetched) -> Decoded:
+    """Decode one piece, here and now."""
+    batches: list[DecodedBatch] = []
+    try:
+        batches.extend(decoder.decode(fetched))
+    except FlussError as error:
+        start = batches[-1].last_offset + 1 if batches else fetched.start
+        return Decoded(batches=batches, error=error, rest=replace(fetched, start=start))
+    return Decoded(batches=batches)
+
+
+def decode_ahead(decoder: Decoder, fetched: Iterable[Fetched]) -> Iterator[Decoded]:
+    """Decode fetches ahead of whoever takes them; what is a piece already stays one."""
+    waiting: deque[_Decoding] = deque()
+    for each in fetched:
+        waiting.extend(_Decoding(decoder, piece) for piece in pieces_of(each))
+        while len(waiting) > _workers():
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+async def decode_while_fetching(
+    decoder: Decoder, source: AsyncIterable[list[Fetched]]
+) -> AsyncGenerator[Decoded, None]:
+    """Decode what a source brings while it brings more; never on the event loop this runs on."""
+    waiting: deque[Future[Decoded]] = deque()
+    try:
+        async for fetched in source:
+            for each in fetched:
+                for piece in pieces_of(each):
+                    waiting.append(_executor().submit(decode_one, decoder, piece))
+            while len(waiting) > WAITING_MAX:
+                yield await asyncio.wrap_future(waiting.popleft())
+        while waiting:
+            yield await asyncio.wrap_future(waiting.popleft())
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+class _Decoding:
+    """One piece being decoded: by a worker, or by whoever wants it before a worker has begun."""
+
+    __slots__ = ("_decoder", "_fetched", "_future")
+
+    def __init__(self, decoder: Decoder, fetched: Fetched) -> None:
+        self._decoder = decoder
+        self._fetched = fetched
+        self._future: Future[Decoded] | None = None
+        if _is_worth_a_thread(fetched):
+            self._future = _executor().submit(decode_one, decoder, fetched)
+
+    def result(self) -> Decoded:
+        if self._future is None or self._future.cancel():
+            return decode_one(self._decoder, self._fetched)
+        return result_of(self._future)
+
+
+def _is_worth_a_thread(fetched: Fetched) -> bool:
+    if len(fetched.data) < BYTES_MIN:
+        return False
+    try:
+        _, size = next(iter_log_places(fetched.data), (0, 0))
+    except FlussError:
+        return False  # said when it is decoded
+    return size >= BATCH_BYTES_MIN
+
+
+@cache  # to count processors takes longer than to hand over a piece
+def _workers() -> int:
+    return min(WORKERS_MAX, os.cpu_count() or 1)
+
+
+_shared: ThreadPoolExecutor | None = None
+
+
+def _executor() -> ThreadPoolExecutor:
+    global _shared  # noqa: PLW0603 - one pool per process is the point
+    if _shared is None:
+        _shared = ThreadPoolExecutor(_workers(), thread_name_prefix="fluss-decode")
+    return _shared
+
+
+def _forget_in_child() -> None:
+    global _shared  # noqa: PLW0603 - its threads stayed in the parent
+    _shared = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,205 @@
+"""What goes into a FETCH_LOG and what comes out: requests, answers, undecoded batches, errors.
+
+Of what was fetched only the batches' headers are looked at here; the records in them are decoded by
+whoever reads (`log.decode`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from fluss.errors import (
+    CorruptBatchError,
+    CorruptDataError,
+    FlussError,
+    ProtocolError,
+    error_from_code,
+)
+from fluss.log.plan_fetch import Fetch, Position
+from fluss.model.paths import TableBucket
+from fluss.records.log.log_batch import iter_log_headers
+from fluss.records.log.log_header import Magic1
+from fluss.wire import messages
+from fluss.wire.byte_buffers import Buffer
+from fluss.wire.messages import write_message
+from fluss.wire.zero_copy.fetch_log import FETCH_LOG_RESPONSE, FetchedBucket
+
+# What FETCH_LOG and LIST_OFFSETS want to know of whoever asks; followers name their server.
+CLIENT_IS_NO_FOLLOWER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fetched:
+    """Batches of one bucket as they were received.
+
+    Attributes:
+        position: Where they belong.
+        data: The bytes; the last batch may be cut off.
+        start: The first offset wanted; the first batch may begin before it.
+        stop: The first offset not wanted, where one is known.
+        projected: Whether they hold the projected columns only, with stale checksums.
+    """
+
+    position: Position
+    data: Buffer
+    start: int
+    stop: int | None
+    projected: bool
+
+    @property
+    def bucket(self) -> TableBucket:
+        """The bucket the batches are of."""
+        return self.position.bucket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchTarget:
+    """What is fetched of a table: which columns, and which schemas have them all.
+
+    Batches of which no row can fulfil `pruning`, a predicate over the fields of one schema, may be
+    left out by servers that can tell.
+    """
+
+    table_id: int
+    positions: tuple[int, ...] | None  # ascending; None for whole batches
+    has_all_columns: Callable[[int], bool]  # whether batches of a schema id have every column
+    pruning: messages.PbPredicate | None = None
+    pruning_schema_id: int | None = None
+
+    def projects(self, fetch: Fetch) -> bool:
+        """Whether the answer to a request holds the projected columns only."""
+        return fetch.pushes_projection and self.positions is not None
+
+
+def write_fetch(fetch: Fetch, target: FetchTarget) -> bytes:
+    """The body of a request."""
+    request = messages.FetchLogRequest(
+        follower_server_id=CLIENT_IS_NO_FOLLOWER,
+        max_bytes=fetch.bytes_max,
+        max_wait_ms=fetch.wait_ms_max,
+        min_bytes=fetch.bytes_min,
+    )
+    projects = target.projects(fetch)
+    table = request.tables_req.add(table_id=target.table_id, projection_pushdown_enabled=projects)
+    if projects and target.positions is not None:
+        table.projected_fields.extend(target.positions)
+    if target.pruning is not None and target.pruning_schema_id is not None:
+        table.filter_predicate.CopyFrom(target.pruning)
+        table.filter_schema_id = target.pruning_schema_id
+    for position in fetch.positions:
+        table.buckets_req.add(
+            partition_id=position.bucket.partition_id,
+            bucket_id=position.bucket.bucket_id,
+            fetch_offset=position.offset,
+            max_fetch_bytes=position.bytes_to_ask(fetch.bytes_max_for_bucket),
+        )
+    return write_message(request)
+
+
+def read_fetch(body: memoryview) -> Mapping[TableBucket, FetchedBucket]:
+    """What an answer says of each bucket.
+
+    Raises:
+        ProtocolError: The bytes are no such answer.
+    """
+    return {
+        TableBucket.with_partition(table.table_id, each.partition_id, each.bucket_id): each
+        for table in FETCH_LOG_RESPONSE.read(body).tables_resp
+        for each in table.buckets_resp
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headers:
+    """What the headers of batches say, of the whole ones in a buffer.
+
+    Attributes:
+        size: How many bytes they take.
+        next_offset: The offset behind the last; None where there is no whole batch.
+        schema_ids: The schemas they were written with, and `last_schema_id` that of the last.
+        batches: How many there are.
+        rows: How many rows they have together.
+        error: What is wrong with the batch behind them.
+    """
+
+    size: int
+    next_offset: int | None
+    schema_ids: frozenset[int]
+    last_schema_id: int | None
+    batches: int
+    rows: int
+    error: CorruptDataError | None
+
+
+def read_headers(data: Buffer, *, magic_1: Magic1) -> Headers:
+    """Walk over the batches in a buffer; a batch that cannot be one ends the walk."""
+    size = batches = rows = 0
+    next_offset: int | None = None
+    last_schema_id: int | None = None
+    error: CorruptDataError | None = None
+    schema_ids: set[int] = set()
+    try:
+        for at, header in iter_log_headers(data, magic_1=magic_1):
+            size = at + header.size_bytes
+            next_offset = header.next_offset
+            last_schema_id = header.schema_id
+            schema_ids.add(header.schema_id)
+            batches += 1
+            rows += header.record_count
+    except CorruptDataError as corrupt:
+        error = corrupt
+    return Headers(
+        size=size,
+        next_offset=next_offset,
+        schema_ids=frozenset(schema_ids),
+        last_schema_id=last_schema_id,
+        batches=batches,
+        rows=rows,
+        error=error,
+    )
+
+
+def size_before(data: Buffer, schema_ids: Collection[int], *, magic_1: Magic1) -> int:
+    """How many bytes stand before the first batch that was written with one of these schemas."""
+    return next(
+        (
+            at
+            for at, header in iter_log_headers(data, magic_1=magic_1)
+            if header.schema_id in schema_ids
+        ),
+        len(data),
+    )
+
+
+def error_of(position: Position, found: FetchedBucket) -> FlussError:
+    """The error that the server answered for a bucket."""
+    return error_from_code(
+        found.error_code or 0,
+        found.error_message,
+        table=str(position.path.table_path),
+        bucket=position.bucket.bucket_id,
+        offset=position.offset,
+    )
+
+
+def unanswered(position: Position) -> ProtocolError:
+    """The error for an answer that leaves a bucket out."""
+    why = f"it says nothing of bucket {position.bucket.bucket_id}"
+    return ProtocolError(
+        f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
+    )
+
+
+def unreadable(position: Position, why: str) -> CorruptBatchError:
+    """The error for batches that cannot be read on."""
+    return CorruptBatchError(
+        f"In bucket {position.bucket.bucket_id} of {position.path} at offset {position.offset}: "
+        f"{why}",
+        what="log batch",
+        at=0,
+        why=why,
+        table=str(position.path.table_path),
+        bucket=position.bucket.bucket_id,
+        offset=position.offset,
+    )

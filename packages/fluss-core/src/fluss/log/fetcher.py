@@ -1,0 +1,448 @@
+"""Fetches what `log.plan_fetch` decides, and keeps it undecoded until somebody reads.
+
+When an answer comes, only the batches' headers are looked at: to know the next offset, so that the
+next request leaves before anything is decoded, and to know the schemas the batches were written
+with, so that whoever decodes has them at hand. Records that have moved to the remote store are
+fetched from there (`log.remote_log`) and take the same way.
+
+A bucket that cannot be read does not stop the others. Its error takes its place in the queue and is
+raised when the reader comes to it, and again whenever there is nothing else to give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import random
+from collections import deque
+from collections.abc import Coroutine
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+
+from fluss.errors import (
+    ClosedError,
+    FlussError,
+    ServerError,
+)
+from fluss.log.fetch_messages import (
+    Fetched,
+    FetchTarget,
+    Headers,
+    error_of,
+    read_fetch,
+    read_headers,
+    size_before,
+    unanswered,
+    unreadable,
+    write_fetch,
+)
+from fluss.log.missing_positions import find_name, find_offset, find_range
+from fluss.log.plan_fetch import Fetch, FetchLimits, FetchPlan, Position
+from fluss.log.plan_fetch_errors import (
+    Moment,
+    Remedy,
+    decide_refusal,
+    decide_remote_failure,
+    decide_stall,
+    forgive,
+    give_up,
+    give_up_at,
+    out_of_range,
+)
+from fluss.log.remote_log import RemoteLogReader
+from fluss.model.offsets import LATEST_OFFSET
+from fluss.model.paths import TableBucket
+from fluss.net.cluster_client import Cluster
+from fluss.net.schema_cache import SchemaBook
+from fluss.net.wait_notices import notices
+from fluss.records.log.log_header import Magic1
+from fluss.wire.api import ApiKey
+from fluss.wire.byte_buffers import Buffer
+from fluss.wire.zero_copy.fetch_log import FetchedBucket, RemoteLogFetchInfo
+
+__all__ = ["FetchTarget", "Fetched", "Fetcher"]
+
+log = logging.getLogger("fluss.fetcher")
+
+
+class Fetcher:
+    """Fetches one scanner's buckets ahead of its reader. Lives on the engine's loop."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        book: SchemaBook,
+        target: FetchTarget,
+        *,
+        limits: FetchLimits,
+        is_bounded: bool,
+        magic_1: Magic1,
+        remote: RemoteLogReader,
+    ) -> None:
+        self.plan = FetchPlan(limits, is_bounded)
+        self._magic_1: Magic1 = magic_1
+        self._cluster = cluster
+        self._book = book
+        self._target = target
+        self._remote = remote
+        self._loop = asyncio.get_running_loop()
+        # What has been fetched, and in its place whatever position could not be read on.
+        self._ready: deque[Fetched | Position] = deque()
+        self._news = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._tasks: dict[asyncio.Task[None], Position | None] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    # --- what the reader does -----------------------------------------------------------------
+
+    def subscribe(self, position: Position) -> None:
+        """Read a bucket from a position on; one it had is forgotten."""
+        self.unsubscribe(position.bucket)
+        self.plan.subscribe(position, now=self._loop.time())
+        self._begin(position)
+
+    def unsubscribe(self, bucket: TableBucket) -> None:
+        """Read a bucket no more; what lies unread of it is thrown away."""
+        position = self.plan.unsubscribe(bucket)
+        if position is None:
+            return
+        for task in [task for task, its in self._tasks.items() if its is position]:
+            task.cancel()
+        self._ready = deque(each for each in self._ready if each.bucket != bucket)
+
+    async def take(self, timeout_s: float | None) -> list[Fetched]:
+        """All that has been fetched; waits for something, at most `timeout_s`.
+
+        Returns:
+            Nothing when the time is over, or when a bounded read has come to its end.
+
+        Raises:
+            ClosedError: The fetcher has been closed.
+            FlussError: What keeps a bucket from being read, after all before it has been taken.
+        """
+        self._pump()
+        if self._has_nothing():
+            if timeout_s is None:
+                await self._something()
+            else:
+                with anyio.move_on_after(timeout_s):
+                    await self._something()
+        if self._closed:
+            raise ClosedError("The scanner has been closed.", hint="Create a new one.")
+        taken = self._take_ready()
+        if taken:
+            self._taken.set()
+            self._pump()
+            return taken
+        failed = self._next_failed()
+        if failed is not None:
+            raise self._reported(failed)
+        return []
+
+    def close(self) -> None:
+        """Fetch no more, and forget what lies unread."""
+        self._closed = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        self._ready.clear()
+        self._news.set()
+
+    async def _something(self) -> None:
+        while self._has_nothing():
+            self._news.clear()
+            await self._news.wait()
+
+    def _has_nothing(self) -> bool:
+        return not (
+            self._ready or self._closed or self.plan.is_finished or self.plan.failed() is not None
+        )
+
+    def _take_ready(self) -> list[Fetched]:
+        taken = []
+        while self._ready and isinstance(fetched := self._ready[0], Fetched):
+            self._ready.popleft()
+            self.plan.consumed(fetched.position, len(fetched.data))
+            taken.append(fetched)
+        return taken
+
+    def _next_failed(self) -> Position | None:
+        if self._ready and isinstance(position := self._ready[0], Position):
+            self._ready.popleft()
+            return position
+        return self.plan.failed()
+
+    def _reported(self, position: Position) -> FlussError:
+        error = position.error
+        if error is None:
+            raise AssertionError("a position that failed has an error")
+        if error.is_retriable:
+            forgive(position)
+            self._begin(position)
+        # An error that is raised again must not collect the tracebacks of the times before.
+        return copy.copy(error)
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Send whatever the plan wants sent now."""
+        if self._closed:
+            return
+        now = self._loop.time()
+        fetches, leaderless = self.plan.next_fetches(
+            now=now, leader_of=self._cluster.view.leader_of
+        )
+        for fetch in fetches:
+            self._start(self._fetch(fetch), None)
+        for position in leaderless:
+            self._start(self._find_leader(position), position)
+        self._set_alarm(now)
+
+    def _set_alarm(self, now: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        end = self.plan.next_pause_end(now=now)
+        if end is not None:
+            self._alarm = self._loop.call_at(end, self._pump)
+
+    async def _fetch(self, fetch: Fetch) -> None:
+        starts = {each.bucket: each.offset for each in fetch.positions}
+        deadline = give_up_at(
+            fetch.positions, now=self._loop.time(), patience_s=self._moment().patience_s
+        )
+        request = [write_fetch(fetch, self._target)]
+        try:
+            body = await self._cluster.send(
+                fetch.server_id,
+                ApiKey.FETCH_LOG,
+                request,
+                deadline=deadline,
+                idle_ms=fetch.wait_ms_max or 0,
+            )
+            answer = read_fetch(body)
+        except FlussError as error:
+            self.plan.ended(fetch)
+            for position in fetch.positions:
+                self._refused(position, error)
+        else:
+            self.plan.ended(fetch)
+            current = [
+                each
+                for each in fetch.positions
+                if self.plan.is_current(each) and each.offset == starts[each.bucket]
+            ]
+            projected = self._target.projects(fetch)
+            self._take_in({each: answer.get(each.bucket) for each in current}, projected=projected)
+        self._pump()
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def _take_in(self, answers: dict[Position, FetchedBucket | None], *, projected: bool) -> None:
+        served: list[Position] = []
+        empty: list[tuple[Position, int]] = []
+        for position, found in answers.items():
+            if found is None:
+                self._fail(position, unanswered(position))
+            elif found.error_code is not None:
+                self._refused(position, error_of(position, found))
+            elif self._take_in_bucket(position, found, projected=projected):
+                served.append(position)
+            elif found.high_watermark is None:
+                self._fail(position, unanswered(position))
+            else:
+                empty.append((position, found.high_watermark))
+        self.plan.served(served)
+        if served:
+            return  # the answer was full before it came to the others
+        for position, high_watermark in empty:
+            self._apply(position, decide_stall(position, high_watermark, self._moment()))
+
+    def _take_in_bucket(self, position: Position, found: FetchedBucket, *, projected: bool) -> bool:
+        """Take in what came of a bucket; whether anything did."""
+        if found.high_watermark is not None:
+            self.plan.pin(position, found.high_watermark)
+        if position.is_finished:
+            self._news.set()
+            return True
+        if found.remote_log_fetch_info is not None:
+            self._start(self._read_remote(position, found.remote_log_fetch_info), position)
+            return True
+        before = position.offset
+        for records in filter(len, found.records):
+            headers = read_headers(records, magic_1=self._magic_1)
+            if self._unknown_schemas(headers):
+                # Rare enough that the rest of the answer is not worth keeping: it comes again.
+                self._start(self._learn(position, headers, records, projected=projected), position)
+                return True
+            self._publish(position, records, headers, projected=projected)
+        if found.filtered_end_offset is not None:
+            self._advance(position, found.filtered_end_offset, unread_bytes=0)
+        return position.offset > before or position.error is not None
+
+    def _unknown_schemas(self, headers: Headers) -> list[int]:
+        return [each for each in headers.schema_ids if self._book.known(each) is None]
+
+    async def _learn(
+        self, position: Position, headers: Headers, records: Buffer, *, projected: bool
+    ) -> None:
+        unknown = self._unknown_schemas(headers)
+        try:
+            await self._book.learn(unknown)
+        except FlussError as error:
+            # A call may also end while the server is asked once more after it has refused.
+            if not isinstance(error, ServerError) and not isinstance(error.__cause__, ServerError):
+                raise
+            known = records[: size_before(records, unknown, magic_1=self._magic_1)]
+            headers = read_headers(known, magic_1=self._magic_1)
+            self._publish(position, known, headers, projected=projected)
+            raise unreadable(position, f"a schema of {unknown} is unknown") from error
+        self._publish(position, records, headers, projected=projected)
+
+    def _publish(
+        self, position: Position, records: Buffer, headers: Headers, *, projected: bool
+    ) -> None:
+        """Hand records to the reader; all their schemas are known."""
+        if headers.next_offset is not None:
+            self._ready.append(
+                Fetched(
+                    position=position,
+                    data=records[: headers.size],
+                    start=max(position.offset, 0),
+                    stop=position.stop,
+                    projected=projected,
+                )
+            )
+            self._advance(position, headers.next_offset, unread_bytes=headers.size)
+            position.batch_bytes = headers.size // headers.batches
+            self._cluster.counters.batches_read += headers.batches
+            self._cluster.counters.rows_read += headers.rows
+        last_schema_id = headers.last_schema_id
+        if last_schema_id is not None and self._target.has_all_columns(last_schema_id):
+            # The old batches without the column are behind us: the server can project again.
+            position.pushes_projection = True
+        if headers.error is not None:
+            self._fail(position, unreadable(position, headers.error.message))
+
+    def _advance(self, position: Position, next_offset: int, *, unread_bytes: int) -> None:
+        self.plan.advance(
+            position, next_offset=next_offset, unread_bytes=unread_bytes, now=self._loop.time()
+        )
+        self._news.set()
+
+    async def _read_remote(self, position: Position, info: RemoteLogFetchInfo) -> None:
+        try:
+            wanted = self._remote.read(info, position.offset, position.stop)
+            async with aclosing(wanted) as pieces:
+                async for records in pieces:
+                    headers = read_headers(records, magic_1=self._magic_1)
+                    await self._learn(position, headers, records, projected=False)
+                    if position.is_finished or position.error is not None:
+                        break
+                    await self._room()
+        except FlussError as error:
+            self._apply(position, decide_remote_failure(position, error, self._moment()))
+
+    async def _room(self) -> None:
+        """Wait until the reader has made room; the unread bytes are bounded for files, too."""
+        while self.plan.is_full:
+            self._taken.clear()
+            await self._taken.wait()
+
+    # --- trouble ------------------------------------------------------------------------------
+
+    def _refused(self, position: Position, error: FlussError) -> None:
+        log.debug("bucket %s: %s", position.bucket, error.message)
+        moment = self._moment()
+        self._apply(position, decide_refusal(position, error, moment))
+        if position.attempts and position.error is None:
+            notices.retried(
+                f"rows of bucket {position.bucket.bucket_id} of {position.path}",
+                error.message,
+                since=position.failing_since,
+                now=moment.now,
+                limit_ms=round(moment.patience_s * 1_000),
+            )
+
+    def _apply(self, position: Position, remedy: Remedy) -> None:
+        if not self.plan.is_current(position):
+            return
+        match remedy:
+            case Remedy.GIVEN_UP:
+                self._ready.append(position)
+                self._news.set()
+            case Remedy.LEADER:
+                self._cluster.counters.retries += 1
+                self._cluster.view.forget_leader(position.bucket)
+            case Remedy.RANGE:
+                self._start(self._find_range(position), position)
+            case Remedy.NOTHING:
+                pass
+
+    def _fail(self, position: Position, error: FlussError) -> None:
+        self._apply(position, give_up(position, error))
+
+    def _moment(self) -> Moment:
+        return Moment(
+            policy=self._cluster.retry_policy,
+            patience_s=self._cluster.settings.retry_timeout_ms / 1_000,
+            now=self._loop.time(),
+            dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
+        )
+
+    # --- finding out --------------------------------------------------------------------------
+
+    def _begin(self, position: Position) -> None:
+        if position.needs_name or position.offset == LATEST_OFFSET:
+            # At once, and not at the first read: rows that come in between are wanted.
+            self._start(self._prepare(position), position)
+
+    async def _prepare(self, position: Position) -> None:
+        if position.needs_name:
+            position.path = await find_name(self._cluster, position)
+        if position.offset == LATEST_OFFSET:
+            position.offset = await find_offset(self._cluster, position)
+
+    async def _find_leader(self, position: Position) -> None:
+        await self._cluster.leader(position.path, position.bucket)
+
+    async def _find_range(self, position: Position) -> None:
+        earliest, latest = await find_range(self._cluster, position)
+        if position.may_skip_trimmed and 0 <= position.offset < earliest:
+            self._advance(position, earliest, unread_bytes=0)
+        error = out_of_range(position, earliest=earliest, latest=latest)
+        if error is not None:
+            raise error
+        if position.offset < 0:
+            position.offset = earliest
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def _start(self, work: Coroutine[Any, Any, None], position: Position | None) -> None:
+        """Do something that waits; for one position, which is busy meanwhile, or for several."""
+        task = self._loop.create_task(work)
+        if position is not None:
+            position.is_busy = True
+        self._tasks[task] = position
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        position = self._tasks.pop(task)
+        if position is not None:
+            position.is_busy = False
+        if task.cancelled() or self._closed:
+            return
+        error = task.exception()
+        if error is not None:
+            if not isinstance(error, FlussError):
+                log.error("a fetch ended unexpectedly", exc_info=error)
+                error = FlussError(f"A fetch ended unexpectedly: {error!r}.")
+            for each in [position] if position is not None else list(self.plan.positions.values()):
+                self._fail(each, error)
+        if position is not None:
+            self._pump()

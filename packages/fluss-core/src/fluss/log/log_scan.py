@@ -1,0 +1,276 @@
+"""Scanning logs: subscriptions, and rows as they come or up to the end of now.
+
+A core holds what a scanner is subscribed to. Its reading coroutines run on the engine's loop and
+bring fetched bytes; decoding them is left to the caller's thread. Reading on and on uses one
+fetcher, which runs ahead of the reader; reading up to now uses a fetcher of its own, from the
+subscribed offsets to where the leaders' logs end when they are first asked, and can be done again.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from fluss.errors import ClosedError, FlussError, InvalidValueError
+from fluss.log.decode import Decoder
+from fluss.log.fetcher import Fetched, Fetcher
+from fluss.log.plan_fetch import FetchLimits, Position
+from fluss.log.remote_log import RemoteLogReader
+from fluss.log.server_filter import pruning_predicate
+from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.predicates.predicate import Predicate
+from fluss.model.tables.table_info import TableInfo
+from fluss.net.cluster_client import Cluster
+from fluss.net.engine_thread import Engine
+from fluss.net.schema_cache import SchemaBook
+from fluss.records.filter.row_filter import RowFilter
+from fluss.records.log.log_header import Magic1
+
+NOT_PARTITIONED_CODE = 37
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanSource:
+    """What a scanner reads with: one connection's parts, and the table."""
+
+    engine: Engine
+    cluster: Cluster
+    table: TableInfo
+    book: SchemaBook
+    remote: RemoteLogReader
+    limits: FetchLimits
+    magic_1: Magic1
+    checks_crc: bool = True
+
+    def decoder(self, columns: Sequence[int] | None, predicate: Predicate | None = None) -> Decoder:
+        """What reads fetched bytes as these columns, of the rows for which a predicate holds."""
+        return Decoder(
+            self.table,
+            self.book,
+            columns,
+            magic_1=self.magic_1,
+            checks_crc=self.checks_crc,
+            row_filter=None if predicate is None else RowFilter(predicate, self.table.schema),
+        )
+
+
+class LogScanCore:
+    """The subscriptions of one scanner, and what is read of them. Any thread may call it.
+
+    Args:
+        source: What to read with.
+        columns: The positions of the columns wanted, in the order wanted; None for all.
+        predicate: Which rows are wanted; None for all.
+    """
+
+    def __init__(
+        self,
+        source: ScanSource,
+        columns: Sequence[int] | None = None,
+        predicate: Predicate | None = None,
+    ) -> None:
+        self._source = source
+        self.decoder = source.decoder(columns, predicate)
+        self._target = self.decoder.fetch_target
+        if predicate is not None and source.magic_1 == "statistics":
+            # Servers that know statistics skip batches by them; which rows hold is decided here.
+            self._target = replace(
+                self._target,
+                pruning=pruning_predicate(predicate, source.table.schema),
+                pruning_schema_id=source.table.schema_id,
+            )
+        self._lock = threading.Lock()
+        self._offsets: dict[TableBucket, int] = {}
+        self._follower: Fetcher | None = None
+        self._fetchers: set[Fetcher] = set()
+        self._closed = False
+        # A scanner that nobody refers to fetches no more; its fetchers do not refer to it.
+        finalizer = weakref.finalize(self, _close_all, source.engine, self._fetchers)
+        finalizer.atexit = False
+
+    @property
+    def table(self) -> TableInfo:
+        """The table that is read."""
+        return self._source.table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what is read."""
+        return self.decoder.schema
+
+    # --- subscriptions ------------------------------------------------------------------------
+
+    def subscribe(self, bucket_offsets: Mapping[int, int]) -> None:
+        """Read these buckets from these offsets on, of a table without partitions."""
+        if self.table.is_partitioned():
+            raise FlussError(
+                f"{self.table.table_path} is partitioned: its buckets are those of a partition.",
+                hint="Use subscribe_partition(partition_id, bucket_id, start_offset); "
+                "admin.list_partition_infos() gives the ids.",
+                table=str(self.table.table_path),
+            )
+        self._subscribe([(None, bucket, offset) for bucket, offset in bucket_offsets.items()])
+
+    def subscribe_partitions(self, offsets: Mapping[tuple[int, int], int]) -> None:
+        """Read these (partition id, bucket) from these offsets on, of a partitioned table."""
+        if not self.table.is_partitioned():
+            raise FlussError(
+                f"{self.table.table_path} is not partitioned.",
+                NOT_PARTITIONED_CODE,
+                hint="Use subscribe(bucket_id, start_offset).",
+                table=str(self.table.table_path),
+            )
+        self._subscribe([(*place, offset) for place, offset in offsets.items()])
+
+    def _subscribe(self, places: Sequence[tuple[int | None, int, int]]) -> None:
+        checked = {}
+        for partition_id, bucket_id, offset in places:
+            self._check_bucket(bucket_id)
+            _check_offset(offset)
+            bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
+            checked[bucket] = offset
+        with self._lock:
+            self.check_open()
+            self._offsets |= checked
+            # At once, and not at the first read: who subscribes at the latest offset wants all
+            # rows from this moment on.
+            self._source.engine.post(lambda: self._follow(checked))
+
+    def unsubscribe(self, bucket_id: int, *, partition_id: int | None = None) -> None:
+        """Read a bucket no more; one that was not subscribed is not missed."""
+        bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
+        with self._lock:
+            self.check_open()
+            self._offsets.pop(bucket, None)
+            self._source.engine.post(lambda: self._follow_no_more(bucket))
+
+    def subscriptions(self) -> dict[TableBucket, int]:
+        """What is subscribed, and from which offsets on."""
+        with self._lock:
+            return dict(self._offsets)
+
+    # --- reading (on the engine's loop) -------------------------------------------------------
+
+    async def take(self, timeout_s: float) -> list[Fetched]:
+        """What has come in since the last time; waits for something, at most `timeout_s`."""
+        self.check_open()
+        if not self._offsets:
+            return []
+        return await self._follower_now().take(timeout_s)
+
+    async def read_to_end(
+        self, stops: Mapping[TableBucket, int] | None = None
+    ) -> AsyncGenerator[list[Fetched], None]:
+        """Everything subscribed, from the subscribed offsets to where the logs end now.
+
+        Args:
+            stops: Where to end instead: ends that a plan has pinned before.
+
+        Raises:
+            FlussError: Nothing is subscribed.
+        """
+        self.check_open()
+        offsets = self.subscriptions()
+        if not offsets:
+            raise FlussError(
+                "No buckets are subscribed, so there is nothing to read.",
+                hint="Call subscribe_buckets({bucket: EARLIEST_OFFSET, ...}) first.",
+            )
+        fetcher = self._fetcher(is_bounded=True)
+        self._fetchers.add(fetcher)
+        try:
+            for bucket, offset in offsets.items():
+                position = self._position(bucket, offset)
+                position.stop = None if stops is None else stops[bucket]
+                fetcher.subscribe(position)
+            while fetched := await fetcher.take(None):
+                yield fetched
+        finally:
+            self._fetchers.discard(fetcher)
+            fetcher.close()
+
+    async def close(self) -> None:
+        """Read no more; whoever is reading is told. Twice is once."""
+        with self._lock:
+            self._closed = True
+        for fetcher in list(self._fetchers):
+            fetcher.close()
+
+    def _follow(self, offsets: Mapping[TableBucket, int]) -> None:
+        if not self._closed:
+            follower = self._follower_now()
+            for bucket, offset in offsets.items():
+                follower.subscribe(self._position(bucket, offset))
+
+    def _follow_no_more(self, bucket: TableBucket) -> None:
+        if self._follower is not None:
+            self._follower.unsubscribe(bucket)
+
+    def _position(self, bucket: TableBucket, offset: int) -> Position:
+        path = PhysicalTablePath(self.table.table_path)
+        return Position(bucket=bucket, path=path, offset=offset)
+
+    def _follower_now(self) -> Fetcher:
+        if self._follower is None:
+            self._follower = self._fetcher(is_bounded=False)
+            self._fetchers.add(self._follower)
+        return self._follower
+
+    def _fetcher(self, *, is_bounded: bool) -> Fetcher:
+        source = self._source
+        limits = source.limits
+        return Fetcher(
+            source.cluster,
+            source.book,
+            self._target,
+            limits=limits.scanning if is_bounded else limits,
+            is_bounded=is_bounded,
+            magic_1=source.magic_1,
+            remote=source.remote,
+        )
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def _check_bucket(self, bucket_id: int) -> None:
+        count = self.table.num_buckets
+        if isinstance(bucket_id, bool) or not isinstance(bucket_id, int):
+            raise InvalidValueError(f"A bucket is a number, not {bucket_id!r}.")
+        if not 0 <= bucket_id < count:
+            raise InvalidValueError(
+                f"{self.table.table_path} has no bucket {bucket_id}.",
+                hint=f"Its buckets are 0 to {count - 1}.",
+                table=str(self.table.table_path),
+                bucket=bucket_id,
+            )
+
+    def check_open(self) -> None:
+        """Refuse what is asked of a scanner that has been closed."""
+        if self._closed:
+            raise ClosedError("The scanner has been closed.", hint="Create a new one.")
+
+
+def _close_all(engine: Engine, fetchers: set[Fetcher]) -> None:
+    def close() -> None:
+        for fetcher in fetchers:
+            fetcher.close()
+
+    engine.let_go(close)
+
+
+def _check_offset(offset: int) -> None:
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise InvalidValueError(
+            f"An offset is a number, not {offset!r}.",
+            hint="admin.list_offsets() finds the offset of a time or an end.",
+        )
+    if offset < EARLIEST_OFFSET:
+        raise InvalidValueError(
+            f"There is no offset {offset}.",
+            hint=f"EARLIEST_OFFSET is {EARLIEST_OFFSET}, LATEST_OFFSET is {LATEST_OFFSET}.",
+            offset=offset,
+        )

@@ -1,0 +1,304 @@
+"""What a scanner fetches next: one position per bucket, and the requests that go now.
+
+A plan knows where each subscribed bucket stands, what is under way and how much lies fetched but
+unread. Asked with the leaders of the moment, it answers with requests: at most one under way per
+server and kind, none while too much lies unread, none for what is finished. A bounded plan stops
+each bucket at the high watermark its leader named first, so however long it reads, it reads one
+fixed set of rows.
+
+What is not here: sending (`log.fetcher`), decoding (`log.decode`), and what becomes of a
+bucket whose fetch went wrong (`log.plan_fetch_errors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from fluss.errors import FlussError
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.net.plan_routing import Leader
+
+# A server of 0.9.1 does not wake a parked reader when rows arrive, so how long it parks bounds how
+# late rows are seen. A reader that has been idle for long may be parked for longer.
+PARKED_MS_BUSY = 20
+PARKED_MS_QUIET = 100
+BUSY_FOR_S = 10.0
+QUIET_FOR_S = 60.0
+# Where more batches than that fit into a fetch, one that is cut off does not count.
+CUT_COUNTS_MAX = 16
+# The first rows of a bucket are shown as soon as a server can read and send so little; behind them
+# it is asked for as much as may be.
+BYTES_FIRST = 128 * 1024
+# How many fetches of one bucket may lie unread: enough to keep a reader busy, and little enough
+# that who reads a few rows of many buckets does not have them sent in full.
+FETCHES_AHEAD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """How much is fetched at once, and how much may lie unread.
+
+    Attributes:
+        bytes_max: How much of all buckets together.
+        bytes_max_for_bucket: How much of one.
+        bytes_max_for_bucket_scanned: How much of one where all of a range is read: the fewer
+            answers there are, the less is done for each.
+        bytes_min: How much a server waits for, and how long at most.
+        unread_bytes_max: How much may lie unread.
+    """
+
+    bytes_max: int = 16 * 1024 * 1024
+    bytes_max_for_bucket: int = 1024 * 1024
+    bytes_max_for_bucket_scanned: int = 1024 * 1024
+    bytes_min: int = 1
+    wait_ms_max: int = 500
+    unread_bytes_max: int = 64 * 1024 * 1024
+
+    @property
+    def scanning(self) -> FetchLimits:
+        """The same for who reads all of a range."""
+        return replace(self, bytes_max_for_bucket=self.bytes_max_for_bucket_scanned)
+
+    @property
+    def unread_bytes_max_for_bucket(self) -> int:
+        """How much of one bucket may lie unread."""
+        return FETCHES_AHEAD * self.bytes_max_for_bucket
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Position:
+    """Where one bucket stands.
+
+    Attributes:
+        bucket: The bucket.
+        path: Its table, and its partition as soon as the name is known.
+        offset: The next offset wanted; below 0 where it is still to be found.
+        stop: The first offset not wanted; None where there is no end, or none known yet.
+        skips_trimmed: Whether rows that have been trimmed are passed over.
+        begins_at_earliest: The same as long as none of the bucket have been read.
+        has_read: Whether `offset` was reached by reading, and not given by the user.
+        pushes_projection: Whether the server is asked to leave columns out.
+        is_busy: Whether a request or something else is under way for it.
+        batch_bytes: How large its batches are; 0 before the first.
+        begins_small: Whether it is asked for little at first, because somebody waits for rows.
+        unread_bytes: What lies fetched and not taken.
+        asked_at: When it was last fetched.
+        attempts: How often in a row it has gone wrong, and `failing_since` when the first of these
+            fetches left.
+        remote_attempts: How often in a row that happened to a file of the remote store.
+        paused_until: When it may be fetched again.
+        error: Why it is not fetched any more.
+    """
+
+    bucket: TableBucket
+    path: PhysicalTablePath
+    offset: int
+    stop: int | None = None
+    skips_trimmed: bool = False
+    begins_at_earliest: bool = False
+    has_read: bool = False
+    pushes_projection: bool = True
+    is_busy: bool = False
+    batch_bytes: int = 0
+    begins_small: bool = False
+    unread_bytes: int = 0
+    asked_at: float = 0.0
+    attempts: int = 0
+    remote_attempts: int = 0
+    failing_since: float = 0.0
+    paused_until: float = 0.0
+    error: FlussError | None = None
+
+    @property
+    def may_skip_trimmed(self) -> bool:
+        """Whether rows that have been trimmed are passed over now."""
+        return self.skips_trimmed or (self.begins_at_earliest and not self.has_read)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a bounded read has come to its end here."""
+        return self.stop is not None and max(self.offset, 0) >= self.stop
+
+    def bytes_to_ask(self, limit: int) -> int:
+        """As many whole batches as fit into a limit: one that is cut off would come twice."""
+        if not self.batch_bytes:
+            return min(limit, BYTES_FIRST) if self.begins_small else limit
+        count = limit // self.batch_bytes
+        if not 0 < count <= CUT_COUNTS_MAX:
+            return limit
+        return min(limit, count * self.batch_bytes + self.batch_bytes // 8)
+
+    @property
+    def needs_name(self) -> bool:
+        """Whether its partition is known by id only; requests for metadata want the name."""
+        return self.bucket.partition_id is not None and self.path.partition_name is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """One FETCH_LOG request."""
+
+    server_id: int
+    positions: tuple[Position, ...]
+    pushes_projection: bool
+    bytes_max: int
+    bytes_max_for_bucket: int
+    bytes_min: int | None
+    wait_ms_max: int | None
+
+
+@dataclass(slots=True)
+class FetchPlan:
+    """The positions of one scanner. Not thread-safe: the engine thread owns it."""
+
+    limits: FetchLimits
+    is_bounded: bool
+    # In the order in which they are asked for: who got something goes to the end.
+    positions: dict[TableBucket, Position] = field(default_factory=dict)
+    _busy: set[tuple[int, bool]] = field(default_factory=set)
+    _unread_bytes: int = 0
+    _last_rows_at: float = 0.0
+
+    def subscribe(self, position: Position, *, now: float) -> None:
+        """Read a bucket from here on; a position it had is forgotten, with what lies unread."""
+        self.unsubscribe(position.bucket)
+        position.begins_small = not self.is_bounded
+        self.positions[position.bucket] = position
+        self._last_rows_at = now
+
+    def unsubscribe(self, bucket: TableBucket) -> Position | None:
+        """Read a bucket no more."""
+        position = self.positions.pop(bucket, None)
+        if position is not None:
+            self._unread_bytes -= position.unread_bytes
+        return position
+
+    def is_current(self, position: Position) -> bool:
+        """Whether the position is still the one its bucket is read at."""
+        return self.positions.get(position.bucket) is position
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a bounded read has fetched all there is."""
+        return self.is_bounded and all(each.is_finished for each in self.positions.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as much lies unread as may."""
+        return self._unread_bytes >= self.limits.unread_bytes_max
+
+    def failed(self) -> Position | None:
+        """A position that is not fetched any more because of an error."""
+        return next((each for each in self.positions.values() if each.error is not None), None)
+
+    # --- what goes now ------------------------------------------------------------------------
+
+    def next_fetches(
+        self, *, now: float, leader_of: Callable[[TableBucket], Leader | None]
+    ) -> tuple[list[Fetch], list[Position]]:
+        """The requests that go now, and the positions whose leader must be found first."""
+        if self.is_full:
+            return [], []
+        groups: dict[tuple[int, bool], list[Position]] = {}
+        leaderless = []
+        unread_bytes_max = self.limits.unread_bytes_max_for_bucket
+        for position in self.positions.values():
+            if position.unread_bytes >= unread_bytes_max or not _wants_more(position, now):
+                continue
+            leader = leader_of(position.bucket)
+            if leader is None:
+                leaderless.append(position)
+                continue
+            way = (leader.server_id, position.pushes_projection)
+            if way not in self._busy:
+                groups.setdefault(way, []).append(position)
+        return [self._fetch(way, positions, now) for way, positions in groups.items()], leaderless
+
+    def next_pause_end(self, *, now: float) -> float | None:
+        """When the first paused position may be fetched again."""
+        ends = [
+            each.paused_until
+            for each in self.positions.values()
+            if each.paused_until > now and not each.is_busy and not each.is_finished
+        ]
+        return min(ends, default=None)
+
+    def _fetch(self, way: tuple[int, bool], positions: list[Position], now: float) -> Fetch:
+        server_id, pushes_projection = way
+        self._busy.add(way)
+        for position in positions:
+            position.is_busy = True
+            position.asked_at = now
+        parked = self._parked_ms(now)
+        return Fetch(
+            server_id=server_id,
+            positions=tuple(positions),
+            pushes_projection=pushes_projection,
+            bytes_max=self.limits.bytes_max,
+            bytes_max_for_bucket=self.limits.bytes_max_for_bucket,
+            bytes_min=None if parked is None else self.limits.bytes_min,
+            wait_ms_max=parked,
+        )
+
+    def _parked_ms(self, now: float) -> int | None:
+        """How long a server may wait for rows; a bounded read never waits for any."""
+        if self.is_bounded:
+            return None
+        idle_s = now - self._last_rows_at
+        if idle_s < BUSY_FOR_S:
+            return min(PARKED_MS_BUSY, self.limits.wait_ms_max)
+        if idle_s < QUIET_FOR_S:
+            return min(PARKED_MS_QUIET, self.limits.wait_ms_max)
+        return self.limits.wait_ms_max
+
+    # --- what came of it ----------------------------------------------------------------------
+
+    def ended(self, fetch: Fetch) -> None:
+        """The request is over, whatever came of it."""
+        self._busy.discard((fetch.server_id, fetch.pushes_projection))
+        for position in fetch.positions:
+            position.is_busy = False
+
+    def advance(
+        self, position: Position, *, next_offset: int, unread_bytes: int, now: float
+    ) -> None:
+        """Bytes have been fetched; they lie unread until `consumed`."""
+        if next_offset > position.offset:
+            self._last_rows_at = now
+            position.offset = next_offset
+            position.has_read = True
+            position.attempts = position.remote_attempts = 0
+        if self.is_current(position):
+            position.unread_bytes += unread_bytes
+            self._unread_bytes += unread_bytes
+
+    def served(self, positions: Iterable[Position]) -> None:
+        """These got something, so the others come first in the next request.
+
+        A server fills an answer with the first buckets it is asked for.
+        """
+        for position in positions:
+            if self.is_current(position):
+                del self.positions[position.bucket]
+                self.positions[position.bucket] = position
+
+    def pin(self, position: Position, high_watermark: int) -> None:
+        """A bounded read stops where the leader's log ended when it was first asked."""
+        if self.is_bounded and position.stop is None:
+            position.stop = high_watermark
+
+    def consumed(self, position: Position, unread_bytes: int) -> None:
+        """Fetched bytes have been read, or thrown away."""
+        if self.is_current(position):
+            position.unread_bytes -= unread_bytes
+            self._unread_bytes -= unread_bytes
+
+
+def _wants_more(position: Position, now: float) -> bool:
+    return not (
+        position.is_busy
+        or position.is_finished
+        or position.paused_until > now
+        or position.error is not None
+    )

@@ -1,0 +1,170 @@
+"""What of a predicate servers are told, so that they may leave out batches that cannot fulfil it.
+
+Servers of the 1.0 line compare a predicate with the statistics that batches carry, and send what
+may hold rows that fulfil it. So what they are told may be weaker than what is wanted, and never
+stronger: parts they cannot use are left out of an AND, and make an OR useless. Which rows are
+wanted in the end is decided by `records.filter.row_filter`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fluss.model.predicates.binding import (
+    BoundPredicate,
+    ColumnTest,
+    Joined,
+    Truth,
+    bind,
+    column_types,
+)
+from fluss.model.predicates.predicate import CompoundFunction, LeafFunction, Predicate
+from fluss.model.schema.schema import Schema
+from fluss.model.types.data_type import (
+    PRECISION_MAX_COMPACT_DECIMAL,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.wire import messages
+
+LEAF: Final = 0
+COMPOUND: Final = 1
+
+# The others never leave out a batch, so that servers need not be told.
+_PRUNING: Final = frozenset(
+    {
+        LeafFunction.EQUAL,
+        LeafFunction.LESS_THAN,
+        LeafFunction.LESS_OR_EQUAL,
+        LeafFunction.GREATER_THAN,
+        LeafFunction.GREATER_OR_EQUAL,
+        LeafFunction.IS_NULL,
+        LeafFunction.IS_NOT_NULL,
+        LeafFunction.STARTS_WITH,
+        LeafFunction.IN,
+    }
+)
+_LITERAL_TYPES: Final[dict[type[DataType], int]] = {
+    BooleanType: 0,
+    TinyIntType: 1,
+    SmallIntType: 2,
+    IntType: 3,
+    BigIntType: 4,
+    FloatType: 5,
+    DoubleType: 6,
+    CharType: 7,
+    StringType: 8,
+    DecimalType: 9,
+    DateType: 10,
+    TimeType: 11,
+    TimestampType: 12,
+    TimestampLtzType: 13,
+    BinaryType: 14,
+    BytesType: 15,
+}
+_BEHIND_SURROGATES: Final = "\ue000"
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def pruning_predicate(predicate: Predicate, schema: Schema) -> messages.PbPredicate | None:
+    """What servers are told of a predicate that fits the schema; None where nothing helps."""
+    return _told(bind(predicate, column_types(schema)), schema)
+
+
+def _told(bound: BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
+    match bound:
+        case ColumnTest():
+            return _leaf(bound, schema)
+        case Joined():
+            return _compound(bound, schema)
+        case Truth():
+            return None
+
+
+def _compound(bound: Joined, schema: Schema) -> messages.PbPredicate | None:
+    parts = [_told(child, schema) for child in bound.children]
+    usable = [each for each in parts if each is not None]
+    if not usable or (bound.function is CompoundFunction.OR and len(usable) < len(parts)):
+        return None
+    made = messages.PbPredicate(type=COMPOUND)
+    made.compound.function = int(bound.function)
+    made.compound.children.extend(usable)
+    return made
+
+
+def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
+    column_id, data_type = schema.column(test.column).column_id, test.data_type
+    if (
+        test.function not in _PRUNING
+        or test.is_negated
+        or column_id is None
+        or type(data_type) not in _LITERAL_TYPES
+        or any(_compares_otherwise(each, test) for each in test.values)
+    ):
+        return None
+    made = messages.PbPredicate(type=LEAF)
+    made.leaf.function = int(test.function)
+    made.leaf.field_id = column_id
+    literal_type = StringType() if test.function is LeafFunction.STARTS_WITH else data_type
+    made.leaf.literals.extend(_literal(each, literal_type) for each in test.values)
+    return made
+
+
+def _compares_otherwise(value: object, test: ColumnTest) -> bool:
+    """Whether servers might leave out a batch with a row that fulfils the test."""
+    if isinstance(value, float):
+        return value == 0  # Java has -0.0 before 0.0
+    if isinstance(test.data_type, TimeType):
+        return _PER_SECOND[test.data_type.unit] > _PER_SECOND["ms"]  # statistics end at those
+    if test.function is LeafFunction.STARTS_WITH:
+        # Texts are ordered by their bytes, but this test by Java's characters of 16 bits, of which
+        # two stand for what comes behind all others.
+        return isinstance(value, str) and any(each >= _BEHIND_SURROGATES for each in value)
+    return False
+
+
+def _literal(value: Any, data_type: DataType) -> messages.PbLiteralValue:
+    made = messages.PbLiteralValue(literal_type=_LITERAL_TYPES[type(data_type)], is_null=False)
+    match data_type:
+        case BooleanType():
+            made.boolean_value = value
+        case TinyIntType() | SmallIntType() | IntType():
+            made.int_value = value
+        case TimeType():
+            made.int_value = value * 1_000 // _PER_SECOND[data_type.unit]
+        case BigIntType() | DateType():
+            made.bigint_value = value
+        case FloatType():
+            made.float_value = value
+        case DoubleType():
+            made.double_value = value
+        case CharType() | StringType():
+            made.string_value = value
+        case BinaryType() | BytesType():
+            made.binary_value = value
+        case DecimalType() if data_type.precision <= PRECISION_MAX_COMPACT_DECIMAL:
+            made.decimal_value = value
+        case DecimalType():
+            made.decimal_bytes = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
+        case TimestampType() | TimestampLtzType():
+            nanos = value * (1_000_000_000 // _PER_SECOND[data_type.unit])
+            made.timestamp_millis_value, rest = divmod(nanos, 1_000_000)
+            made.timestamp_nano_of_millis_value = rest
+        case _:
+            raise AssertionError(f"{data_type} has no literals")
+    return made

@@ -1,0 +1,153 @@
+"""Asks for placed keys, several large requests under way at a time, and gives the answers back.
+
+Requests are encoded and answers taken apart on the calling thread, while the servers work on the
+next ones. How many keys go in one request follows from how large the answers turn out to be.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fluss.errors import FlussError
+from fluss.lookup.bulk_requests import BulkLookups, Home, KeyRun, Limit, Values
+from fluss.lookup.key_frames import PlacedKeys
+from fluss.net.engine_thread import Engine
+from fluss.net.handoff import BlockingCaller
+
+REQUESTS_IN_FLIGHT_MAX = 4
+KEYS_PER_REQUEST_FIRST = 1_024
+KEYS_PER_REQUEST_MAX = 8_192
+REQUEST_BYTES_MAX = 4 * 1024 * 1024
+# So that answers stay far below the largest frame, whatever the rows are.
+ANSWER_BYTES_AIM = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answered:
+    """The values of the ordered keys from `start` on."""
+
+    start: int
+    values: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Stretch:
+    """Ordered keys of one bucket."""
+
+    home: Home
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sent:
+    caller: BlockingCaller[memoryview]
+    cancel: Callable[[], None]
+    limit: Limit
+    runs: Sequence[KeyRun]
+    stretches: Sequence[_Stretch]
+
+
+class Asker:
+    """Asks for keys on a blocking thread; for one caller at a time.
+
+    Args:
+        engine: The engine that the connection lives on.
+        bulk: What asks.
+    """
+
+    def __init__(self, engine: Engine, bulk: BulkLookups) -> None:
+        self._engine = engine
+        self._bulk = bulk
+        self._keys_max = KEYS_PER_REQUEST_FIRST
+
+    def ask(self, keys: PlacedKeys) -> Iterator[Answered]:
+        """The answers for all keys, not in order.
+
+        Raises:
+            FlussError: A bucket gave no answer in time.
+        """
+        homes = self._engine.run(
+            self._bulk.homes([(each.path, each.bucket_id) for each in keys.shares])
+        )
+        by_server: dict[int, deque[_Stretch]] = {}
+        for share in keys.shares:
+            home = homes[share.path, share.bucket_id]
+            if home is None:
+                nothing = Values.none(share.stop - share.start)
+                yield Answered(start=share.start, values=nothing)
+                continue
+            stretch = _Stretch(home=home, start=share.start, stop=share.stop)
+            by_server.setdefault(home.server_id, deque()).append(stretch)
+        yield from self._pipelined(keys, by_server)
+
+    def _pipelined(
+        self, keys: PlacedKeys, by_server: dict[int, deque[_Stretch]]
+    ) -> Iterator[Answered]:
+        window: deque[_Sent] = deque()
+        in_flight_max = REQUESTS_IN_FLIGHT_MAX * len(by_server)
+        turns = deque(by_server.items())  # servers take turns: each has something to do
+        try:
+            while turns or window:
+                if turns and len(window) < in_flight_max:
+                    server_id, stretches = turns.popleft()
+                    window.append(self._send(keys, server_id, stretches))
+                    if stretches:
+                        turns.append((server_id, stretches))
+                else:
+                    yield from self._received(window.popleft())
+        finally:
+            for sent in window:
+                sent.cancel()
+
+    def _send(self, keys: PlacedKeys, server_id: int, stretches: deque[_Stretch]) -> _Sent:
+        taken = _taken(stretches, keys, self._keys_max)
+        runs = [KeyRun(home=each.home, keys=keys.keys(each.start, each.stop)) for each in taken]
+        caller: BlockingCaller[memoryview] = BlockingCaller()
+        limit = Limit()
+        work = self._bulk.ask(server_id, self._bulk.request(runs), limit)
+        cancel = self._engine.start(work, caller)
+        return _Sent(caller=caller, cancel=cancel, limit=limit, runs=runs, stretches=taken)
+
+    def _received(self, sent: _Sent) -> Iterator[Answered]:
+        try:
+            sent.caller.wait()
+            answer = sent.caller.result()
+            self._learn(sum(len(each.keys) for each in sent.runs), answer.nbytes)
+            answers: Sequence[Values | FlussError] = self._bulk.answers(answer, sent.runs)
+        except FlussError as error:
+            answers = [error] * len(sent.runs)
+        except BaseException:
+            sent.cancel()
+            raise
+        for stretch, run, values in zip(sent.stretches, sent.runs, answers, strict=True):
+            if isinstance(values, FlussError):
+                again = self._bulk.ask_again(run, sent.limit, values)
+                values = self._engine.run(again)  # noqa: PLW2901 - at last
+            yield Answered(start=stretch.start, values=values)
+
+    def _learn(self, keys: int, answer_bytes: int) -> None:
+        fitting = ANSWER_BYTES_AIM * keys // max(answer_bytes, 1)
+        self._keys_max = max(1, min(fitting, KEYS_PER_REQUEST_MAX))
+
+
+def _taken(stretches: deque[_Stretch], keys: PlacedKeys, keys_max: int) -> list[_Stretch]:
+    """Take from the front what makes one request; at least one key."""
+    taken: list[_Stretch] = []
+    room, bytes_left = keys_max, REQUEST_BYTES_MAX
+    while stretches and room:
+        first = stretches.popleft()
+        stop = keys.fitting(first.start, min(first.stop, first.start + room), bytes_left)
+        if stop == first.start:
+            if taken:
+                stretches.appendleft(first)
+                break
+            stop += 1
+        taken.append(_Stretch(home=first.home, start=first.start, stop=stop))
+        room -= stop - first.start
+        bytes_left -= keys.size(first.start, stop)
+        if stop < first.stop:
+            stretches.appendleft(_Stretch(home=first.home, start=stop, stop=first.stop))
+    return taken

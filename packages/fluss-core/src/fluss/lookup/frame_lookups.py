@@ -1,0 +1,199 @@
+"""Rows of a primary-key table by frames of keys: one row per key, in the order given.
+
+A lookup answers the state of each key at the moment it is read; there is no one moment for all.
+What a key is follows `frames.key_frames`, who asks is `frames.asking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.connection.arguments import positions_by_name
+from fluss.connection.connection import TableHandle
+from fluss.errors import InvalidValueError, LimitExceededError
+from fluss.lookup.bulk_lookup import Answered, Asker
+from fluss.lookup.bulk_requests import BulkLookups, Values
+from fluss.lookup.key_frames import KeyFrames, PlacedKeys
+from fluss.lookup.key_placement import prefix_placer
+from fluss.lookup.lookup_cores import check_lookups
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.numpy_arrays import from_numpy
+from fluss.records.kv.value_batch import frames_of_ranges
+from fluss.rows.buffers.columns import Int64Array
+from fluss.state.stored_state import ValueDecoder
+
+FOUND = "_found"
+
+
+def lookup_frame(
+    table: TableHandle,
+    keys: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    insert_if_not_exists: bool = False,
+) -> pa.Table:
+    """Look up one row per key.
+
+    Blocks the calling thread, which must not be the engine's.
+
+    Args:
+        table: The table; it has a primary key.
+        keys: Anything tabular with the primary key's columns, others are left out; a list of
+            tuples in key order; for a key of one column also a list or an array of values.
+        columns: The columns wanted, in the order wanted; None for all.
+        insert_if_not_exists: Whether the servers insert a key that is missing, with nothing but
+            the key (and the value of an auto-increment column), and answer with that row.
+
+    Returns:
+        One row per key, in the order given, and `_found` behind the columns: where it is false,
+        the key's columns are as given and the others NULL.
+
+    Raises:
+        FlussError: The table has no primary key, or a bucket gave no answer.
+        SchemaMismatchError: A key column is missing, or of a type that cannot be cast.
+        InvalidValueError: A key is NULL or does not fit its column.
+    """
+    check_lookups(table.info)
+    frames = KeyFrames(table.info, table.info.primary_keys, is_prefix=False)
+    bulk = BulkLookups(
+        table.connection.cluster,
+        table.info,
+        is_prefix=False,
+        is_inserting=insert_if_not_exists,
+    )
+    return _FrameLookup(table, frames, bulk, columns, is_prefix=False).look_up(keys)
+
+
+def prefix_lookup_frame(
+    table: TableHandle, prefixes: Any, *, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Look up all rows whose keys begin with the bucket key; see `lookup_frame`.
+
+    Args:
+        table: The table; its bucket key is a shorter beginning of its primary key.
+        prefixes: Anything tabular with the partition columns and the bucket key.
+        columns: The columns wanted; None for all.
+
+    Returns:
+        The rows of each prefix, in the order of the prefixes and then of the keys' bytes. A
+        prefix that has none gives one row, where `_found` is false.
+
+    Raises:
+        InvalidSchemaError: The table cannot be asked by a prefix.
+    """
+    check_lookups(table.info)
+    names = (*table.info.partition_keys, *table.info.bucket_keys)
+    prefix_placer(table.info, names)  # refuses a table that has no prefixes
+    frames = KeyFrames(table.info, names, is_prefix=True)
+    bulk = BulkLookups(table.connection.cluster, table.info, is_prefix=True)
+    return _FrameLookup(table, frames, bulk, columns, is_prefix=True).look_up(prefixes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Part:
+    """What the ordered keys from `start` on gave: how many rows each, and the rows."""
+
+    start: int
+    counts: Int64Array
+    rows: pa.RecordBatch | None
+
+
+class _FrameLookup:
+    """One lookup of a frame."""
+
+    def __init__(
+        self,
+        table: TableHandle,
+        frames: KeyFrames,
+        bulk: BulkLookups,
+        columns: Sequence[str] | None,
+        *,
+        is_prefix: bool,
+    ) -> None:
+        self._table = table
+        self._frames = frames
+        self._is_prefix = is_prefix
+        self._asker = Asker(table.connection.engine, bulk)
+        schema = table.info.schema
+        whole = BatchLayout.of_schema(schema)
+        positions = range(len(whole)) if columns is None else positions_by_name(table.info, columns)
+        wanted = whole.project(positions)
+        self._wanted = wanted
+        # The columns of the key are known without decoding them.
+        self._values = ValueDecoder(
+            table, [each for each in positions if whole.names[each] not in frames.types]
+        )
+        if FOUND in wanted.names:
+            raise InvalidValueError(
+                f"{table.info.table_path} has a column {FOUND!r} of its own, which would stand "
+                "beside ours.",
+                hint="Name the columns wanted, without it.",
+                column=FOUND,
+            )
+        # What was not found is NULL, whatever the table says; the keys given are not.
+        fields = [each.with_nullable(each.name not in frames.types) for each in wanted.user_schema]
+        self.schema = pa.schema([*fields, pa.field(FOUND, pa.bool_(), nullable=False)])
+
+    def look_up(self, keys: Any) -> pa.Table:
+        """Ask for all keys and lay out what came, in their order."""
+        batches = [self._round(each) for each in self._frames.rounds(keys)]
+        return pa.Table.from_batches(batches, schema=self.schema)
+
+    def _round(self, keys: PlacedKeys) -> pa.RecordBatch:
+        parts = sorted(map(self._part, self._asker.ask(keys)), key=lambda each: each.start)
+        in_order = np.concatenate([each.counts for each in parts])
+        counts = np.empty(len(keys), dtype=np.int64)
+        firsts = np.empty(len(keys), dtype=np.int64)
+        counts[keys.order] = in_order
+        firsts[keys.order] = np.cumsum(in_order) - in_order
+        # A key without rows still gives one, in which it was not found.
+        lines = np.maximum(counts, 1)
+        key_of_line = np.repeat(np.arange(len(keys)), lines)
+        within = np.arange(len(key_of_line)) - np.repeat(np.cumsum(lines) - lines, lines)
+        found = counts[key_of_line] > 0
+        rows = from_numpy(firsts[key_of_line] + within, valid=found)
+        return self._laid_out(keys, from_numpy(key_of_line), found, self._taken(parts, rows))
+
+    def _taken(self, parts: Iterable[_Part], rows: pa.Array) -> pa.RecordBatch:
+        schema = self._values.schema
+        nullable = pa.schema([each.with_nullable(True) for each in schema])
+        batches = [each.rows.cast(nullable) for each in parts if each.rows is not None]
+        if not batches:
+            arrays = [pa.nulls(len(rows), each.type) for each in schema]
+            return pa.RecordBatch.from_arrays(arrays, schema=nullable)
+        try:
+            return pa.concat_batches(batches).take(rows)
+        except pa.ArrowInvalid as error:  # Arrow counts the bytes of a text column with 32 bits
+            raise LimitExceededError(
+                f"The rows of {len(rows)} keys of {self._table.info.table_path} hold more than "
+                "2 GiB in one column.",
+                hint="Look up fewer keys at a time, or without that column.",
+            ) from error
+
+    def _laid_out(
+        self, keys: PlacedKeys, key_of_line: pa.Array, found: Any, rows: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        arrays = []
+        for name, field in zip(self._wanted.names, self._wanted.user_schema, strict=True):
+            if name in self._frames.types:
+                key = keys.batch.column(self._frames.layout.names.index(name))
+                arrays.append(key.take(key_of_line).cast(field.type))
+            else:
+                arrays.append(rows.column(name))
+        return pa.RecordBatch.from_arrays([*arrays, from_numpy(found)], schema=self.schema)
+
+    # --- decoding -----------------------------------------------------------------------------
+
+    def _part(self, answered: Answered) -> _Part:
+        values = answered.values
+        return _Part(start=answered.start, counts=values.counts, rows=self._decode(values))
+
+    def _decode(self, values: Values) -> pa.RecordBatch | None:
+        if not len(values.starts) or not len(self._values.schema):
+            return None
+        return self._values.decode(frames_of_ranges(values.data, values.starts, values.ends))

@@ -1,0 +1,182 @@
+"""From a frame of keys to where they live: all keys at once, brought together by bucket.
+
+The same bytes and buckets as `lookup.key_placement` gives one key at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.errors import SchemaMismatchError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.types.data_type import DataType
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.convert.cast import to_wire_batch
+from fluss.rows.buffers.columns import Int64Array
+from fluss.rows.keys.encoders import primary_key_encoder
+from fluss.write.caller_rows import rows_counted
+from fluss.write.placement import Placement, Share
+from fluss.write.tabular import Frame, frame_of
+
+# A round is decoded and put in order together; more keys than this are several rounds.
+KEYS_PER_ROUND_MAX = 131_072
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedKeys:
+    """Keys by bucket.
+
+    Attributes:
+        batch: The keys in wire form, in the order given.
+        shares: Which of the ordered keys lie in which bucket.
+        order: Which key given is which ordered one.
+    """
+
+    batch: pa.RecordBatch
+    shares: tuple[Share, ...]
+    order: Int64Array
+    _data: bytes
+    _starts: Int64Array
+    _ends: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def keys(self, start: int, stop: int) -> tuple[bytes, ...]:
+        """The bytes of some ordered keys."""
+        data = self._data
+        starts, ends = self._starts[start:stop].tolist(), self._ends[start:stop].tolist()
+        return tuple([data[each:end] for each, end in zip(starts, ends, strict=True)])
+
+    def size(self, start: int, stop: int) -> int:
+        """How many bytes some ordered keys have together."""
+        return int((self._ends[start:stop] - self._starts[start:stop]).sum())
+
+    def fitting(self, start: int, stop: int, bytes_max: int) -> int:
+        """Where to stop so that the keys have at most so many bytes together."""
+        sizes = np.cumsum(self._ends[start:stop] - self._starts[start:stop])
+        return start + int(np.searchsorted(sizes, bytes_max, side="right"))
+
+
+def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
+    """Keys, seen as a frame; those of one column need no name: values or an array will do."""
+    if len(names) == 1:
+        (name,) = names
+        if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):
+            return frame_of({name: data})
+        if isinstance(data, list | tuple) and data and _is_value(data[0]):
+            return frame_of({name: list(data)})
+    return frame_of(data)
+
+
+class KeyFrames:
+    """Places frames of keys of one table.
+
+    Args:
+        table: The table; it has a primary key.
+        columns: What a key is made of: the primary key, or for prefixes the partition columns and
+            the bucket key.
+        is_prefix: Which of the two.
+    """
+
+    def __init__(self, table: TableInfo, columns: Sequence[str], *, is_prefix: bool) -> None:
+        self._table = table
+        self.types: Mapping[str, DataType] = {
+            name: table.schema.column(name).data_type.not_null() for name in columns
+        }
+        self.layout = BatchLayout.of(
+            tuple(self.types), tuple(self.types.values()), limits=table.value_limits
+        )
+        self._placement = Placement(
+            table, self.layout, has_leader=lambda _path, _bucket: True, is_round_robin=False
+        )
+        key_names = table.bucket_keys if is_prefix else table.physical_primary_keys
+        self._key_places = [self.layout.names.index(each) for each in key_names]
+        self._encoder = primary_key_encoder(
+            [self.layout.types[each] for each in self._key_places],
+            lake_format=table.options.datalake_format,
+            kv_format_version=table.options.kv_format_version or 1,
+            is_default_bucket_key=table.is_default_bucket_key,
+        )
+        bucket_places = [self.layout.names.index(each) for each in table.bucket_keys]
+        self._has_one_key = (
+            bucket_places == self._key_places and self._placement.encoder == self._encoder
+        )
+
+    def rounds(self, data: Any) -> Iterator[PlacedKeys]:
+        """The keys of whatever holds them, placed, in rounds of bounded size.
+
+        All keys are checked before the first round; columns that are no key columns are left out.
+
+        Raises:
+            SchemaMismatchError: A key column is missing, or of a type that cannot be cast.
+            InvalidValueError: A key is NULL or does not fit its column.
+        """
+        frame = frame_of_keys(data, list(self.types))
+        batches = []
+        first = 0
+        for batch in frame.batches(self.types):
+            with rows_counted(first=first):
+                batches.append(self._cast(batch))
+            first += batch.num_rows
+        whole = pa.Table.from_batches(batches, schema=self.layout.wire_schema).combine_chunks()
+        return self._placed_rounds(whole)
+
+    def _placed_rounds(self, whole: pa.Table) -> Iterator[PlacedKeys]:
+        for batch in whole.to_batches():
+            for start in range(0, batch.num_rows, KEYS_PER_ROUND_MAX):
+                yield self._placed(batch.slice(start, KEYS_PER_ROUND_MAX))
+
+    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = batch.schema.names
+        missing = [each for each in self.types if each not in names]
+        if missing:
+            raise SchemaMismatchError(
+                f"The keys lack the column {missing[0]!r}; they have {', '.join(names)}.",
+                hint=did_you_mean(missing[0], names)
+                or f"A key of {self._table.table_path} is ({', '.join(self.types)}).",
+                column=missing[0],
+            )
+        if len(set(names)) < len(names):
+            twice = sorted({each for each in self.types if names.count(each) > 1})
+            if twice:
+                raise SchemaMismatchError(f"The keys have the column {twice[0]!r} twice.")
+        cast = to_wire_batch(batch.select(list(self.types)), self.layout)
+        return pa.RecordBatch.from_arrays(
+            [
+                array if array.type.equals(field.type) else array.view(field.type)
+                for array, field in zip(cast.columns, self.layout.wire_schema, strict=True)
+            ],
+            schema=self.layout.wire_schema,
+        )
+
+    def _placed(self, batch: pa.RecordBatch) -> PlacedKeys:
+        columns = self._placement.columns(batch, self._key_places)
+        keys = self._encoder.encode_rows(columns)
+        placed = self._placement.place(batch, keys=keys if self._has_one_key else None)
+        order = placed.order
+        if order is None:
+            order = np.arange(batch.num_rows, dtype=np.int64)
+        return PlacedKeys(
+            batch=batch,
+            shares=placed.shares,
+            order=order,
+            _data=keys.data.tobytes(),
+            _starts=keys.offsets[:-1][order],
+            _ends=keys.offsets[1:][order],
+        )
+
+
+def _is_value(value: Any) -> bool:
+    return not isinstance(value, Mapping | list | tuple | pa.RecordBatch | pa.Table)
+
+
+def _is_series(data: Any) -> bool:
+    shape = getattr(data, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 1 and hasattr(data, "__array__")

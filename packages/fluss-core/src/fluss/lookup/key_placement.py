@@ -1,0 +1,178 @@
+"""From a key as a user gives it to where it lives: partition, bucket, and key bytes.
+
+A key is a mapping from column names to values, or the values alone in key order. What is not here:
+frames of many keys, which have a vectorised path of their own (`write.placement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fluss.errors import FlussError, InvalidSchemaError, InvalidValueError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.paths import PhysicalTablePath
+from fluss.model.tables.partitions import PartitionSpec, partition_name
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.values.conversion import to_physical
+from fluss.rows.keys.bucketing import bucket_function
+from fluss.rows.keys.encoders import bucket_key_encoder, primary_key_encoder
+from fluss.rows.keys.partition_text import partition_text
+
+KEY_TYPES = (dict, list, tuple)
+
+
+class PlacedKey(NamedTuple):
+    """A key, ready to be asked for."""
+
+    path: PhysicalTablePath
+    bucket_id: int
+    key: bytes
+
+
+class KeyPlacer:
+    """Places the keys of one table; made once, used by any thread.
+
+    Args:
+        table: The table.
+        columns: What a key is made of: the primary key, or for prefixes the columns given.
+    """
+
+    def __init__(self, table: TableInfo, columns: Sequence[str], *, is_prefix: bool) -> None:
+        self._table = table
+        self._columns = tuple(columns)
+        schema = table.schema
+        types = {name: schema.column(name).data_type.not_null() for name in self._columns}
+        self._converters = [
+            to_physical(types[name], name, limits=table.value_limits) for name in self._columns
+        ]
+        self._partition_types = [(name, types[name]) for name in table.partition_keys]
+        lake = table.options.datalake_format
+        bucket_keys = table.bucket_keys
+        self._bucket_places = [self._columns.index(name) for name in bucket_keys]
+        self._bucket_encoder = bucket_key_encoder(
+            [types[name] for name in bucket_keys], lake_format=lake
+        )
+        key_names = bucket_keys if is_prefix else table.physical_primary_keys
+        self._key_places = [self._columns.index(name) for name in key_names]
+        self._key_encoder = primary_key_encoder(
+            [types[name] for name in key_names],
+            lake_format=lake,
+            kv_format_version=table.options.kv_format_version or 1,
+            is_default_bucket_key=table.is_default_bucket_key,
+        )
+        same_columns = self._key_places == self._bucket_places
+        self._one_encoding = same_columns and self._key_encoder == self._bucket_encoder
+        self._bucket_function = bucket_function(lake)
+        self._path = PhysicalTablePath(table.table_path)
+        self._partition_places = [self._columns.index(name) for name in table.partition_keys]
+
+    def place(self, key: Mapping[str, Any] | Sequence[Any]) -> PlacedKey:
+        """Where a key lives.
+
+        Raises:
+            InvalidValueError: A key column is missing, unknown, NULL or of another type.
+        """
+        # Lists of the right length are what hot loops give; everything else is looked at closer.
+        is_plain = type(key) is list and len(key) == len(self._columns)
+        values = [
+            convert(value)
+            for convert, value in zip(
+                self._converters, key if is_plain else self._values(key), strict=True
+            )
+        ]
+        key_bytes = self._key_encoder.encode_row([values[place] for place in self._key_places])
+        bucket_bytes = key_bytes
+        if not self._one_encoding:
+            bucket_bytes = self._bucket_encoder.encode_row(
+                [values[place] for place in self._bucket_places]
+            )
+        bucket_id = self._bucket_function.bucket(bucket_bytes, self._table.num_buckets)
+        return PlacedKey(self._path_of(values), bucket_id, key_bytes)
+
+    def _values(self, key: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+        if isinstance(key, Mapping):
+            try:
+                values = [key[name] for name in self._columns]
+            except KeyError:
+                raise self._refuse_names(key) from None
+            if len(key) != len(values):
+                raise self._refuse_names(key)
+            return values
+        if isinstance(key, str | bytes) or not isinstance(key, Sequence):
+            raise InvalidValueError(
+                f"A key of {self._table.table_path} is a dict, list or tuple, not {key!r}.",
+                hint=f"Give {self._example()}.",
+            )
+        if len(key) != len(self._columns):
+            raise InvalidValueError(
+                f"A key of {self._table.table_path} has {len(self._columns)} values "
+                f"({', '.join(self._columns)}), not {len(key)}.",
+                hint=f"Give {self._example()}, or the values in that order.",
+            )
+        return key
+
+    def _refuse_names(self, key: Mapping[str, Any]) -> FlussError:
+        missing = [name for name in self._columns if name not in key]
+        unknown = [name for name in key if name not in self._columns]
+        if missing:
+            suggestion = did_you_mean(missing[0], [str(each) for each in unknown])
+            what = f"lacks {', '.join(map(repr, missing))}"
+        else:
+            suggestion = did_you_mean(str(unknown[0]), self._columns)
+            what = f"does not have {', '.join(repr(each) for each in unknown)}"
+        return InvalidValueError(
+            f"The key of {self._table.table_path} {what}.",
+            hint=suggestion or f"Give {self._example()}.",
+            column=(missing or unknown)[0],
+        )
+
+    def _example(self) -> str:
+        return "{" + ", ".join(f"{name!r}: ..." for name in self._columns) + "}"
+
+    def _path_of(self, values: Sequence[Any]) -> PhysicalTablePath:
+        if not self._partition_types:
+            return self._path
+        texts = {
+            name: partition_text(values[place], data_type)
+            for (name, data_type), place in zip(
+                self._partition_types, self._partition_places, strict=True
+            )
+        }
+        name = partition_name(PartitionSpec(texts), self._table.partition_keys)
+        return PhysicalTablePath(self._table.table_path, name)
+
+
+def primary_key_placer(table: TableInfo) -> KeyPlacer:
+    """Places whole primary keys, partition columns included."""
+    return KeyPlacer(table, table.primary_keys, is_prefix=False)
+
+
+def prefix_placer(table: TableInfo, columns: Sequence[str]) -> KeyPlacer:
+    """Places beginnings of primary keys.
+
+    Raises:
+        InvalidSchemaError: The table cannot be asked by these columns.
+    """
+    physical = table.physical_primary_keys
+    bucket_keys = table.bucket_keys
+    schema = table.schema
+    for name in columns:
+        schema.column_index(name)
+    if physical[: len(bucket_keys)] != bucket_keys or len(bucket_keys) == len(physical):
+        raise InvalidSchemaError(
+            f"{table.table_path} cannot be asked by a prefix: its bucket key "
+            f"({', '.join(bucket_keys)}) is not a shorter beginning of its primary key "
+            f"({', '.join(physical)}).",
+            hint="Create the table with bucket_keys that begin its primary key.",
+        )
+    without_partition = tuple(name for name in columns if name not in table.partition_keys)
+    missing = [name for name in table.partition_keys if name not in columns]
+    if without_partition != bucket_keys or missing:
+        wanted = ", ".join([*table.partition_keys, *bucket_keys])
+        raise InvalidSchemaError(
+            f"{table.table_path} is asked by a prefix of ({wanted}), not of "
+            f"({', '.join(columns)}).",
+            hint="A prefix is the partition columns and the whole bucket key, in its order.",
+        )
+    return KeyPlacer(table, columns, is_prefix=True)

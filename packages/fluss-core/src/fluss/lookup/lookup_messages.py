@@ -1,0 +1,115 @@
+"""LOOKUP and PREFIX_LOOKUP as bytes: requests of keys by bucket, and answers of single keys.
+
+Both kinds of lookups send the same requests: `lookup.lookup_queue` for single keys, and for runs of
+them `lookup.bulk_requests`, which takes its answers apart by itself, without an object per key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.model.paths import TableBucket
+from fluss.wire.api import ApiKey
+from fluss.wire.byte_buffers import Buffer
+from fluss.wire.zero_copy.lookup_values import (
+    LOOKUP_REQUEST,
+    LOOKUP_RESPONSE,
+    PREFIX_LOOKUP_REQUEST,
+    PREFIX_LOOKUP_RESPONSE,
+    LookedUpBucket,
+    LookupBucket,
+    LookupRequest,
+    PrefixLookedUpBucket,
+    PrefixLookupBucket,
+    PrefixLookupRequest,
+)
+
+ACKS_ALL = -1
+
+Keys = Mapping[TableBucket, tuple[bytes, ...]]
+
+
+class Way(NamedTuple):
+    """What questions of one request have in common."""
+
+    server_id: int
+    table_id: int
+    api: ApiKey
+    insert_if_not_exists: bool
+
+
+def write_keys(way: Way, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
+    """The body of a request for keys, or beginnings of keys; the time is for inserting."""
+    if way.api is ApiKey.PREFIX_LOOKUP:
+        return PREFIX_LOOKUP_REQUEST.write(
+            PrefixLookupRequest(
+                table_id=way.table_id,
+                buckets_req=tuple(
+                    PrefixLookupBucket(
+                        partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
+                    )
+                    for bucket, asked in keys.items()
+                ),
+            )
+        )
+    inserts = way.insert_if_not_exists
+    return LOOKUP_REQUEST.write(
+        LookupRequest(
+            table_id=way.table_id,
+            buckets_req=tuple(
+                LookupBucket(
+                    partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
+                )
+                for bucket, asked in keys.items()
+            ),
+            insert_if_not_exists=True if inserts else None,
+            acks=ACKS_ALL if inserts else None,
+            timeout_ms=timeout_ms if inserts else None,
+        )
+    )
+
+
+def read_values(way: Way, body: memoryview) -> dict[TableBucket, Sequence[Any] | FlussError]:
+    """What each bucket answers, or why it does not.
+
+    Of a lookup one value per key, None for a key that is not there; of a prefix lookup all values
+    per beginning of keys.
+    """
+    if way.api is ApiKey.PREFIX_LOOKUP:
+        return {
+            _bucket_of(way, each): each.value_lists
+            if each.error_code is None
+            else _error_of(way, each)
+            for each in PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
+        }
+    return {
+        _bucket_of(way, each): each.values if each.error_code is None else _error_of(way, each)
+        for each in LOOKUP_RESPONSE.read(body).buckets_resp
+    }
+
+
+def unanswered(way: Way, bucket: TableBucket, keys: int) -> ProtocolError:
+    """An answer that says nothing of a bucket, or not of all its keys."""
+    why = f"it does not answer the {keys} keys of bucket {bucket.bucket_id}"
+    return ProtocolError(
+        f"The answer to {way.api.name} cannot be used: {why}.",
+        what=way.api.name,
+        at=0,
+        why=why,
+        bucket=bucket.bucket_id,
+    )
+
+
+def _bucket_of(way: Way, answer: LookedUpBucket | PrefixLookedUpBucket) -> TableBucket:
+    return TableBucket.with_partition(way.table_id, answer.partition_id, answer.bucket_id)
+
+
+def _error_of(way: Way, answer: LookedUpBucket | PrefixLookedUpBucket) -> FlussError:
+    return error_from_code(
+        answer.error_code or 0,
+        answer.error_message,
+        table_id=way.table_id,
+        bucket=answer.bucket_id,
+    )

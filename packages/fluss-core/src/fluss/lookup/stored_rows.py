@@ -1,0 +1,93 @@
+"""From the value bytes of a primary-key table to rows: a schema id, then a row of that schema.
+
+Values written before a column was added lack it; they are read with the schema they were written
+with and laid out by column id in the schema that the reader knows. One value at a time; frames of
+values are the business of `records.kv.value_batch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fluss.errors import CorruptDataError
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.table_options import KvFormat
+from fluss.model.values.conversion import from_physical
+from fluss.net.schema_cache import SchemaBook
+from fluss.rows.formats.compacted_row import CompactedRowReader
+from fluss.rows.formats.indexed_row import IndexedRowReader
+
+SCHEMA_ID_BYTES = 2
+
+
+def schema_id_of(value: bytes | memoryview) -> int:
+    """The id of the schema that a value was written with."""
+    if len(value) < SCHEMA_ID_BYTES:
+        why = f"{len(value)} bytes are too few for a schema id"
+        raise CorruptDataError(
+            f"A stored value cannot be read: {why}.", what="a stored value", at=0, why=why
+        )
+    return int.from_bytes(value[:SCHEMA_ID_BYTES], "little", signed=True)
+
+
+class StoredRowReader:
+    """Reads values of one table as rows of one schema; any thread may use it."""
+
+    def __init__(self, book: SchemaBook, schema: Schema, kv_format: KvFormat) -> None:
+        self._book = book
+        self._schema = schema
+        self._kv_format = kv_format
+        self._known: set[bytes] = set()  # the schema ids that have been met, as they are stored
+        self._plans: dict[int, _Plan] = {}
+
+    def knows(self, value: bytes | memoryview) -> bool:
+        """Whether the value's schema has been met, so that `read` can read it."""
+        prefix = bytes(value[:SCHEMA_ID_BYTES])
+        if prefix in self._known:
+            return True
+        if len(prefix) < SCHEMA_ID_BYTES or self._book.known(schema_id_of(value)) is None:
+            return False
+        self._known.add(prefix)
+        return True
+
+    def read(self, value: bytes | memoryview) -> dict[str, Any]:
+        """The row, as people see its values.
+
+        Raises:
+            CorruptDataError: The bytes are no row of their schema.
+        """
+        schema_id = schema_id_of(value)
+        plan = self._plans.get(schema_id)
+        if plan is None:
+            plan = self._plans[schema_id] = self._plan(schema_id)
+        return plan.read(value[SCHEMA_ID_BYTES:])
+
+    def _plan(self, schema_id: int) -> _Plan:
+        source = self._book.known(schema_id)
+        if source is None:
+            raise AssertionError(f"schema {schema_id} was to be learned before it is read")
+        return _Plan(source, self._schema, self._kv_format)
+
+
+class _Plan:
+    """How a row of one schema becomes a row of another."""
+
+    def __init__(self, source: Schema, target: Schema, kv_format: KvFormat) -> None:
+        indexed = kv_format is KvFormat.INDEXED
+        types = source.column_types
+        self._reader: CompactedRowReader | IndexedRowReader = (
+            IndexedRowReader(types) if indexed else CompactedRowReader(types)
+        )
+        places = {column.column_id: index for index, column in enumerate(source.columns)}
+        self._fields = [
+            (column.name, places.get(column.column_id), from_physical(column.data_type))
+            for column in target.columns
+        ]
+
+    def read(self, data: bytes | memoryview) -> dict[str, Any]:
+        values: Sequence[Any] = self._reader.read(data)
+        return {
+            name: None if place is None or values[place] is None else convert(values[place])
+            for name, place, convert in self._fields
+        }

@@ -1,0 +1,300 @@
+"""Every option of a client: key, default, range and meaning, one declaration each.
+
+This is the list; the class that holds values of it is `model.options.config.Config`. The order is
+the order of the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fluss.model.options.declaration import (
+    Option,
+    OptionSet,
+    boolean,
+    duration_ms,
+    integer,
+    size_bytes,
+    text,
+)
+from fluss.model.servers import parse_address, parse_addresses
+from fluss.model.string_map import StringMap
+
+# The server remembers this many batches of a writer; more in flight could not be told apart.
+INFLIGHT_IDEMPOTENT_MAX = 5
+
+_KIB = 1024
+_MIB = 1024 * _KIB
+_INT_MAX = 2**31 - 1
+_FOREVER_MS = 2**64 - 1
+
+
+def _servers(value: object) -> str:
+    joined = ",".join(value) if isinstance(value, list | tuple) else text(value)
+    parse_addresses(joined)
+    return joined
+
+
+def _address_map(value: object) -> StringMap:
+    pairs = value if isinstance(value, Mapping) else _split_pairs(text(value))
+    return StringMap({str(parse_address(k)): str(parse_address(v)) for k, v in pairs.items()})
+
+
+def _split_pairs(written: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in written.split(","):
+        advertised, equals, reachable = part.partition("=")
+        if not equals:
+            raise ValueError(f"{part!r} is not advertised-host:port=reachable-host:port")
+        pairs[advertised] = reachable
+    return pairs
+
+
+def _acks(value: object) -> str:
+    written = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if written not in {"all", "-1", "1", "0"} or isinstance(value, bool):
+        raise ValueError(f"{value!r} is not one of all, 1, 0")
+    return "all" if written == "-1" else written
+
+
+def _one_of(*allowed: str) -> Callable[[object], str]:
+    """One of these texts, in any case; given back as it stands here."""
+
+    def parse(value: object) -> str:
+        for each in allowed:
+            if isinstance(value, str) and value.strip().lower() == each.lower():
+                return each
+        raise ValueError(f"{value!r} is not one of {', '.join(allowed)}")
+
+    return parse
+
+
+class ClientOptions(OptionSet):
+    """The options of a client."""
+
+    __slots__ = ()
+
+    bootstrap_servers = Option[str](
+        "bootstrap.servers",
+        "127.0.0.1:9123",
+        _servers,
+        "The servers to ask first, as host:port with commas between several.",
+    )
+    connect_timeout_ms = Option[int](
+        "connect-timeout",
+        120_000,
+        duration_ms(1),
+        "How long a server may take to accept a connection; one that refuses fails at once.",
+    )
+    request_timeout_ms = Option[int](
+        "request-timeout",
+        30_000,
+        duration_ms(1),
+        "How long the answer to a request may take once it is sent.",
+    )
+    operation_timeout_ms = Option[int](
+        "operation-timeout",
+        120_000,
+        duration_ms(1),
+        "How long one call may take, all its retries included; of reading and writing, how long a "
+        "bucket may make no progress.",
+    )
+    retry_backoff_ms = Option[int](
+        "retry.backoff-ms", 50, duration_ms(1), "How long to wait before the first retry."
+    )
+    retry_backoff_max_ms = Option[int](
+        "retry.backoff-max-ms",
+        1_000,
+        duration_ms(1),
+        "How long to wait before later retries, at most.",
+    )
+    address_map = Option[StringMap](
+        "address.map",
+        StringMap(),
+        _address_map,
+        "Where servers are really reached: advertised=reachable, with commas between several.",
+    )
+
+    security_protocol = Option[str](
+        "security.protocol", "PLAINTEXT", _one_of("PLAINTEXT", "sasl"), "PLAINTEXT or sasl."
+    )
+    security_sasl_mechanism = Option[str](
+        "security.sasl.mechanism", "PLAIN", _one_of("PLAIN"), "How to prove who one is: PLAIN."
+    )
+    security_sasl_username = Option[str]("security.sasl.username", "", text, "The user's name.")
+    security_sasl_password = Option[str](
+        "security.sasl.password", "", text, "The user's password, or a marker for it.", secret=True
+    )
+
+    writer_acks = Option[str](
+        "writer.acks", "all", _acks, "Who must have a batch before it counts: all, 1 or 0."
+    )
+    writer_retries = Option[int](
+        "writer.retries", _INT_MAX, integer(0, _INT_MAX), "How often a batch is sent again."
+    )
+    writer_request_max_size = Option[int](
+        "writer.request-max-size",
+        10 * _MIB,
+        size_bytes(1, _INT_MAX),
+        "How large a request with batches may be.",
+        aliases=("request.max.size",),
+    )
+    writer_batch_size = Option[int](
+        "writer.batch-size",
+        2 * _MIB,
+        size_bytes(1, _INT_MAX),
+        "How large a batch may grow.",
+        aliases=("writer.batch.size",),
+    )
+    writer_dynamic_batch_size_enabled = Option[bool](
+        "writer.dynamic-batch-size.enabled",
+        True,
+        boolean,
+        "Whether batches adapt to how much is written.",
+    )
+    writer_dynamic_batch_size_min = Option[int](
+        "writer.dynamic-batch-size-min",
+        256 * _KIB,
+        size_bytes(1, _INT_MAX),
+        "How small a batch that adapts may become.",
+    )
+    writer_batch_timeout_ms = Option[int](
+        "writer.batch-timeout-ms",
+        100,
+        duration_ms(0, 2**63 - 1),
+        "How long a batch waits for more rows before it is sent.",
+        aliases=("writer.batch-timeout",),
+    )
+    writer_buffer_memory_size = Option[int](
+        "writer.buffer.memory-size",
+        64 * _MIB,
+        size_bytes(1),
+        "How much may wait to be sent before writing waits too.",
+    )
+    writer_buffer_wait_timeout_ms = Option[int](
+        "writer.buffer.wait-timeout-ms",
+        _FOREVER_MS,
+        duration_ms(),
+        "How long writing waits for room in the buffer.",
+        aliases=("writer.buffer.wait-timeout",),
+    )
+    writer_bucket_no_key_assigner = Option[str](
+        "writer.bucket.no-key-assigner",
+        "sticky",
+        _one_of("sticky", "round_robin"),
+        "How rows without a bucket key choose a bucket: sticky or round_robin.",
+    )
+    writer_enable_idempotence = Option[bool](
+        "writer.enable-idempotence",
+        True,
+        boolean,
+        "Whether a batch that is sent again is written once.",
+    )
+    writer_max_inflight_requests_per_bucket = Option[int](
+        "writer.max-inflight-requests-per-bucket",
+        INFLIGHT_IDEMPOTENT_MAX,
+        integer(1, _INT_MAX),
+        "How many batches of a bucket may be on their way.",
+    )
+    writer_kv_backpressure_max_throttle_ms = Option[int](
+        "writer.kv-backpressure.max-throttle-ms",
+        3_000,
+        duration_ms(),
+        "How long to hold back when a server asks for it, at most.",
+    )
+    writer_dynamic_create_partition_enabled = Option[bool](
+        "writer.dynamic-create-partition.enabled",
+        True,
+        boolean,
+        "Whether writing into a partition that does not exist creates it.",
+    )
+
+    scanner_log_max_poll_records = Option[int](
+        "scanner.log.max-poll-records",
+        500,
+        integer(1, _INT_MAX),
+        "How many records one poll gives back.",
+    )
+    scanner_log_fetch_max_bytes = Option[int](
+        "scanner.log.fetch.max-bytes",
+        16 * _MIB,
+        size_bytes(1, _INT_MAX),
+        "How much a server sends at a time.",
+    )
+    scanner_log_fetch_max_bytes_for_bucket = Option[int](
+        "scanner.log.fetch.max-bytes-for-bucket",
+        _MIB,
+        size_bytes(1, _INT_MAX),
+        "How much of it is from one bucket; where it is not set, who reads a whole range asks for "
+        "twice as much.",
+    )
+    scanner_log_fetch_min_bytes = Option[int](
+        "scanner.log.fetch.min-bytes",
+        1,
+        size_bytes(0, _INT_MAX),
+        "How much there must be before a server answers.",
+    )
+    scanner_log_fetch_wait_max_time_ms = Option[int](
+        "scanner.log.fetch.wait-max-time-ms",
+        500,
+        duration_ms(0, _INT_MAX),
+        "How long a server waits for that much.",
+        aliases=("scanner.log.fetch.wait-max-time",),
+    )
+    scanner_log_check_crc = Option[bool](
+        "scanner.log.check-crc",
+        True,
+        boolean,
+        "Whether the checksums of batches are checked, where servers keep them.",
+    )
+    scanner_remote_log_prefetch_num = Option[int](
+        "scanner.remote-log.prefetch-num",
+        4,
+        integer(1, _INT_MAX),
+        "Of how many segments of remote storage a scanner reads ahead.",
+    )
+    scanner_remote_log_read_concurrency = Option[int](
+        "scanner.remote-log.read-concurrency",
+        4,
+        integer(1, _INT_MAX),
+        "How many parts of remote files a scanner reads at a time.",
+    )
+    remote_file_download_thread_num = Option[int](
+        "remote-file.download-thread-num",
+        3,
+        integer(1, _INT_MAX),
+        "How many parts of remote files a connection reads at a time.",
+    )
+
+    lookup_max_batch_size = Option[int](
+        "lookup.max-batch-size",
+        4_096,
+        integer(1, _INT_MAX),
+        "How many lookups go into one request.",
+    )
+    lookup_max_inflight_requests = Option[int](
+        "lookup.max-inflight-requests",
+        2,
+        integer(1, _INT_MAX),
+        "How many lookup requests of one table may be on their way to one server.",
+    )
+    lookup_max_retries = Option[int](
+        "lookup.max-retries", _INT_MAX, integer(0, _INT_MAX), "How often a lookup is sent again."
+    )
+
+
+# Keys that programs for the Java client set, and why they mean nothing here.
+ONLY_IN_JAVA = {
+    "id": "servers are told the name and version of the client and nothing else",
+    "client.id": "servers are told the name and version of the client and nothing else",
+    "lookup.queue-size": "lookups do not wait in a queue of their own, but with whoever awaits them",
+    "lookup.batch-timeout": "a lookup leaves at once, with those that came meanwhile",
+    "scanner.io.tmpdir": "remote files are read in place and never kept",
+    "writer.buffer.page-size": "buffers are not made of pages",
+    "writer.buffer.per-request-memory-size": "buffers are not made of pages",
+    "security.sasl.jaas.config": "set security.sasl.username and security.sasl.password instead",
+    "metrics.enabled": "metrics are always counted, and read where they are wanted",
+    "filesystem.security.token.renewal.backoff": "tokens are asked for when they are needed",
+    "filesystem.security.token.renewal.time-ratio": "tokens are asked for when they are needed",
+    "config.providers": "markers are resolved without being declared",
+}

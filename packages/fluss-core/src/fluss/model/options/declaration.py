@@ -1,0 +1,211 @@
+"""Options as a declaration: one line each says key, default, meaning and what values it takes.
+
+A class that derives from `OptionSet` lists its options as attributes; the properties, the table
+in the documentation and the "did you mean" all come from that list. Which options exist is not
+known here (see `model.options.config`, `model.tables.table_options`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+from fluss.errors import ConfigError
+from fluss.model.options.units import parse_duration_ms, parse_size
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Enum)
+
+
+class Option(Generic[T]):
+    """One option: an attribute of an `OptionSet`, and its description.
+
+    Args:
+        key: The key in configuration files.
+        default: The value where nothing is set.
+        parse: Makes the value from what was written; a ValueError says what is wrong with it.
+        doc: What it does, in a sentence or two.
+        aliases: Other keys that mean the same.
+        since: The first server that knows the option, where that matters.
+        secret: Whether the value may be shown.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        default: T,
+        parse: Callable[[Any], T],
+        doc: str,
+        *,
+        aliases: tuple[str, ...] = (),
+        since: str = "",
+        secret: bool = False,
+    ) -> None:
+        self.key = key
+        self.default = default
+        self.parse = parse
+        self.aliases = aliases
+        self.since = since
+        self.secret = secret
+        self.name = ""
+        self.__doc__ = doc
+
+    @property
+    def doc(self) -> str:
+        """What the option does."""
+        return self.__doc__ or ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: OptionSet, owner: type) -> T: ...
+    def __get__(self, instance: OptionSet | None, owner: type) -> T | Self:
+        if instance is None:
+            return self
+        return instance.value_of(self)
+
+    def __set__(self, instance: OptionSet, value: Any) -> None:
+        instance.set_value(self, value)
+
+    def read(self, value: object) -> T:
+        """The value that was written, as the option's own type.
+
+        Raises:
+            ConfigError: When the option does not take it.
+        """
+        why = "its value, not shown here, is not one it takes"
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            if not self.secret:
+                why = str(error)
+        # Raised out here: the parser's error quotes the value, and would stay as the context.
+        raise ConfigError(f"The option {self.key!r}: {why}.", key=self.key)
+
+
+class OptionSet:
+    """Values of options. Reading is an attribute; whether setting is allowed is the subclass's."""
+
+    __slots__ = ("_values",)
+
+    OPTIONS: ClassVar[Mapping[str, Option[Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        found = (each for each in vars(cls).values() if isinstance(each, Option))
+        cls.OPTIONS = {**cls.OPTIONS, **{each.key: each for each in found}}
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def value_of(self, option: Option[T]) -> T:
+        """The value of an option, or its default."""
+        value: T = self._values.get(option.key, option.default)
+        return value
+
+    def set_value(self, option: Option[Any], value: object) -> None:
+        """Give an option a value.
+
+        Raises:
+            ConfigError: When the option does not take it.
+        """
+        self._values[option.key] = option.read(value)
+
+    def is_set(self, option: Option[Any]) -> bool:
+        """Whether a value was given, even if it is the default."""
+        return option.key in self._values
+
+
+def markdown_table(options: Iterable[Option[Any]]) -> str:
+    """The options as a table for the documentation."""
+    lines = ["| key | default | meaning |", "|---|---|---|"]
+    for each in options:
+        default = "" if each.default is None or each.default == "" else f"`{each.default}`"
+        since = f" Since {each.since}." if each.since else ""
+        lines.append(f"| `{each.key}` | {default} | {each.doc}{since} |")
+    return "\n".join(lines)
+
+
+# --- what options take --------------------------------------------------------------------------
+
+
+def text(value: object) -> str:
+    """Text, as it is."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")  # noqa: TRY004 - Option.read waits for ValueError
+    return value
+
+
+def boolean(value: object) -> bool:
+    """`true` or `false` in any case, or a bool."""
+    if isinstance(value, bool):
+        return value
+    folded = value.lower() if isinstance(value, str) else ""
+    if folded not in {"true", "false"}:
+        raise ValueError(f"{value!r} is neither true nor false")
+    return folded == "true"
+
+
+def integer(low: int, high: int) -> Callable[[object], int]:
+    """A whole number between two others, or text of one."""
+
+    def parse(value: object) -> int:
+        number = value
+        if isinstance(value, str) and _INTEGER.fullmatch(value):
+            number = int(value)
+        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+            raise ValueError(f"{value!r} is not a whole number from {low} to {high}")
+        return number
+
+    return parse
+
+
+def size_bytes(low: int, high: int = 2**63 - 1) -> Callable[[object], int]:
+    """A size: bytes, or text such as `2mb`."""
+
+    def parse(value: object) -> int:
+        size = parse_size(value)
+        if not low <= size <= high:
+            raise ValueError(f"{value!r} is not a size from {low} to {high} bytes")
+        return size
+
+    return parse
+
+
+def duration_ms(
+    low: int = 0, high: int = 2**64 - 1, *, unit_required: bool = False
+) -> Callable[[object], int]:
+    """A duration: milliseconds, a timedelta, or text such as `10s`."""
+
+    def parse(value: object) -> int:
+        if unit_required and isinstance(value, str) and value.strip().isdecimal():
+            raise ValueError(f"{value!r} does not say in which unit; write '7d' or '500ms'")
+        duration = parse_duration_ms(value)
+        if not low <= duration <= high:
+            raise ValueError(f"{value!r} is not a duration from {low} to {high} ms")
+        return duration
+
+    return parse
+
+
+def member(members: type[E]) -> Callable[[object], E]:
+    """A member of an enum, or its value in any case."""
+    by_value = {str(each.value).lower(): each for each in members}
+
+    def parse(value: object) -> E:
+        if isinstance(value, members):
+            return value
+        found = by_value.get(value.lower()) if isinstance(value, str) else None
+        if found is None:
+            known = ", ".join(str(each.value) for each in members)
+            raise ValueError(f"{value!r} is not one of {known}")
+        return found
+
+    return parse

@@ -1,0 +1,388 @@
+"""The options of a scan: one table of them, the same at every door and in every engine.
+
+`ScanOptions` is what is left after checking: names are known, values are of one type each, and no
+two contradict each other. What they mean for a table is decided in `scan.plan_scan`; a URL writes
+them as text, and every option takes its text, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from fluss.errors import ConfigError, InvalidValueError
+from fluss.hints import Hint, HintKey
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.bounds import Bound, BoundKind, bound_of
+from fluss.model.predicates.predicate import Predicate
+from fluss.model.tables.partitions import parse_qualified_partition_name
+
+LOG_OFFSET: Final = "_log_offset"
+COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+BUCKET: Final = "_bucket"
+PARTITION: Final = "_partition"
+CHANGE_TYPE: Final = "_change_type"
+METADATA_COLUMNS: Final = (LOG_OFFSET, COMMIT_TIMESTAMP, BUCKET, PARTITION, CHANGE_TYPE)
+CHANGELOG_COLUMNS: Final = (CHANGE_TYPE, LOG_OFFSET, COMMIT_TIMESTAMP)
+METADATA_PREFIX: Final = "_"
+
+ROWS_MAX: Final = 2**63 - 1
+PARALLEL_MAX: Final = 256
+
+
+class Mode(StrEnum):
+    """What the rows of a scan are."""
+
+    STATE = "state"
+    LOG = "log"
+    CHANGELOG = "changelog"
+    BINLOG = "binlog"
+
+
+class Order(StrEnum):
+    """In which order rows come."""
+
+    NONE = "none"
+    BUCKET = "bucket"
+    TIMESTAMP = "timestamp"
+
+
+class Strategy(StrEnum):
+    """How the state of a primary-key table is found."""
+
+    SCAN_KV = "scan_kv"
+    LIMIT_SCAN = "limit_scan"
+    SNAPSHOT = "snapshot"
+    CHANGELOG = "changelog"
+
+
+# What a partition is asked to be: its name, or the values some of its keys may have.
+PartitionChoice = str | tuple[tuple[str, tuple[Any, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanOptions:
+    """The options of one scan; `scan_options` makes them of what users write.
+
+    Each attribute is described in `SCAN_OPTIONS`. They are applied in one order, at every door and
+    in every engine: `partitions`, `start` and `end` (or `as_of`) first, then `tail`, then `filter`,
+    then `order` and `limit`. A condition that an engine asks of the rows of a scan comes after all
+    of them; `takes_filter` says whether the scan itself can apply it.
+    """
+
+    columns: tuple[str, ...] | None = None
+    filter: Predicate | None = None
+    start: Bound | None = None
+    end: Bound | None = None
+    tail: int | None = None
+    limit: int | None = None
+    partitions: tuple[PartitionChoice, ...] | None = None
+    mode: Mode | None = None
+    as_of: Bound | None = None
+    with_metadata: tuple[str, ...] = ()
+    order: Order = Order.NONE
+    max_parallel: int | None = None
+    missing_partitions: str = "error"
+    on_trimmed: str = "error"
+    strategy: Strategy | None = None
+    metadata_prefix: str = METADATA_PREFIX
+
+    @property
+    def repeatable_order(self) -> Order:
+        """The order of the rows; where a limit cuts, it must be one that can be repeated."""
+        if self.limit is not None and self.order is Order.NONE:
+            return Order.BUCKET
+        return self.order
+
+    @property
+    def filter_prunes(self) -> bool:
+        """Whether the filter may decide which partitions, buckets and offsets are read.
+
+        Not with a tail: which rows the tail has is decided before the filter.
+        """
+        return self.tail is None
+
+    @property
+    def takes_filter(self) -> bool:
+        """Whether a condition on the rows of this scan may be added to its filter.
+
+        Not with a limit, which is applied after the filter and would then cut other rows. Not for
+        a binlog, whose rows have no columns of the table.
+        """
+        return self.limit is None and self.mode is not Mode.BINLOG
+
+    @property
+    def metadata_names(self) -> dict[str, str]:
+        """The metadata columns by the names they have in this scan."""
+        return {self.metadata_prefix + each[1:]: each for each in METADATA_COLUMNS}
+
+
+def scan_options(given: Mapping[str, Any]) -> ScanOptions:
+    """The options that a scan was asked for with; those that are None are not set.
+
+    Raises:
+        ConfigError: There is no option of a name; the hint names the nearest.
+        InvalidValueError: A value is not one its option takes, or two contradict each other.
+    """
+    checked: dict[str, Any] = {}
+    for name, value in given.items():
+        option = SCAN_OPTIONS.get(name)
+        if option is None:
+            raise unknown_option(name)
+        if value is not None:
+            checked[name] = option.parse(value, name)
+    options = ScanOptions(**checked)
+    _check_metadata(options)
+    _check_together(options)
+    return options
+
+
+def unknown_option(name: str) -> ConfigError:
+    """The error for an option that no scan has."""
+    hint = did_you_mean(name, SCAN_OPTIONS) or f"the options are {', '.join(SCAN_OPTIONS)}"
+    return ConfigError(f"A scan has no option {name!r}.", hint=hint, key=name)
+
+
+# --- what each option takes -----------------------------------------------------------------------
+
+
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    listed = value.split(",") if isinstance(value, str) else value
+    if not isinstance(listed, Iterable):
+        raise InvalidValueError(f"{name}={value!r} is not a list of columns.", option=name)
+    names = tuple(each.strip() if isinstance(value, str) else each for each in listed)
+    for each in names:
+        if not isinstance(each, str):
+            raise InvalidValueError(f"{name} names the column {each!r}, which is no text.")
+    twice = [each for each in names if names.count(each) > 1]
+    if twice:
+        raise InvalidValueError(f"{name} names the column {twice[0]!r} twice.", option=name)
+    return names
+
+
+def is_arrow_expression(value: Any) -> bool:
+    """Whether this is a condition in pyarrow's words; pyarrow is not loaded to ask."""
+    kind = type(value)
+    return kind.__name__ == "Expression" and kind.__module__.partition(".")[0] == "pyarrow"
+
+
+def _predicate(value: Any, name: str) -> Any:
+    if isinstance(value, Predicate) or is_arrow_expression(value):
+        # Arrow's becomes ours when it meets the table's columns.
+        return value
+    raise InvalidValueError(
+        f"{name} is a predicate, not {value!r}.",
+        hint=Hint(HintKey.WRITE_PREDICATE),
+        option=name,
+    )
+
+
+def _rows(value: Any, name: str) -> int:
+    number = _number(value)
+    if number is None or not 0 <= number <= ROWS_MAX:
+        raise InvalidValueError(
+            f"{name}={value!r} is not a number of rows from 0 on.", option=name, value=value
+        )
+    return number
+
+
+def _parallel(value: Any, name: str) -> int:
+    number = _number(value)
+    if number is None or not 1 <= number <= PARALLEL_MAX:
+        raise InvalidValueError(
+            f"{name}={value!r} is not a number from 1 to {PARALLEL_MAX}.", option=name
+        )
+    return number
+
+
+def _number(value: Any) -> int | None:
+    """A whole number, also one that is written out; None for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        return int(value[: len(str(ROWS_MAX))])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _partitions(value: Any, name: str) -> tuple[PartitionChoice, ...]:
+    if isinstance(value, str):
+        return tuple(_partition(each.strip(), name) for each in value.split(","))
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        return (_partition(value, name),)
+    return tuple(_partition(each, name) for each in value)
+
+
+def _partition(value: Any, name: str) -> PartitionChoice:
+    if isinstance(value, str):
+        if "=" not in value:
+            return value
+        spec = parse_qualified_partition_name(value).spec_map
+        return tuple((key, (text,)) for key, text in spec.items())
+    if isinstance(value, Mapping):
+        return tuple(
+            (str(key), tuple(each) if isinstance(each, list | tuple | set | frozenset) else (each,))
+            for key, each in value.items()
+        )
+    raise InvalidValueError(
+        f"{name} names the partition {value!r}.",
+        hint=Hint(HintKey.PARTITION_CHOICE),
+        option=name,
+    )
+
+
+def _one_of(members: type[StrEnum]) -> Callable[[Any, str], Any]:
+    def parse(value: Any, name: str) -> Any:
+        known = [each.value for each in members]
+        folded = value.lower() if isinstance(value, str) else ""
+        if folded not in known:
+            raise InvalidValueError(
+                f"{name}={value!r} is none of {', '.join(known)}.",
+                hint=did_you_mean(folded, known) or "write one of them",
+                option=name,
+            )
+        return members(folded)
+
+    return parse
+
+
+def _remedy(other: str) -> Callable[[Any, str], str]:
+    def parse(value: Any, name: str) -> str:
+        if value not in {"error", other}:
+            raise InvalidValueError(
+                f"{name}={value!r} is neither 'error' nor {other!r}.", option=name
+            )
+        return str(value)
+
+    return parse
+
+
+def _metadata(value: Any, name: str) -> tuple[str, ...]:
+    if value is True or (isinstance(value, str) and value.lower() == "true"):
+        return METADATA_COLUMNS
+    if value is False or (isinstance(value, str) and value.lower() == "false"):
+        return ()
+    return _names(value, name)
+
+
+def _prefix(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidValueError(f"{name}={value!r} is not the beginning of a column's name.")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanOption:
+    """One option: what it takes, and what it does."""
+
+    parse: Callable[[Any, str], Any]
+    doc: str
+
+
+SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
+    "columns": ScanOption(
+        parse=_names,
+        doc="The columns wanted, in the order wanted; metadata columns may be among them.",
+    ),
+    "filter": ScanOption(
+        parse=_predicate, doc="Which rows are wanted: a predicate, or pyarrow's expression."
+    ),
+    "start": ScanOption(
+        parse=bound_of, doc="Where to begin: an offset, a time, or the cursor of another scan."
+    ),
+    "end": ScanOption(
+        parse=bound_of, doc="Where to end, exclusive; what the leaders say is the end, by default."
+    ),
+    "tail": ScanOption(
+        parse=_rows,
+        doc="At most so many rows in all, the last by time, bucket and offset; before a filter.",
+    ),
+    "limit": ScanOption(parse=_rows, doc="At most so many rows in all, after the filter."),
+    "partitions": ScanOption(
+        parse=_partitions, doc="Which partitions: names, 'key=value', or {key: value or values}."
+    ),
+    "mode": ScanOption(
+        parse=_one_of(Mode),
+        doc="state (rows of a primary-key table by now), log, changelog, or binlog.",
+    ),
+    "as_of": ScanOption(
+        parse=bound_of, doc="The state, or the log, as it was at an offset or a time."
+    ),
+    "with_metadata": ScanOption(
+        parse=_metadata, doc=f"True, or which of {', '.join(METADATA_COLUMNS)} to add."
+    ),
+    "order": ScanOption(
+        parse=_one_of(Order), doc="none (as they come), bucket (bucket by bucket), or timestamp."
+    ),
+    "max_parallel": ScanOption(parse=_parallel, doc="How many splits are read at once."),
+    "missing_partitions": ScanOption(
+        parse=_remedy("skip"), doc="error, or skip those that are not there any more."
+    ),
+    "on_trimmed": ScanOption(
+        parse=_remedy("earliest"),
+        doc="error, or earliest: begin at the first offset that is still there.",
+    ),
+    "strategy": ScanOption(
+        parse=_one_of(Strategy), doc="How the state is found; chosen by what is quickest otherwise."
+    ),
+    "metadata_prefix": ScanOption(
+        parse=_prefix, doc="What the metadata columns' names begin with, instead of '_'."
+    ),
+}
+
+
+# --- what does not go together --------------------------------------------------------------------
+
+
+def _check_metadata(options: ScanOptions) -> None:
+    names = options.metadata_names
+    for each in options.with_metadata:
+        if each not in names and each not in METADATA_COLUMNS:
+            hint = did_you_mean(each, names) or f"they are {', '.join(names)}"
+            raise InvalidValueError(
+                f"with_metadata names {each!r}, which is no metadata column.", hint=hint
+            )
+
+
+def _check_together(options: ScanOptions) -> None:
+    for first, second in (("as_of", "end"), ("as_of", "start"), ("as_of", "tail")):
+        if getattr(options, first) is not None and getattr(options, second) is not None:
+            raise _contradiction(first, second)
+    if options.mode is Mode.STATE:
+        for each in ("start", "end", "tail"):
+            if getattr(options, each) is not None:
+                raise InvalidValueError(
+                    f"{each}= cuts a log, and mode='state' has none to cut.",
+                    hint=Hint(HintKey.CHANGELOG_OR_AS_OF),
+                    option=each,
+                )
+    check_order(options.start, options.end)
+
+
+def check_order(start: Bound | None, end: Bound | None) -> None:
+    """Refuse a scan that begins behind its end, as far as the two can be compared.
+
+    Raises:
+        InvalidValueError: It does.
+    """
+    if start is None or end is None or start.kind is not end.kind:
+        return
+    if start.kind in {BoundKind.OFFSET, BoundKind.TIME} and start.number > end.number:
+        raise InvalidValueError(f"The scan begins at {start} and ends before that, at {end}.")
+    if start.kind is BoundKind.AGO and start.number < end.number:
+        raise InvalidValueError(f"The scan begins {start} and ends before that, {end}.")
+    ends = dict(end.offsets)
+    for place, first in start.offsets:
+        if 0 <= ends.get(place, first) < first:
+            _, bucket = place
+            raise InvalidValueError(
+                f"The scan of bucket {bucket} begins at offset {first} and ends before that, at "
+                f"offset {ends[place]}."
+            )
+
+
+def _contradiction(first: str, second: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"{first}= and {second}= are both given, and each says which rows are wanted.",
+        hint="leave one of them out",
+        option=second,
+    )

@@ -1,0 +1,142 @@
+"""The numbers of columns and nested fields: given once, kept while names and places change.
+
+Ids are given depth first, as Fluss's own schema builder does: a column, then the fields nested in
+its type, then the next column (Java: `ReassignFieldId`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from fluss.errors import InvalidSchemaError
+from fluss.model.schema.column import Column
+from fluss.model.types.data_type import ArrayType, DataType, MapType, RowType
+
+# Ids travel as 32-bit integers.
+FIELD_ID_MAX = 2**31 - 1
+
+
+def with_field_ids(columns: Sequence[Column], *, highest: int = -1) -> tuple[Column, ...]:
+    """The columns, each with an id, and the fields nested in them too.
+
+    Columns have ids all together or not at all; a nested field without one gets the next free
+    number. Ids that are there stay as they are.
+
+    Args:
+        columns: The columns, in order.
+        highest: The highest id ever given in the table; new ids are above it.
+
+    Raises:
+        InvalidSchemaError: When only some columns have an id, or an id is given twice.
+    """
+    numbered = [each for each in columns if each.column_id is not None]
+    if numbered and len(numbered) < len(columns):
+        missing = next(each.name for each in columns if each.column_id is None)
+        raise InvalidSchemaError(
+            f"The column {numbered[0].name!r} has an id and the column {missing!r} has none.",
+            hint="give every column an id, or none",
+        )
+    refuse_duplicate_ids(columns)
+    counter = _Counter(max(highest, highest_field_id(columns)))
+    return tuple(_numbered_column(each, counter) for each in columns)
+
+
+def without_field_ids(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns without any id, also in their nested fields."""
+    return tuple(
+        replace(each, column_id=None, data_type=_stripped(each.data_type)) for each in columns
+    )
+
+
+def highest_field_id(columns: Sequence[Column]) -> int:
+    """The highest id among the columns and their nested fields, or -1."""
+    return max((given for given, _ in _given_ids(columns)), default=-1)
+
+
+def refuse_duplicate_ids(columns: Sequence[Column]) -> None:
+    """Refuse ids that stand twice among the columns and their nested fields.
+
+    Raises:
+        InvalidSchemaError: Naming the two that share an id.
+    """
+    owners: dict[int, str] = {}
+    for given, path in _given_ids(columns):
+        if given > FIELD_ID_MAX or given < 0:
+            raise InvalidSchemaError(f"The field id {given} of {path!r} is out of range.")
+        if given in owners:
+            raise InvalidSchemaError(
+                f"{owners[given]!r} and {path!r} have the same field id {given}.",
+                hint="leave the ids out; they are then given in order",
+            )
+        owners[given] = path
+
+
+@dataclass(slots=True)
+class _Counter:
+    highest: int
+
+    def next(self) -> int:
+        self.highest += 1
+        if self.highest > FIELD_ID_MAX:
+            raise InvalidSchemaError(f"All field ids up to {FIELD_ID_MAX} have been given.")
+        return self.highest
+
+
+def _numbered_column(column: Column, counter: _Counter) -> Column:
+    column_id = counter.next() if column.column_id is None else column.column_id
+    return replace(column, column_id=column_id, data_type=_numbered(column.data_type, counter))
+
+
+def _numbered(data_type: DataType, counter: _Counter) -> DataType:
+    match data_type:
+        case ArrayType():
+            return replace(data_type, element=_numbered(data_type.element, counter))
+        case MapType():
+            key = _numbered(data_type.key, counter)
+            return replace(data_type, key=key, value=_numbered(data_type.value, counter))
+        case RowType():
+            fields = []
+            for each in data_type.fields:
+                field_id = counter.next() if each.field_id is None else each.field_id
+                below = _numbered(each.data_type, counter)
+                fields.append(replace(each, field_id=field_id, data_type=below))
+            return replace(data_type, fields=tuple(fields))
+        case _:
+            return data_type
+
+
+def _stripped(data_type: DataType) -> DataType:
+    match data_type:
+        case ArrayType():
+            return replace(data_type, element=_stripped(data_type.element))
+        case MapType():
+            key, value = _stripped(data_type.key), _stripped(data_type.value)
+            return replace(data_type, key=key, value=value)
+        case RowType():
+            fields = (
+                replace(each, field_id=None, data_type=_stripped(each.data_type))
+                for each in data_type.fields
+            )
+            return replace(data_type, fields=tuple(fields))
+        case _:
+            return data_type
+
+
+def _given_ids(columns: Sequence[Column]) -> Iterator[tuple[int, str]]:
+    for column in columns:
+        if column.column_id is not None:
+            yield column.column_id, column.name
+        yield from _nested_ids(column.data_type, column.name)
+
+
+def _nested_ids(data_type: DataType, path: str) -> Iterator[tuple[int, str]]:
+    if not isinstance(data_type, RowType):
+        for child in data_type.children():
+            yield from _nested_ids(child, path)
+        return
+    for each in data_type.fields:
+        below = f"{path}.{each.name}"
+        if each.field_id is not None:
+            yield each.field_id, below
+        yield from _nested_ids(each.data_type, below)

@@ -1,0 +1,65 @@
+"""A schema said column by column: `Schema.builder().column(...).primary_key([...]).build()`.
+
+It only collects; every rule is the schema's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from fluss.errors import InvalidSchemaError
+from fluss.model.schema.aggregation import AggFunction
+from fluss.model.schema.column import Column
+from fluss.model.schema.schema import Schema
+from fluss.model.schema.schema_rules import names_of
+from fluss.model.types.data_type import DataType
+
+
+class SchemaBuilder:
+    """Collects columns and keys; nothing is checked before `build`."""
+
+    def __init__(self) -> None:
+        self._columns: list[Column] = []
+        self._primary_keys: tuple[str, ...] = ()
+        self._auto_increment_column: str | None = None
+
+    def column(
+        self,
+        name: str,
+        data_type: DataType | Any,
+        comment: str | None = None,
+        *,
+        aggregation: AggFunction | str | None = None,
+    ) -> Self:
+        """Add a column after the ones already there; its type may be a text, such as `"INT"`."""
+        if isinstance(aggregation, str):
+            aggregation = AggFunction.of(aggregation)
+        self._columns.append(Column(name, data_type, comment, aggregation=aggregation))
+        return self
+
+    def with_comment(self, comment: str) -> Self:
+        """Say what the column added last holds."""
+        if not self._columns:
+            raise InvalidSchemaError("A comment needs a column: call column(...) before it.")
+        self._columns[-1] = replace(self._columns[-1], comment=comment)
+        return self
+
+    def primary_key(self, keys: Sequence[str]) -> Self:
+        """Name the columns that identify a row."""
+        self._primary_keys = names_of(keys, "primary key")
+        return self
+
+    def enable_auto_increment(self, column: str) -> Self:
+        """Let the server count this column up by itself."""
+        self._auto_increment_column = column
+        return self
+
+    def build(self) -> Schema:
+        """The schema.
+
+        Raises:
+            InvalidSchemaError: When columns and keys contradict each other.
+        """
+        return Schema(self._columns, self._primary_keys, self._auto_increment_column)

@@ -1,0 +1,1 @@
+"""Tables, partitions and databases: what they are asked to be, and what a cluster reports."""

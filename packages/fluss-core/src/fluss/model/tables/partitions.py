@@ -1,0 +1,216 @@
+"""Partitions: which values a partition holds, and the names made of those values.
+
+A partition's name is its values joined with `$`, in the order of the table's partition keys; the
+qualified name `key=value/key=value` is for messages (Java: `ResolvedPartitionSpec`,
+`PartitionUtils`). How a typed value becomes such a text is `rows.keys.partition_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from fluss.errors import InvalidNameError, InvalidSchemaError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.names import check_name, check_new_name
+from fluss.model.string_map import StringMap
+from fluss.model.tables.table_options import AutoPartitionUnit
+from fluss.model.types.data_type import (
+    BigIntType,
+    BooleanType,
+    DateType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TinyIntType,
+)
+
+SEPARATOR = "$"
+MONTHS_PER_YEAR = 12
+MONTHS_PER_QUARTER = 3
+# The name of a partition says exactly what its rows have in partition keys of these types.
+TOLD_BY_NAMES: Final = (
+    BooleanType,
+    TinyIntType,
+    SmallIntType,
+    IntType,
+    BigIntType,
+    StringType,
+    DateType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """The value of each partition key, as text: `PartitionSpec({"region": "EU"})`.
+
+    Raises:
+        InvalidNameError: When a value cannot be part of a partition's name.
+    """
+
+    spec_map: StringMap
+
+    def __init__(self, spec_map: Mapping[str, str] | PartitionSpec) -> None:
+        given = spec_map.spec_map if isinstance(spec_map, PartitionSpec) else spec_map
+        for key, value in given.items():
+            check_name(f"value of the partition key {key!r}", value)
+        object.__setattr__(self, "spec_map", StringMap(given, what="partition spec"))
+
+    def get_spec_map(self) -> dict[str, str]:
+        """The value of each partition key."""
+        return dict(self.spec_map)
+
+    def __str__(self) -> str:
+        return qualified_partition_name(self.spec_map)
+
+
+def partition_values(spec: PartitionSpec, partition_keys: Sequence[str]) -> tuple[str, ...]:
+    """The values in the order of the table's partition keys.
+
+    Raises:
+        InvalidSchemaError: When a key is missing, or is none of the table's.
+    """
+    for key in spec.spec_map:
+        if key not in partition_keys:
+            raise InvalidSchemaError(
+                f"{key!r} is not a partition key of the table; those are "
+                f"{', '.join(partition_keys) or 'none, it is not partitioned'}.",
+                hint=did_you_mean(key, partition_keys),
+                key=key,
+            )
+    for key in partition_keys:
+        if key not in spec.spec_map:
+            raise InvalidSchemaError(
+                f"The partition {spec} says nothing about the partition key {key!r}.",
+                hint=f"give a value for each of {', '.join(partition_keys)}",
+                key=key,
+            )
+    return tuple(spec.spec_map[key] for key in partition_keys)
+
+
+def partition_name(spec: PartitionSpec, partition_keys: Sequence[str]) -> str:
+    """The name of the partition: its values joined with `$`.
+
+    Raises:
+        InvalidSchemaError: When the keys are not the table's.
+    """
+    return SEPARATOR.join(partition_values(spec, partition_keys))
+
+
+def check_new_partition(spec: PartitionSpec) -> None:
+    """Refuse values that begin like Fluss's own names, which a new partition cannot have."""
+    for key, value in spec.spec_map.items():
+        check_new_name(f"value of the partition key {key!r}", value)
+
+
+def parse_partition_name(name: str, partition_keys: Sequence[str]) -> PartitionSpec:
+    """The values that a partition's name is made of.
+
+    Raises:
+        InvalidNameError: When it has not one value for each partition key.
+    """
+    values = name.split(SEPARATOR)
+    if len(values) != len(partition_keys):
+        raise InvalidNameError(
+            f"The partition name {name!r} has {len(values)} values, "
+            f"the table has {len(partition_keys)} partition keys ({', '.join(partition_keys)}).",
+            hint=f"join one value for each key with {SEPARATOR!r}",
+            name=name,
+        )
+    return PartitionSpec(dict(zip(partition_keys, values, strict=True)))
+
+
+def qualified_partition_name(spec: Mapping[str, str]) -> str:
+    """`key=value/key=value`, for messages."""
+    return "/".join(f"{key}={value}" for key, value in spec.items())
+
+
+def parse_qualified_partition_name(name: str) -> PartitionSpec:
+    """The values that a qualified name tells.
+
+    Raises:
+        InvalidNameError: When it is not `key=value/key=value`.
+    """
+    pairs: dict[str, str] = {}
+    for part in name.split("/"):
+        key, equals, value = part.partition("=")
+        if not equals or not key or key in pairs:
+            raise InvalidNameError(
+                f"{name!r} does not name a partition: {part!r} is not one key and its value.",
+                hint="write key=value, and '/' between several, for example 'year=2026/region=EU'",
+                name=name,
+            )
+        pairs[key] = value
+    return PartitionSpec(pairs)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartitionInfo:
+    """One partition of a table, as the cluster knows it."""
+
+    partition_id: int
+    partition_name: str
+    partition_spec: PartitionSpec | None = field(default=None, kw_only=True)
+    remote_data_dir: str | None = field(default=None, kw_only=True)
+
+    def get_partition_id(self) -> int:
+        """The number of the partition."""
+        return self.partition_id
+
+    def get_partition_name(self) -> str:
+        """The values of the partition, joined with `$`."""
+        return self.partition_name
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionInfo(partition_id={self.partition_id}, "
+            f"partition_name={self.partition_name!r})"
+        )
+
+
+# --- partitions that the server makes by the clock ------------------------------------------------
+
+
+def auto_partition_name(unit: AutoPartitionUnit, moment: date, *, offset: int = 0) -> str:
+    """The name of the partition that holds a moment, or of one before or after it.
+
+    Args:
+        unit: How much time a partition spans.
+        moment: A day, or a time of it in the table's zone. Hours are counted on the clock of a
+            `datetime` without a zone, and as hours really pass in one with a zone.
+        offset: How many partitions later; earlier where negative.
+    """
+    match unit:
+        case AutoPartitionUnit.YEAR:
+            return f"{moment.year + offset:04d}"
+        case AutoPartitionUnit.QUARTER:
+            year, month = _plus_months(moment, offset * MONTHS_PER_QUARTER)
+            return f"{year:04d}{(month - 1) // MONTHS_PER_QUARTER + 1}"
+        case AutoPartitionUnit.MONTH:
+            year, month = _plus_months(moment, offset)
+            return f"{year:04d}{month:02d}"
+        case AutoPartitionUnit.DAY:
+            return _digits(moment + timedelta(days=offset))
+        case AutoPartitionUnit.HOUR:
+            hour = _plus_hours(moment, offset)
+            return f"{_digits(hour)}{hour.hour:02d}"
+
+
+def _plus_months(moment: date, months: int) -> tuple[int, int]:
+    year, month = divmod(moment.year * MONTHS_PER_YEAR + moment.month - 1 + months, MONTHS_PER_YEAR)
+    return year, month + 1
+
+
+def _plus_hours(moment: date, hours: int) -> datetime:
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - a day has no zone
+    if moment.tzinfo is None:
+        return moment + timedelta(hours=hours)
+    return (moment.astimezone(UTC) + timedelta(hours=hours)).astimezone(moment.tzinfo)
+
+
+def _digits(day: date) -> str:
+    # Not strftime, whose %Y drops the zeros of early years on some systems.
+    return f"{day.year:04d}{day.month:02d}{day.day:02d}"

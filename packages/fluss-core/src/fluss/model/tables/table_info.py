@@ -1,0 +1,197 @@
+"""`TableInfo`: what the cluster says about a table that exists.
+
+Everything that readers and writers decide by stands here as a fact: keys, formats, schema id.
+Where the buckets are led is not a fact of the table and changes (see the plan of a connection).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from fluss.errors import InvalidSchemaError
+from fluss.model.paths import TablePath
+from fluss.model.schema.schema import Schema
+from fluss.model.string_map import StringMap
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_keys import physical_primary_keys
+from fluss.model.tables.table_options import KvFormat, LogFormat, TableOptions
+from fluss.model.types.data_type import RowType
+from fluss.model.values.limits import ValueLimits
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInfo:
+    """One version of a table's schema."""
+
+    schema: Schema
+    schema_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInfo:
+    """A table that exists. Immutable; ask the cluster again for news.
+
+    Times are milliseconds since 1970. `options` is the properties, typed.
+    """
+
+    table_path: TablePath
+    table_id: int
+    schema_id: int
+    schema: Schema
+    bucket_keys: tuple[str, ...]
+    partition_keys: tuple[str, ...]
+    num_buckets: int
+    properties: StringMap
+    custom_properties: StringMap
+    comment: str | None = None
+    created_time: int = 0
+    modified_time: int = 0
+    remote_data_dir: str | None = None
+    options: TableOptions = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", TableOptions(self.properties))
+
+    @classmethod
+    def of(
+        cls,
+        descriptor: TableDescriptor,
+        *,
+        table_path: TablePath,
+        table_id: int,
+        schema_id: int,
+        created_time: int = 0,
+        modified_time: int = 0,
+        remote_data_dir: str | None = None,
+    ) -> Self:
+        """The table that a descriptor became.
+
+        Raises:
+            InvalidSchemaError: When the descriptor does not say how many buckets there are.
+        """
+        if descriptor.bucket_count is None:
+            raise InvalidSchemaError(
+                f"The table {table_path} does not say how many buckets it has."
+            )
+        return cls(
+            table_path=table_path,
+            table_id=table_id,
+            schema_id=schema_id,
+            schema=descriptor.schema,
+            bucket_keys=descriptor.bucket_keys,
+            partition_keys=descriptor.partition_keys,
+            num_buckets=descriptor.bucket_count,
+            properties=descriptor.properties,
+            custom_properties=descriptor.custom_properties,
+            comment=descriptor.comment,
+            created_time=created_time,
+            modified_time=modified_time,
+            remote_data_dir=remote_data_dir,
+        )
+
+    def to_descriptor(self) -> TableDescriptor:
+        """The descriptor of a table just like this one."""
+        return TableDescriptor(
+            self.schema,
+            partition_keys=self.partition_keys,
+            bucket_count=self.num_buckets,
+            bucket_keys=self.bucket_keys,
+            comment=self.comment,
+            properties=self.properties,
+            custom_properties=self.custom_properties,
+        )
+
+    # --- keys ----------------------------------------------------------------------------------
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """The primary key's columns; empty for a log table."""
+        return self.schema.primary_keys
+
+    @property
+    def physical_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without the partition keys: what identifies a row in its partition."""
+        return physical_primary_keys(self.schema, self.partition_keys)
+
+    @property
+    def has_bucket_key(self) -> bool:
+        """Whether the bucket of a row follows from its values."""
+        return bool(self.bucket_keys)
+
+    @property
+    def is_default_bucket_key(self) -> bool:
+        """Whether the bucket keys are the ones a table has that names none."""
+        expected = self.physical_primary_keys if self.has_primary_key() else ()
+        return self.bucket_keys == expected
+
+    @property
+    def keeps_millis(self) -> bool:
+        """Whether a TIME is kept in milliseconds, whatever its precision, as encoded rows have it.
+
+        Only logs in ARROW format, which are written by column, keep finer ones.
+        """
+        return self.has_primary_key() or self.options.log_format is not LogFormat.ARROW
+
+    @property
+    def value_limits(self) -> ValueLimits:
+        """What the formats of its rows add to the limits of its types."""
+        options = self.options
+        is_indexed = (
+            options.kv_format is KvFormat.INDEXED
+            if self.has_primary_key()
+            else options.log_format is LogFormat.INDEXED
+        )
+        return ValueLimits(keeps_millis=self.keeps_millis, counts_char_bytes=is_indexed)
+
+    @property
+    def is_auto_partitioned(self) -> bool:
+        """Whether the server makes and drops partitions by time."""
+        return self.is_partitioned() and self.options.auto_partition_enabled
+
+    @property
+    def row_type(self) -> RowType:
+        """A row of the table, as one type."""
+        return self.schema.row_type
+
+    # --- the names that programs already use -----------------------------------------------------
+
+    def has_primary_key(self) -> bool:
+        """Whether rows are identified by a primary key."""
+        return self.schema.has_primary_key
+
+    def is_partitioned(self) -> bool:
+        """Whether the table is divided into partitions."""
+        return bool(self.partition_keys)
+
+    def get_schema(self) -> Schema:
+        """The columns and the primary key."""
+        return self.schema
+
+    def get_primary_keys(self) -> list[str]:
+        """The primary key's columns; empty for a log table."""
+        return list(self.primary_keys)
+
+    def get_partition_keys(self) -> list[str]:
+        """The columns that divide the table into partitions."""
+        return list(self.partition_keys)
+
+    def get_bucket_keys(self) -> list[str]:
+        """The columns that choose the bucket."""
+        return list(self.bucket_keys)
+
+    def get_column_names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return self.schema.get_column_names()
+
+    def get_column_count(self) -> int:
+        """How many columns there are."""
+        return len(self.schema.columns)
+
+    def get_properties(self) -> dict[str, str]:
+        """Fluss's own properties."""
+        return dict(self.properties)
+
+    def get_custom_properties(self) -> dict[str, str]:
+        """The properties that whoever made the table added."""
+        return dict(self.custom_properties)

@@ -1,0 +1,203 @@
+"""What a server asks of a new table, beyond what every descriptor already is.
+
+A client checks this before it sends, so that the answer names the option and the way out; an
+embedded server checks it because nobody else will (Java: `TableDescriptorValidation`). An option
+that nobody here knows may be one of a newer server: a client lets it pass unless it looks like a
+slip of the pen, a server refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fluss.errors import ConfigError, InvalidSchemaError
+from fluss.model.did_you_mean import did_you_mean, is_slip_of
+from fluss.model.names import check_not_reserved
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_options import (
+    PREFIX,
+    ChangelogImage,
+    DeleteBehavior,
+    KvFormat,
+    LogFormat,
+    MergeEngine,
+    TableOptions,
+)
+from fluss.model.types.data_type import (
+    BigIntType,
+    BinaryType,
+    BytesType,
+    DataType,
+    IntType,
+    TimestampLtzType,
+    TimestampType,
+)
+
+_VERSION_TYPES = (IntType, BigIntType, TimestampType, TimestampLtzType)
+
+
+def check_new_table(descriptor: TableDescriptor, *, known_options_only: bool = False) -> None:
+    """Refuse a descriptor that no server makes a table of.
+
+    Args:
+        descriptor: The table to be.
+        known_options_only: Whether a `table.*` option that is not known here is refused.
+
+    Raises:
+        ConfigError: When a property is unknown, or its value is not one it takes.
+        InvalidNameError: When a column has a name that Fluss gives to columns of its own.
+        InvalidSchemaError: When properties do not fit the schema or each other.
+    """
+    check_properties(descriptor.properties, known_options_only=known_options_only)
+    for name in descriptor.schema.column_names:
+        check_not_reserved(name)
+    options = descriptor.options
+    _check_formats(options, has_primary_key=descriptor.has_primary_key)
+    _check_merge_engine(options, descriptor.schema)
+    _check_deletes(options, has_primary_key=descriptor.has_primary_key)
+    _check_statistics(options, descriptor.schema)
+    _check_auto_partition(options, descriptor.partition_keys)
+
+
+def check_properties(properties: Mapping[str, str], *, known_options_only: bool = False) -> None:
+    """Refuse properties that are none of Fluss's, and values that they do not take.
+
+    Raises:
+        ConfigError: Naming the key.
+    """
+    known = TableOptions.OPTIONS
+    for key, value in properties.items():
+        option = known.get(key)
+        if option is not None:
+            option.read(value)
+        elif not key.startswith(PREFIX):
+            raise ConfigError(
+                f"{key!r} is not one of Fluss's table properties, which begin with {PREFIX!r}.",
+                hint=f"put it into custom_properties={{{key!r}: …}}",
+                key=key,
+            )
+        elif known_options_only or is_slip_of(key, known):
+            raise ConfigError(
+                f"There is no table property {key!r}.", hint=did_you_mean(key, known), key=key
+            )
+
+
+def _check_formats(options: TableOptions, *, has_primary_key: bool) -> None:
+    kv_format, log_format = options.kv_format, options.log_format
+    if has_primary_key and kv_format is KvFormat.COMPACTED and log_format is LogFormat.INDEXED:
+        raise InvalidSchemaError(
+            "A primary key table stored as COMPACTED cannot have a log written as INDEXED.",
+            hint="use the log format ARROW or COMPACTED, or the kv format INDEXED",
+        )
+
+
+def _check_merge_engine(options: TableOptions, schema: Schema) -> None:
+    engine = options.merge_engine
+    if engine is not None and not schema.has_primary_key:
+        raise InvalidSchemaError(
+            f"The merge engine {engine} needs a primary key, and the table has none."
+        )
+    if engine is MergeEngine.VERSIONED:
+        _check_version_column(options.version_column, schema)
+    if engine is MergeEngine.AGGREGATION:
+        if options.changelog_image is ChangelogImage.WAL:
+            raise InvalidSchemaError(
+                "The merge engine aggregation needs the full changelog, not wal.",
+                hint=f"leave {TableOptions.changelog_image.key!r} out",
+            )
+        for column in schema.columns:
+            if column.aggregation is not None:
+                column.aggregation.check_parameters()
+                column.aggregation.check_type(column.name, column.data_type)
+
+
+def _check_version_column(name: str | None, schema: Schema) -> None:
+    key = TableOptions.version_column.key
+    if name is None:
+        raise InvalidSchemaError(
+            "The merge engine versioned does not say which column holds the version.",
+            hint=f"set {key!r} to the name of the column",
+        )
+    data_type = schema.column(name).data_type
+    if not isinstance(data_type, _VERSION_TYPES):
+        raise InvalidSchemaError(
+            f"The version column {name!r} is {data_type}; "
+            "it has to be INT, BIGINT, TIMESTAMP or TIMESTAMP_LTZ.",
+            column=name,
+        )
+
+
+def _check_deletes(options: TableOptions, *, has_primary_key: bool) -> None:
+    behavior, engine = options.delete_behavior, options.merge_engine
+    if behavior is None:
+        return
+    if not has_primary_key:
+        raise InvalidSchemaError(
+            f"{TableOptions.delete_behavior.key!r} is for tables with a primary key."
+        )
+    keeps_rows = engine in {MergeEngine.FIRST_ROW, MergeEngine.VERSIONED}
+    if behavior is DeleteBehavior.ALLOW and keeps_rows:
+        raise InvalidSchemaError(
+            f"The merge engine {engine} cannot delete rows.",
+            hint=f"set {TableOptions.delete_behavior.key!r} to ignore or disable",
+        )
+
+
+def _check_statistics(options: TableOptions, schema: Schema) -> None:
+    written = options.statistics_columns_text
+    if written is None:
+        return
+    key = TableOptions.statistics_columns_text.key
+    if schema.has_primary_key:
+        raise InvalidSchemaError(f"{key!r} is for tables without a primary key.")
+    if written.strip() == "*":
+        return
+    names = [each.strip() for each in written.split(",")]
+    if not all(names):
+        raise ConfigError(f"{key!r} is {written!r}.", hint="write '*' or names of columns", key=key)
+    for name in names:
+        data_type = schema.column(name).data_type
+        if not can_have_statistics(data_type):
+            raise InvalidSchemaError(
+                f"The column {name!r} is {data_type}; there are no statistics of its kind.",
+                hint=f"leave it out of {key!r}",
+                column=name,
+            )
+
+
+def can_have_statistics(data_type: DataType) -> bool:
+    """Whether batches can carry the minimum and maximum of such a column."""
+    return not (data_type.is_nested or isinstance(data_type, BinaryType | BytesType))
+
+
+def _check_auto_partition(options: TableOptions, keys: tuple[str, ...]) -> None:
+    if not options.auto_partition_enabled:
+        return
+    if not keys:
+        raise InvalidSchemaError(
+            "Partitions are to be made by time, but the table is not partitioned.",
+            hint=f"give it a partition key, or leave {TableOptions.auto_partition_enabled.key!r} out",
+        )
+    if len(keys) > 1:
+        _check_several_keys(options, keys)
+
+
+def _check_several_keys(options: TableOptions, keys: tuple[str, ...]) -> None:
+    key_option = TableOptions.auto_partition_key.key
+    if not options.auto_partition_key:
+        raise InvalidSchemaError(
+            f"The table has {len(keys)} partition keys; which of them is the time is not said.",
+            hint=f"set {key_option!r} to one of {', '.join(keys)}",
+        )
+    if options.auto_partition_key not in keys:
+        raise InvalidSchemaError(
+            f"{key_option!r} is {options.auto_partition_key!r}, which is not a partition key.",
+            hint=f"set it to one of {', '.join(keys)}",
+        )
+    precreate = TableOptions.auto_partition_precreate
+    if options.is_set(precreate) and options.auto_partition_precreate > 0:
+        raise InvalidSchemaError(
+            "A table with several partition keys cannot have partitions made ahead.",
+            hint=f"leave {precreate.key!r} out, or set it to 0",
+        )

@@ -1,0 +1,1 @@
+"""Data types: the classes, and their forms as text, JSON and Arrow."""

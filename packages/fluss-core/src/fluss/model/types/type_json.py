@@ -1,0 +1,162 @@
+"""Data types as Fluss's JSON: `{"type": "CHAR", "length": 3}` (Java: `DataTypeJsonSerde`).
+
+The JSON comes from the other side of a connection, so nothing in it is taken for granted; what
+is malformed is a `CorruptDataError`, a type that only a newer Fluss knows is an
+`UnsupportedTypeError`.
+"""
+
+from __future__ import annotations
+
+from fluss.errors import CorruptDataError, InvalidSchemaError, UnsupportedTypeError
+from fluss.model.json_values import Json, as_integer, as_list, as_object, as_text, corrupt
+from fluss.model.types.data_type import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataField,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    MapType,
+    RowType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+
+# Nobody writes types this deep; without a limit a few kilobytes of brackets exhaust the stack.
+TYPE_DEPTH_MAX = 64
+
+_BARE: dict[str, type[DataType]] = {
+    each.root: each
+    for each in (
+        BooleanType,
+        TinyIntType,
+        SmallIntType,
+        IntType,
+        BigIntType,
+        FloatType,
+        DoubleType,
+        StringType,
+        BytesType,
+        DateType,
+    )
+}
+_WITH_LENGTH: dict[str, type[CharType | BinaryType]] = {
+    CharType.root: CharType,
+    BinaryType.root: BinaryType,
+}
+_WITH_PRECISION: dict[str, type[TimeType | TimestampType | TimestampLtzType]] = {
+    TimeType.root: TimeType,
+    TimestampType.root: TimestampType,
+    TimestampLtzType.root: TimestampLtzType,
+}
+
+
+def type_to_json(data_type: DataType) -> Json:
+    """The JSON object that stands for this type, keys in Fluss's order."""
+    written: Json = {"type": data_type.root}
+    if not data_type.nullable:
+        written["nullable"] = False
+    match data_type:
+        case CharType() | BinaryType():
+            written["length"] = data_type.length
+        case DecimalType():
+            written["precision"] = data_type.precision
+            written["scale"] = data_type.scale
+        case TimeType() | TimestampType() | TimestampLtzType():
+            written["precision"] = data_type.precision
+        case ArrayType():
+            written["element_type"] = type_to_json(data_type.element)
+        case MapType():
+            written["key_type"] = type_to_json(data_type.key)
+            written["value_type"] = type_to_json(data_type.value)
+        case RowType():
+            written["fields"] = [_field_to_json(each) for each in data_type.fields]
+        case _:
+            pass  # the bare types are their name alone
+    return written
+
+
+def _field_to_json(field: DataField) -> Json:
+    written: Json = {"name": field.name, "field_type": type_to_json(field.data_type)}
+    if field.description is not None:
+        written["description"] = field.description
+    if field.field_id is not None:
+        written["field_id"] = field.field_id
+    return written
+
+
+def type_from_json(value: object, *, depth: int = 0) -> DataType:
+    """The type that this JSON object stands for.
+
+    Raises:
+        CorruptDataError: When it is not what Fluss writes.
+        UnsupportedTypeError: When it names a type that this client does not know.
+    """
+    if depth > TYPE_DEPTH_MAX:
+        raise CorruptDataError(
+            f"A data type is nested more than {TYPE_DEPTH_MAX} levels deep.",
+            what="data type",
+            why="nested too deeply",
+        )
+    node = as_object(value, "data type")
+    nullable = node.get("nullable", True)
+    if not isinstance(nullable, bool):
+        raise corrupt("data type", f"'nullable' is {nullable!r}, not true or false")
+    try:
+        data_type = _without_nullability(node, depth)
+    except InvalidSchemaError as error:  # a length or precision out of range
+        raise corrupt("data type", error.message) from None
+    return data_type if nullable else data_type.not_null()
+
+
+def _without_nullability(node: Json, depth: int) -> DataType:
+    root = as_text(node, "type", "data type")
+    if root in _BARE:
+        return _BARE[root]()
+    if root in _WITH_LENGTH:
+        return _WITH_LENGTH[root](as_integer(node, "length", root))
+    if root in _WITH_PRECISION:
+        return _WITH_PRECISION[root](as_integer(node, "precision", root))
+    below = depth + 1
+    match root:
+        case DecimalType.root:
+            return DecimalType(as_integer(node, "precision", root), as_integer(node, "scale", root))
+        case ArrayType.root:
+            return ArrayType(type_from_json(node.get("element_type"), depth=below))
+        case MapType.root:
+            return MapType(
+                type_from_json(node.get("key_type"), depth=below),
+                type_from_json(node.get("value_type"), depth=below),
+            )
+        case RowType.root:
+            fields = as_list(node, "fields", root)
+            return RowType(tuple(_field_from_json(each, below) for each in fields))
+        case _:
+            raise UnsupportedTypeError(
+                f"The data type {root[:60]!r} is not known to this client.",
+                hint="a newer server may have types that need a newer client",
+                type=root,
+            )
+
+
+def _field_from_json(value: object, depth: int) -> DataField:
+    node = as_object(value, "ROW field")
+    # -1 is how Java says that no id was given.
+    field_id = as_integer(node, "field_id", "ROW field") if "field_id" in node else -1
+    return DataField(
+        as_text(node, "name", "ROW field"),
+        type_from_json(node.get("field_type"), depth=depth),
+        None if node.get("description") is None else as_text(node, "description", "ROW field"),
+        field_id=None if field_id == -1 else field_id,
+    )

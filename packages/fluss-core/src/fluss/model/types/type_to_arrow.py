@@ -1,0 +1,230 @@
+"""Fluss types as Arrow types, and back, without losing anything on the way.
+
+Arrow has no CHAR(n), counts time in four units where Fluss has ten precisions, and knows no field
+ids. What Arrow's type cannot say is kept in the metadata of the Arrow field:
+
+=========================  ================================================================
+`fluss.type`               the Fluss type, where the Arrow type alone would mean another one
+`fluss.field_id`           the column's or field's id, where it is not the one given in order
+`fluss.aggregation`        the aggregation function of a column, as in Fluss's JSON
+`comment`                  the comment of a column, the description of a field
+=========================  ================================================================
+
+Metadata that contradicts the Arrow type beside it is ignored: people cast columns and keep the
+field. Two Arrow types stand for one Fluss type: the one for people, where TIMESTAMP_LTZ is in UTC,
+and the one on the wire, where no timestamp has a zone and nothing carries metadata (Java:
+`ArrowUtils`). The way back is `model.types.arrow_to_type`. pyarrow is loaded by the first call, not
+by this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fluss.errors import UnsupportedTypeError
+from fluss.model.json_values import json_text
+from fluss.model.schema.column import Column
+from fluss.model.schema.field_ids import with_field_ids, without_field_ids
+from fluss.model.schema.schema_json import agg_function_to_json
+from fluss.model.types.data_type import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataField,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    MapType,
+    RowType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fluss.model.schema.schema import Schema
+
+TYPE_KEY = b"fluss.type"
+FIELD_ID_KEY = b"fluss.field_id"
+AGGREGATION_KEY = b"fluss.aggregation"
+COMMENT_KEY = b"comment"  # the key under which comments have always been read from Arrow
+
+# The names of the invisible fields; only Java's ARRAY reader cares, and it says `element`.
+ELEMENT_NAME = "element"
+KEY_NAME = "key"
+VALUE_NAME = "value"
+
+# Arrow keeps these precisions, one for each of its units; the others need `fluss.type`.
+_PRECISIONS_OF_ARROW = (0, 3, 6, 9)
+
+
+def to_arrow_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type for people; nested fields carry what their types cannot say."""
+    return _Writer(for_wire=False).type_of(data_type)
+
+
+def to_wire_arrow_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type of the bytes in a log batch: no zones, no metadata."""
+    return _Writer(for_wire=True).type_of(data_type)
+
+
+def to_arrow_field(column: Column) -> pa.Field:
+    """The Arrow field of a column, its name, comment, id and aggregation included."""
+    return _Writer(for_wire=False).column_field(column)
+
+
+def to_arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema for people.
+
+    Ids stand in it only where they are not the ones that would be given anyway, so the usual
+    schema is free of metadata.
+    """
+    import pyarrow as pa
+
+    columns = schema.columns
+    plain = without_field_ids(columns)
+    if with_field_ids(plain) == columns:
+        columns = plain
+    return pa.schema([to_arrow_field(each) for each in columns])
+
+
+def to_wire_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of the bytes in a log batch."""
+    import pyarrow as pa
+
+    writer = _Writer(for_wire=True)
+    return pa.schema([writer.column_field(each) for each in schema.columns])
+
+
+class _Writer:
+    """Walks a Fluss type and builds the Arrow type, for people or for the wire."""
+
+    def __init__(self, *, for_wire: bool) -> None:
+        self.for_wire = for_wire
+
+    def type_of(self, data_type: DataType) -> pa.DataType:
+        import pyarrow as pa
+
+        match data_type:
+            case TimeType(unit=unit):
+                return pa.time32(unit) if unit in {"s", "ms"} else pa.time64(unit)
+            case TimestampType(unit=unit):
+                return pa.timestamp(unit)
+            case TimestampLtzType(unit=unit):
+                return pa.timestamp(unit) if self.for_wire else pa.timestamp(unit, tz="UTC")
+            case DecimalType():
+                return pa.decimal128(data_type.precision, data_type.scale)
+            case BinaryType():
+                return pa.binary(data_type.length)
+            case ArrayType():
+                return pa.list_(self.field(ELEMENT_NAME, data_type.element))
+            case MapType():
+                key = self.field(KEY_NAME, data_type.key)
+                return pa.map_(key, self.field(VALUE_NAME, data_type.value))
+            case RowType():
+                return pa.struct([self.row_field(each) for each in data_type.fields])
+            case _:
+                return _plain_type(data_type)
+
+    def column_field(self, column: Column) -> pa.Field:
+        extra: dict[bytes, bytes] = {}
+        if column.aggregation is not None and not self.for_wire:
+            extra[AGGREGATION_KEY] = json_text(agg_function_to_json(column.aggregation)).encode()
+        return self.field(
+            column.name,
+            column.data_type,
+            comment=column.comment,
+            field_id=column.column_id,
+            extra=extra,
+        )
+
+    def row_field(self, field: DataField) -> pa.Field:
+        return self.field(
+            field.name, field.data_type, comment=field.description, field_id=field.field_id
+        )
+
+    def field(
+        self,
+        name: str,
+        data_type: DataType,
+        *,
+        comment: str | None = None,
+        field_id: int | None = None,
+        extra: dict[bytes, bytes] | None = None,
+    ) -> pa.Field:
+        import pyarrow as pa
+
+        metadata: dict[bytes, bytes] = dict(extra or {})
+        if not self.for_wire:
+            if needs_type_hint(data_type):
+                metadata[TYPE_KEY] = str(data_type.as_nullable()).encode()
+            if comment is not None:
+                metadata[COMMENT_KEY] = comment.encode()
+            if field_id is not None:
+                metadata[FIELD_ID_KEY] = str(field_id).encode()
+        arrow_type = self.type_of(data_type)
+        return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=metadata or None)
+
+
+def needs_type_hint(data_type: DataType) -> bool:
+    """Whether the Arrow type alone would be read back as another Fluss type."""
+    match data_type:
+        case CharType():
+            return True
+        case TimeType() | TimestampType() | TimestampLtzType():
+            return data_type.precision not in _PRECISIONS_OF_ARROW
+        case _:
+            return False
+
+
+def _plain_type(data_type: DataType) -> Any:
+    """The Arrow type of a Fluss type that has no parameters Arrow could keep."""
+    import pyarrow as pa
+
+    factories = {
+        BooleanType: pa.bool_,
+        TinyIntType: pa.int8,
+        SmallIntType: pa.int16,
+        IntType: pa.int32,
+        BigIntType: pa.int64,
+        FloatType: pa.float32,
+        DoubleType: pa.float64,
+        CharType: pa.string,
+        StringType: pa.string,
+        BytesType: pa.binary,
+        DateType: pa.date32,
+    }
+    factory = factories.get(type(data_type))
+    if factory is None:
+        raise UnsupportedTypeError(f"{data_type} has no counterpart in Arrow.", type=data_type)
+    return factory()
+
+
+def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The same type with others for those that have no types inside.
+
+    Args:
+        kind: The type, nested or not.
+        change: What becomes of a type that is not.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        return pa.map_(with_leaves(kind.key_type, change), with_leaves(kind.item_type, change))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(with_leaves(kind.value_type, change)))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(with_leaves(each.type, change)) for each in kind])
+    return change(kind)

@@ -1,0 +1,311 @@
+"""Values as people have them, and the physical values that codecs read and write.
+
+======================  ============================================  ==========================
+type                    taken                                         given back
+======================  ============================================  ==========================
+BOOLEAN                 bool                                          bool
+TINYINT … BIGINT        int, if it fits                               int
+FLOAT, DOUBLE           float, Decimal; int, if it is held exactly    float
+DECIMAL(p, s)           Decimal and int, if all digits have a place   Decimal
+CHAR(n), STRING         str, of at most n characters                  str
+BINARY(n), BYTES        bytes, bytearray, memoryview; exactly n       bytes
+DATE                    date, not datetime                            date
+TIME(p)                 time without a zone                           time
+TIMESTAMP(p)            datetime without a zone                       datetime without a zone
+TIMESTAMP_LTZ(p)        datetime; without a zone it is UTC            datetime in UTC
+ARRAY                   list, tuple, another sequence, numpy array    list
+MAP                     mapping, or pairs of key and value            list of (key, value)
+ROW                     mapping by name, sequence by position         dict
+======================  ============================================  ==========================
+
+numpy's scalars and pandas's Timestamp stand for what they hold; None, NA and NaT for NULL. A
+value that does not fit is refused with its column, never rounded, cut off or wrapped around; only
+FLOAT and DOUBLE take the nearest number (decision 0004). On the way back nanoseconds are cut off to
+microseconds, because `datetime` ends there.
+
+A converter is made once for a type and then called for each value, so that no value pays for
+finding out what its column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fluss.errors import InvalidValueError, UnsupportedTypeError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.types.data_type import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    MapType,
+    RowType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.model.values.limits import NO_LIMITS, ValueLimits
+from fluss.model.values.numbers import (
+    boolean_to_physical,
+    decimal_from_physical,
+    decimal_to_physical,
+    double_to_physical,
+    float_to_physical,
+    integer_to_physical,
+)
+from fluss.model.values.target import Converter, Target, give_back, is_nothing
+from fluss.model.values.texts import bytes_to_physical, text_to_physical
+from fluss.model.values.times import (
+    date_from_physical,
+    date_to_physical,
+    time_from_physical,
+    time_to_physical,
+    timestamp_from_physical,
+    timestamp_ltz_to_physical,
+    timestamp_to_physical,
+)
+
+
+def to_physical(data_type: DataType, column: str, *, limits: ValueLimits = NO_LIMITS) -> Converter:
+    """A function that makes one value the physical value of a type.
+
+    Args:
+        data_type: The type.
+        column: The name of the column, for the error.
+        limits: What its table adds to the limits of the type (`TableInfo.value_limits`).
+
+    Returns:
+        The function. It raises `InvalidValueError` for a value that does not fit.
+    """
+    target = Target(data_type, column, limits)
+    match data_type:
+        case BooleanType():
+            return boolean_to_physical(target)
+        case TinyIntType():
+            return integer_to_physical(target, bits=8)
+        case SmallIntType():
+            return integer_to_physical(target, bits=16)
+        case IntType():
+            return integer_to_physical(target, bits=32)
+        case BigIntType():
+            return integer_to_physical(target, bits=64)
+        case FloatType():
+            return float_to_physical(target)
+        case DoubleType():
+            return double_to_physical(target)
+        case DecimalType():
+            return decimal_to_physical(target, data_type)
+        case CharType():
+            return text_to_physical(target, data_type.length)
+        case StringType():
+            return text_to_physical(target, None)
+        case BinaryType():
+            return bytes_to_physical(target, data_type.length)
+        case BytesType():
+            return bytes_to_physical(target, None)
+        case DateType():
+            return date_to_physical(target)
+        case TimeType():
+            return time_to_physical(target, data_type)
+        case TimestampType():
+            return timestamp_to_physical(target, data_type)
+        case TimestampLtzType():
+            return timestamp_ltz_to_physical(target, data_type)
+        case ArrayType():
+            return _array_to_physical(target, data_type)
+        case MapType():
+            return _map_to_physical(target, data_type)
+        case RowType():
+            return _row_to_physical(target, data_type)
+        case _:
+            raise UnsupportedTypeError(f"{data_type} has no values in Python.", type=data_type)
+
+
+def from_physical(data_type: DataType) -> Converter:
+    """A function that makes one physical value of a type the value for people.
+
+    Returns:
+        The function. It raises `InvalidValueError` for times that `datetime` cannot hold.
+    """
+    match data_type:
+        case DecimalType():
+            return decimal_from_physical(data_type)
+        case DateType():
+            return date_from_physical
+        case TimeType():
+            return time_from_physical(data_type)
+        case TimestampType():
+            return timestamp_from_physical(data_type.unit, in_utc=False)
+        case TimestampLtzType():
+            return timestamp_from_physical(data_type.unit, in_utc=True)
+        case ArrayType():
+            return _array_from_physical(from_physical(data_type.element))
+        case MapType():
+            return _map_from_physical(from_physical(data_type.key), from_physical(data_type.value))
+        case RowType():
+            return _row_from_physical(data_type)
+        case _:
+            return give_back
+
+
+def convert_rows(convert: Converter, values: Iterable[Any], *, first_row: int = 0) -> list[Any]:
+    """The physical values of a whole column; the error also says in which row it is.
+
+    Args:
+        convert: What `to_physical` made for the column.
+        values: The values, one for each row.
+        first_row: The number of the first row, for the error.
+
+    Raises:
+        InvalidValueError: For the first value that does not fit; its `row` says where.
+    """
+    done: list[Any] = []
+    try:
+        for value in values:
+            done.append(convert(value))  # noqa: PERF401 - its length is the row that failed
+    except InvalidValueError as error:
+        raise error.with_context(row=first_row + len(done)) from None
+    return done
+
+
+# --- ARRAY, MAP, ROW ----------------------------------------------------------------------------
+
+
+def _array_to_physical(target: Target, data_type: ArrayType) -> Converter:
+    convert_element = _inner(target, data_type.element, "[]")
+
+    def convert(value: Any) -> Any:
+        if type(value) is list or type(value) is tuple:
+            return [convert_element(each) for each in value]
+        if is_nothing(value):
+            return target.nothing()
+        return [convert_element(each) for each in _elements(target, value, "write a list")]
+
+    return convert
+
+
+def _map_to_physical(target: Target, data_type: MapType) -> Converter:
+    convert_key = _inner(target, data_type.key, ".key")
+    convert_value = _inner(target, data_type.value, ".value")
+    hint = "write a dict, or a list of (key, value)"
+
+    def convert(value: Any) -> Any:
+        if is_nothing(value):
+            return target.nothing()
+        pairs: Iterable[Any] = (
+            value.items() if isinstance(value, Mapping) else _elements(target, value, hint)
+        )
+        done: list[tuple[Any, Any]] = []
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004 - a pair
+                raise target.refuse(value, "it holds something that is not a pair", hint)
+            done.append((convert_key(pair[0]), convert_value(pair[1])))
+        return done
+
+    return convert
+
+
+def _row_to_physical(target: Target, data_type: RowType) -> Converter:
+    point = "." if target.column else ""
+    names = data_type.field_names
+    converters = [_inner(target, each.data_type, point + each.name) for each in data_type.fields]
+    by_name = list(zip(names, converters, strict=True))
+    known = frozenset(names)
+
+    def convert(value: Any) -> Any:
+        if type(value) is dict or isinstance(value, Mapping):
+            if not known.issuperset(value):
+                raise _unknown_field(target, value, names)
+            get = value.get
+            return tuple([convert_field(get(name)) for name, convert_field in by_name])
+        if is_nothing(value):
+            return target.nothing()
+        fields = list(_elements(target, value, "write a dict by name or a list by position"))
+        if len(fields) != len(converters):
+            why = f"it has {len(fields)} values for {len(converters)} fields"
+            raise target.refuse(value, why, f"the fields are {', '.join(names)}")
+        return tuple([c(each) for c, each in zip(converters, fields, strict=True)])
+
+    return convert
+
+
+def _inner(target: Target, data_type: DataType, name: str) -> Converter:
+    return to_physical(data_type, target.column + name, limits=target.limits)
+
+
+def _unknown_field(
+    target: Target, value: Mapping[Any, Any], names: Sequence[str]
+) -> InvalidValueError:
+    unknown = next(each for each in value if each not in names)
+    where = f"in the column {target.column!r}" if target.column else "in the table"
+    return InvalidValueError(
+        f"There is no field {unknown!r} {where}; the fields are {', '.join(names)}.",
+        hint=did_you_mean(str(unknown), names),
+        column=f"{target.column}.{unknown}" if target.column else str(unknown),
+    )
+
+
+def _elements(target: Target, value: Any, hint: str) -> Sequence[Any]:
+    """What a value is made of, if it is one of those that stand for a list."""
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        raise target.refuse(value, hint=hint)
+    if hasattr(value, "tolist") and not isinstance(value, type):  # numpy, array.array, pandas
+        # numpy makes plain numbers of its times, so those are taken one by one.
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        return list(value) if kind in {"M", "m"} else _listed(target, value.tolist(), hint)
+    return _listed(target, value, hint)
+
+
+def _listed(target: Target, value: Any, hint: str) -> Sequence[Any]:
+    if not isinstance(value, Sequence):
+        raise target.refuse(value, hint=hint)
+    return value
+
+
+def _array_from_physical(convert_element: Converter) -> Converter:
+    if convert_element is give_back:
+        return give_back
+
+    def convert(value: Any) -> Any:
+        return None if value is None else [convert_element(each) for each in value]
+
+    return convert
+
+
+def _map_from_physical(convert_key: Converter, convert_value: Converter) -> Converter:
+    if convert_key is give_back and convert_value is give_back:
+        return give_back
+
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        return [(convert_key(key), convert_value(each)) for key, each in value]
+
+    return convert
+
+
+def _row_from_physical(data_type: RowType) -> Converter:
+    names = data_type.field_names
+    converters = [from_physical(each) for each in data_type.field_types]
+    if all(each is give_back for each in converters):
+        return lambda value: None if value is None else dict(zip(names, value, strict=True))
+    fields = list(zip(names, converters, strict=True))
+
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        return {name: back(each) for (name, back), each in zip(fields, value, strict=True)}
+
+    return convert

@@ -1,0 +1,47 @@
+"""What a connection was told: addresses, limits, deadlines, credentials; frozen once it is made.
+
+The user's `Config` (texts, aliases, defaults) becomes one of these when a connection is opened, so
+that nothing below has to parse, default or look up anything. Secrets are kept out of every repr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fluss.model.servers import Address
+from fluss.net.plan_retry import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A user and where the password comes from, asked anew for every connection."""
+
+    username: str
+    password: Callable[[], str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """How to reach the servers and how long to wait for them.
+
+    Attributes:
+        bootstrap: Servers to ask first, of any role.
+        address_map: Advertised addresses that are reached under another one from here.
+        login: None on a plaintext listener.
+        connect_timeout_ms: For one TCP connection with its handshake.
+        request_timeout_ms: From sending a request until its answer.
+        retry_timeout_ms: How long a call keeps trying while errors are retriable. Longer than the
+            60 s for which a cluster may still name a dead leader.
+        retry_policy: The pauses between tries.
+        frame_bytes_max: The largest answer accepted.
+    """
+
+    bootstrap: tuple[Address, ...]
+    address_map: Mapping[Address, Address] = field(default_factory=dict)
+    login: Login | None = None
+    connect_timeout_ms: int = 120_000
+    request_timeout_ms: int = 30_000
+    retry_timeout_ms: int = 120_000
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    frame_bytes_max: int = 512 * 1024 * 1024

@@ -1,0 +1,62 @@
+"""The schemas of tables by their ids: asked for once, then known.
+
+A table's rows and batches carry the id of the schema they were written with, and each is read with
+its own. Old schemas never change, so what has been learned stays true as long as the table exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from fluss.model.paths import TablePath
+from fluss.model.schema.schema import Schema
+from fluss.net.cluster_client import Cluster
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import write_table_path
+
+
+class SchemaBook:
+    """The schemas of one table met so far. Reading needs no lock: only the engine writes.
+
+    Args:
+        cluster: Whom to ask.
+        path: The table.
+        schema_id: The id of the schema that is known already.
+        schema: That schema.
+        keeper: What must live as long as the book: a connection that nobody refers to is closed.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        path: TablePath,
+        *,
+        schema_id: int,
+        schema: Schema,
+        keeper: object = None,
+    ) -> None:
+        self._cluster = cluster
+        self._keeper = keeper
+        self._path = path
+        self._schemas = {schema_id: schema}
+        self.latest_id = schema_id
+
+    def known(self, schema_id: int) -> Schema | None:
+        """A schema, if it has been met already; any thread may ask."""
+        return self._schemas.get(schema_id)
+
+    async def learn(self, schema_ids: Iterable[int]) -> None:
+        """Ask the cluster for those of the schemas that are not known."""
+        missing = {each for each in schema_ids if each not in self._schemas}
+        await asyncio.gather(*(self._ask(each) for each in missing))
+
+    async def _ask(self, schema_id: int) -> None:
+        request = messages.GetTableSchemaRequest(
+            table_path=write_table_path(self._path), schema_id=schema_id
+        )
+        answer = await self._cluster.ask_any(
+            ApiKey.GET_TABLE_SCHEMA, request, messages.GetTableSchemaResponse
+        )
+        self._schemas[schema_id] = Schema.from_json(answer.schema_json)

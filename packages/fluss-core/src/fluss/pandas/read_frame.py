@@ -1,0 +1,220 @@
+"""`pd.read_fluss`: a scan as a DataFrame, or as an iterator of DataFrames.
+
+The scan is pinned when it is called: all chunks together are the rows that were there then. An
+iterator that is not read to its end stops reading when it is closed or forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, overload
+
+import pandas as pd
+import pyarrow as pa
+
+from fluss.doors import at_door
+from fluss.errors import ClosedError, InvalidValueError, SchemaMismatchError
+from fluss.hints import Door
+from fluss.model.did_you_mean import did_you_mean
+from fluss.pandas.pandas_dtypes import DtypeBackend, check_backend, to_frame
+from fluss.pandas.read_progress import Progress, ProgressLine
+from fluss.session import Scan, TableName, source_of
+
+IndexColumns = str | Sequence[str] | None
+
+
+@overload
+def read_fluss(
+    table: TableName | Scan,
+    *,
+    config: Any = ...,
+    dtype_backend: DtypeBackend = ...,
+    index_col: IndexColumns = ...,
+    chunksize: None = ...,
+    progress: Progress = ...,
+    **options: Any,
+) -> pd.DataFrame: ...
+
+
+@overload
+def read_fluss(
+    table: TableName | Scan,
+    *,
+    config: Any = ...,
+    dtype_backend: DtypeBackend = ...,
+    index_col: IndexColumns = ...,
+    chunksize: int,
+    progress: Progress = ...,
+    **options: Any,
+) -> Chunks: ...
+
+
+@at_door(Door.PANDAS)
+def read_fluss(
+    table: TableName | Scan,
+    *,
+    config: Any = None,
+    dtype_backend: DtypeBackend = "pyarrow",
+    index_col: IndexColumns = None,
+    chunksize: int | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> pd.DataFrame | Chunks:
+    """Read a Fluss table: a log, or the rows of a primary-key table as they are now.
+
+    Args:
+        table: `"database.table"`, with `$changelog` or `$binlog` behind it if those are wanted, a
+            `fluss://` URL, a `Table`, or a `Scan`.
+        config: How to reach the cluster; the URL, the active session, the environment or the
+            profile otherwise.
+        dtype_backend: `"pyarrow"` keeps every value and copies none; `"numpy_nullable"` and
+            `"numpy"` are there for libraries that do not know Arrow's dtypes.
+        index_col: The columns that become the index.
+        chunksize: For an iterator of DataFrames of so many rows each.
+        progress: True for a line in a terminal or a notebook while a long read goes on, or a
+            function of the rows read and the most there can be.
+        **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
+            with_metadata, order, …: `fluss.model.options.scan_options.SCAN_OPTIONS` says what each
+            does.
+
+    Raises:
+        TableNotFoundError: There is no such table; the hint names the nearest.
+        ConfigError: There is no option of a name; the hint names the nearest.
+        InvalidValueError: A value is not one its option takes, or two contradict each other.
+
+    Example:
+        >>> pd.read_fluss("sales.orders", columns=["id"], tail=5)  # doctest: +SKIP
+    """
+    check_backend(dtype_backend)
+    _check_chunksize(chunksize)
+    scan = _scan_of(table, config, options)
+    index = _index_columns(index_col, scan)
+    if chunksize is not None:
+        return Chunks(
+            scan, chunksize=chunksize, backend=dtype_backend, index=index, progress=progress
+        )
+    with ProgressLine(scan.name, scan.stats, progress):
+        rows = scan.to_arrow()
+    return _indexed(to_frame(rows, dtype_backend), index)
+
+
+@at_door(Door.PANDAS)
+class Chunks:
+    """DataFrames of one size, the last of what is left; `read_fluss(chunksize=…)` makes it.
+
+    For one thread at a time. Use it with `with`, or read it to its end.
+
+    Args:
+        scan: What is read.
+        chunksize: How many rows a DataFrame has.
+        backend: Which dtypes.
+        index: The columns that become the index.
+        progress: See `read_fluss`.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        *,
+        chunksize: int,
+        backend: DtypeBackend,
+        index: list[str],
+        progress: Progress,
+    ) -> None:
+        self._scan = scan
+        self._line = ProgressLine(scan.name, scan.stats, progress)
+        self._frames = self._read(chunksize, backend, index)
+        self._closed = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pd.DataFrame:
+        if self._closed:
+            raise ClosedError("The chunks have been closed.", hint="call read_fluss again")
+        return next(self._frames)
+
+    def close(self) -> None:
+        """Read no more. Twice is once."""
+        self._closed = True
+        self._frames.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        self.close()
+        return False
+
+    def _read(
+        self, chunksize: int, backend: DtypeBackend, index: list[str]
+    ) -> Generator[pd.DataFrame, None, None]:
+        with self._line:
+            for rows in _in_pieces(self._scan.to_reader(), chunksize):
+                yield _indexed(to_frame(rows, backend), index)
+
+
+def _in_pieces(reader: pa.RecordBatchReader, rows_each: int) -> Iterator[pa.Table]:
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in reader:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows < rows_each:
+            continue
+        table = pa.Table.from_batches(waiting)
+        whole = rows - rows % rows_each
+        for start in range(0, whole, rows_each):
+            yield table.slice(start, rows_each)
+        waiting, rows = table.slice(whole).to_batches(), rows - whole
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def _scan_of(table: TableName | Scan, config: Any, options: dict[str, Any]) -> Scan:
+    if not isinstance(table, Scan):
+        source = source_of(table, options, config=config)
+        return Scan(source.open().core, source.options)
+    late = [name for name, each in {**options, "config": config}.items() if each is not None]
+    if late:
+        raise InvalidValueError(
+            f"A Scan has its options already: {', '.join(late)} comes too late.",
+            hint="say it where the scan is made: table.scan(...)",
+        )
+    return table
+
+
+def _check_chunksize(chunksize: object) -> None:
+    if chunksize is None:
+        return
+    if isinstance(chunksize, bool) or not isinstance(chunksize, int) or chunksize < 1:
+        raise InvalidValueError(
+            f"chunksize={chunksize!r} is not a number of rows from 1 on.", option="chunksize"
+        )
+
+
+def _index_columns(index_col: IndexColumns, scan: Scan) -> list[str]:
+    if index_col is None:
+        return []
+    given: Any = index_col
+    wanted = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
+    known = scan.schema.names
+    for each in wanted:
+        if each not in known:
+            nearest = did_you_mean(str(each), known)
+            raise SchemaMismatchError(
+                f"index_col={each!r} is no column of the scan.",
+                hint=nearest or f"its columns are {', '.join(known)}",
+                column=each,
+            )
+    return wanted
+
+
+def _indexed(frame: pd.DataFrame, index: list[str]) -> pd.DataFrame:
+    return frame.set_index(index) if index else frame

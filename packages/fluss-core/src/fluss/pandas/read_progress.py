@@ -1,0 +1,98 @@
+"""How far a long read has come: a line that is written again, or a function that is called.
+
+A line is written to a terminal or a notebook and to nothing else, and only when the reading takes
+longer than a moment, so that what is quick stays silent.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal, Self, TextIO
+
+from fluss.scan import ScanStats
+from fluss.waiting import join
+
+Progress = bool | Callable[[int, int], object]
+
+SILENT_S = 1.0
+EVERY_S = 0.25
+_MEGABYTE = 1_000_000
+
+
+class ProgressLine:
+    """Tells how far a scan is while it is read; use it with `with`.
+
+    Args:
+        name: What is read, for people.
+        stats: What the scan counts in.
+        progress: True for a line on standard error; or a function that is called with the rows
+            read and the most there can be, on a thread of its own, and once more at the end.
+        stream: Where the line is written.
+    """
+
+    def __init__(
+        self, name: str, stats: ScanStats, progress: Progress, stream: TextIO | None = None
+    ) -> None:
+        self._name = name
+        self._stats = stats
+        self._stream = stream or sys.stderr
+        self._call = progress if callable(progress) else None
+        self._is_on = self._call is not None or (progress is True and _is_watched(self._stream))
+        self._written = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="fluss-progress", daemon=True)
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._is_on:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        if not self._is_on:
+            return False
+        self._over.set()
+        join(self._thread)
+        if self._call is not None:
+            self._call(self._stats.rows_returned, self._stats.rows_max)
+        elif self._written:
+            self._stream.write(f"\r{' ' * self._written}\r")
+            self._stream.flush()
+        return False
+
+    def _tell(self) -> None:
+        wait_s = EVERY_S if self._call is not None else SILENT_S
+        while not self._over.wait(wait_s):
+            wait_s = EVERY_S
+            if self._call is not None:
+                self._call(self._stats.rows_returned, self._stats.rows_max)
+            else:
+                self._write(self._line())
+
+    def _line(self) -> str:
+        stats = self._stats
+        took_s = time.monotonic() - self._began
+        of = f" of at most {stats.rows_max:,}" if stats.rows_max else ""
+        return (
+            f"{self._name}: {stats.rows_returned:,}{of} rows, "
+            f"{stats.bytes_read / _MEGABYTE:,.0f} MB, {took_s:.0f} s"
+        )
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"\r{line:<{self._written}}")
+        self._stream.flush()
+        self._written = max(self._written, len(line))
+
+
+def _is_watched(stream: TextIO) -> bool:
+    # A notebook's stream is no terminal, and shows a line that is written again all the same.
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel")

@@ -1,0 +1,94 @@
+"""Takes the compression off a small message, without Arrow's pool of threads.
+
+Arrow makes a decompressor for every buffer and hands each to its threads. Of a batch of a few
+hundred rows that is nearly all it costs: on two cores 140 microseconds for 70 rows of six columns,
+against 30 here, where one decompressor takes all buffers in a row. Larger ones are Arrow's, which
+then has something to share out. Of what is uncompressed nothing is believed: each frame says its
+size, ZSTD holds it to that, and it must be the one that the message claims.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import pyarrow as pa
+
+from fluss.records.arrow.arrow_metadata import CODEC_ZSTD, BodyMetadata, write_message
+
+# Above this size of the buffers together, uncompressed, Arrow is done as soon.
+INFLATED_BYTES_MAX: Final = 128 << 10
+
+_STORED_PLAIN = -1
+_LENGTH = struct.Struct("<q")
+
+# The head of a ZSTD frame (RFC 8878, 3.1.1.1): what of it stands before the size of its content,
+# and how that is written, by the descriptor's bits.
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_DICTIONARY_BYTES: Final = (0, 1, 2, 4)
+_SMALL, _MEDIUM, _LARGE, _HUGE = (struct.Struct("<" + each) for each in "BHIQ")
+_MEDIUM_FROM = 256
+
+
+def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
+    """The same message without compression; None where Arrow has to see to it.
+
+    Args:
+        message: The message; the places of its buffers and what they claim to become are checked.
+        metadata: Its metadata, which names a codec.
+
+    Raises:
+        OSError: A buffer is damaged.
+    """
+    if metadata.codec != CODEC_ZSTD:
+        return None
+    start = metadata.body_start
+    sizes: list[int] = []
+    frames: list[memoryview] = []
+    total = 0
+    for offset, length in metadata.buffers:
+        at = start + offset
+        size: int = _LENGTH.unpack_from(message, at)[0] if length else 0
+        if size > 0:
+            frame = message[at + _LENGTH.size : at + length]
+            if _content_size(frame) != size:
+                return None
+            frames.append(frame)
+            total += size
+        sizes.append(size)
+    stream = pa.CompressedInputStream(pa.BufferReader(b"".join(frames)), "zstd")
+    # In one go, because each call lets another thread have the interpreter, and has to get it back.
+    whole = memoryview(stream.read(total + 1))
+    if len(whole) != total:
+        return None  # Arrow says what is wrong
+    contents: list[memoryview] = []
+    taken = 0
+    for (offset, length), size in zip(metadata.buffers, sizes, strict=True):
+        if size == _STORED_PLAIN:
+            at = start + offset
+            contents.append(message[at + _LENGTH.size : at + length])
+        else:
+            contents.append(whole[taken : taken + size])
+            taken += size
+    return pa.py_buffer(write_message(metadata, contents, codec=None))
+
+
+def _content_size(frame: memoryview) -> int | None:
+    """What a ZSTD frame says its content takes; None where it does not say, or is none."""
+    if len(frame) <= len(_MAGIC) or frame[: len(_MAGIC)] != _MAGIC:
+        return None
+    descriptor = frame[len(_MAGIC)]
+    is_single = descriptor >> 5 & 1
+    at = len(_MAGIC) + 1 + (1 - is_single) + _DICTIONARY_BYTES[descriptor & 3]
+    try:
+        match descriptor >> 6:
+            case 0:
+                return int(_SMALL.unpack_from(frame, at)[0]) if is_single else None
+            case 1:
+                return int(_MEDIUM.unpack_from(frame, at)[0]) + _MEDIUM_FROM
+            case 2:
+                return int(_LARGE.unpack_from(frame, at)[0])
+            case _:
+                return int(_HUGE.unpack_from(frame, at)[0])
+    except struct.error:
+        return None

@@ -1,0 +1,77 @@
+"""Arrow arrays over numpy's memory, and numpy arrays over Arrow's.
+
+`pa.array`, `pa.scalar` and `Array.to_numpy` look whether they were given something of pandas, and
+import it where it is installed: 60 MB and a second of the processor, for people who never asked for
+pandas. So whatever is done to every batch goes by buffers, here. What an array means, and how a
+column of a table is checked, belongs to `records.convert.numpy_columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.rows.buffers.columns import BoolArray
+
+
+def from_numpy(values: np.ndarray[Any, Any], *, valid: BoolArray | None = None) -> pa.Array:
+    """Numbers or truths as an Arrow array; numbers are not copied.
+
+    Args:
+        values: Of one dimension.
+        valid: Which of them are there; None for all.
+    """
+    if values.dtype == np.bool_:
+        return _from_buffers(pa.bool_(), values, _bits(values), valid)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return _from_buffers(pa.from_numpy_dtype(values.dtype), values, data, valid)
+
+
+def to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:
+    """Whole numbers or truths, none of them NULL, as a numpy array; numbers are not copied."""
+    if array.null_count:
+        raise AssertionError("NULL is no number")
+    is_truth = pa.types.is_boolean(array.type)
+    kind = "u" if pa.types.is_unsigned_integer(array.type) else "i"
+    dtype = np.dtype(np.bool_ if is_truth else f"{kind}{array.type.bit_width // 8}")
+    if not len(array):
+        return np.empty(0, dtype=dtype)
+    data, stop = array.buffers()[1], array.offset + len(array)
+    if is_truth:
+        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=stop, bitorder="little")
+        return bits[array.offset :].view(np.bool_)
+    return np.frombuffer(data, dtype=dtype, count=stop)[array.offset :]
+
+
+def texts(values: Iterable[str | None]) -> pa.StringArray:
+    """A few texts as an Arrow array."""
+    given = list(values)
+    encoded = [b"" if each is None else each.encode() for each in given]
+    offsets = np.zeros(len(given) + 1, dtype=np.int32)
+    np.cumsum([len(each) for each in encoded], out=offsets[1:])
+    valid = np.array([each is not None for each in given], dtype=np.bool_)
+    buffers = [_bits(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(given), buffers)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+
+
+def _from_buffers(
+    arrow_type: pa.DataType,
+    values: np.ndarray[Any, Any],
+    data: pa.Buffer,
+    valid: BoolArray | None,
+) -> pa.Array:
+    validity = None if valid is None else _bits(valid)
+    null_count = 0 if valid is None else -1
+    return pa.Array.from_buffers(arrow_type, len(values), [validity, data], null_count=null_count)
+
+
+def _bits(truths: BoolArray) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(truths, bitorder="little"))

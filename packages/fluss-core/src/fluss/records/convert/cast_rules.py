@@ -1,0 +1,366 @@
+"""Which Arrow types may stand for which Fluss types, and how they become the wire's.
+
+One rule decides every case: a cast is allowed where it either keeps every value exactly or fails at
+the one it cannot keep. So integers, decimals and units of time are compared by value, floats are
+not made integers (NaN, rounding), and text is not made bytes. There are two exceptions. Floating
+point rounds: FLOAT and DOUBLE take the nearest number (decision 0004). A timestamp without a zone
+is in UTC where an instant is wanted, and one with a zone is none without (decision 0008).
+
+A rule looks at types once and returns a function over arrays, or None where the buffers already
+are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as at
+
+from fluss.hints import HintKey
+from fluss.model.types.arrow_to_type import OPAQUE_EXTENSIONS
+from fluss.model.types.data_type import (
+    ArrayType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    MapType,
+    RowType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.model.values.time_zones import KEEP_ZONE, ZONE_WOULD_BE_LOST
+from fluss.records.arrow.numpy_arrays import to_numpy
+from fluss.records.convert.number_casts import to_floating
+from fluss.records.convert.numpy_columns import validity_buffer
+
+Caster: TypeAlias = Callable[[pa.Array], pa.Array]
+
+_DECIMAL_PRECISION_MAX = 38
+ELEMENTS_MAX = 2**31 - 1  # what the offsets of a list can count
+
+
+class NoCastError(Exception):
+    """There is no safe cast; `why` continues the sentence that names both types.
+
+    Args:
+        why: The reason, where the types alone do not give it.
+        hint: What to do with the column; None where nothing is known to help.
+    """
+
+    def __init__(self, why: str = "", hint: HintKey | None = HintKey.CAST_COLUMN) -> None:
+        super().__init__(why)
+        self.why = why
+        self.hint = hint
+
+
+def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
+    """How arrays of an Arrow type become those of a Fluss type.
+
+    Args:
+        source: The type of the arrays there are.
+        target: The Fluss type wanted.
+        wire: Its Arrow type on the wire.
+
+    Returns:
+        The cast, or None where there is nothing to do.
+
+    Raises:
+        NoCastError: There is none.
+    """
+    if isinstance(source, pa.BaseExtensionType):
+        if source.extension_name in OPAQUE_EXTENSIONS:
+            raise NoCastError(", whose storage is not its value", None)
+        return _after(lambda array: array.storage, source.storage_type, target, wire)
+    if at.is_dictionary(source):
+        return _after(decoded, source.value_type, target, wire)
+    if at.is_run_end_encoded(source):
+        return _after(pc.run_end_decode, source.value_type, target, wire)
+    if at.is_null(source):
+        return lambda array: pa.nulls(len(array), wire)
+    match target:
+        case ArrayType():
+            return _list_caster(source, target, wire)
+        case MapType():
+            return _map_caster(source, target, wire)
+        case RowType():
+            return _struct_caster(source, target, wire)
+        case _:
+            return _leaf_caster(source, target, wire)
+
+
+def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
+    then = caster_of(source, target, wire)
+    return first if then is None else lambda array: then(first(array))
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary array; those that Polars makes hold views, as which it says."""
+    values = array.dictionary
+    if at.is_string_view(values.type) or at.is_binary_view(values.type):
+        # Arrow has no kernel that takes from views.
+        plain = pa.large_string() if at.is_string_view(values.type) else pa.large_binary()
+        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(plain))
+        return array.dictionary_decode().cast(values.type)
+    return array.dictionary_decode()
+
+
+# --- types without children -------------------------------------------------------------------
+
+
+def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
+    if source == wire:
+        return None
+    match target:
+        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
+            # Whole decimals too: DuckDB's sums of integers and Polars' Int128 come as these.
+            allowed = at.is_integer(source) or (at.is_decimal(source) and source.scale == 0)
+        case FloatType() | DoubleType():
+            if at.is_floating(source) or at.is_integer(source) or at.is_decimal(source):
+                return lambda array: to_floating(array, wire)
+            allowed = False
+        case CharType() | StringType():
+            allowed = (
+                at.is_string(source) or at.is_large_string(source) or at.is_string_view(source)
+            )
+        case BytesType():
+            allowed = _is_binary(source) or at.is_fixed_size_binary(source)
+        case BinaryType():
+            if _is_binary(source):
+                return _fixed_binary(target, wire)
+            allowed = False
+        case DecimalType():
+            if at.is_integer(source):
+                return _decimal_of_integers(wire)
+            allowed = at.is_decimal(source)
+        case DateType():
+            allowed = at.is_date(source)
+        case TimeType():
+            allowed = at.is_time(source)
+        case TimestampType():
+            return _timestamp_caster(source, wire)
+        case TimestampLtzType():
+            return _instant_caster(source, wire)
+        case BooleanType():
+            allowed = False
+        case _:
+            raise AssertionError(f"{target} is not a leaf")
+    if not allowed:
+        raise NoCastError
+    return lambda array: array.cast(wire)
+
+
+def _is_binary(source: pa.DataType) -> bool:
+    return bool(at.is_binary(source) or at.is_large_binary(source) or at.is_binary_view(source))
+
+
+def _fixed_binary(target: BinaryType, wire: pa.DataType) -> Caster:
+    def cast(array: pa.Array) -> pa.Array:
+        array = array.cast(pa.binary())
+        lengths = pc.binary_length(array)
+        if pc.all(pc.equal(lengths, target.length)).as_py() is False:
+            raise pa.ArrowInvalid(f"{target} has exactly {target.length} bytes")
+        return array.cast(wire)
+
+    return cast
+
+
+def _decimal_of_integers(wire: pa.DataType) -> Caster:
+    # Arrow wants room for all digits of the integer type before it looks at the values.
+    wide = pa.decimal256(_DECIMAL_PRECISION_MAX + wire.scale, wire.scale)
+    return lambda array: array.cast(wide).cast(wire)
+
+
+def _timestamp_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+    if not at.is_timestamp(source):
+        raise NoCastError("", HintKey.CAST_COLUMN if at.is_date(source) else HintKey.MAKE_TIMES)
+    if source.tz is not None:
+        raise NoCastError(f": {ZONE_WOULD_BE_LOST}", KEEP_ZONE)
+    return _unit_caster(source, wire)
+
+
+def _instant_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+    if not at.is_timestamp(source):
+        raise NoCastError("", HintKey.MAKE_TIMES)
+    return _unit_caster(source, wire)
+
+
+def _unit_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+    if source.unit == wire.unit:
+        return None  # a zone is a word in the schema, the instants are UTC anyway
+    plain = pa.timestamp(source.unit)
+    return lambda array: array.view(plain).cast(wire)
+
+
+# --- types with children ----------------------------------------------------------------------
+
+
+def _list_caster(source: pa.DataType, target: ArrayType, wire: pa.DataType) -> Caster | None:
+    if not _is_list(source):
+        raise NoCastError("", HintKey.GIVE_NESTED)
+    inner = caster_of(source.value_type, target.element, wire.value_type)
+    if at.is_list(source) and inner is None:
+        return None
+
+    def cast(array: pa.Array) -> pa.Array:
+        offsets, elements = list_parts(array)
+        buffers = [validity_buffer(array), offsets]
+        child = elements if inner is None else inner(elements)
+        return pa.Array.from_buffers(
+            wire,
+            len(array),
+            buffers,
+            array.null_count,
+            children=[relabelled(child, wire.value_type)],
+        )
+
+    return cast
+
+
+def _map_caster(source: pa.DataType, target: MapType, wire: pa.DataType) -> Caster | None:
+    if not at.is_map(source):
+        raise NoCastError("", HintKey.GIVE_NESTED)
+    keys = caster_of(source.key_type, target.key, wire.key_type)
+    values = caster_of(source.item_type, target.value, wire.item_type)
+    if keys is None and values is None:
+        return None
+    pairs = pa.struct([wire.key_field, wire.item_field])
+
+    def cast(array: pa.Array) -> pa.Array:
+        offsets, entries = list_parts(as_list(array))
+        key_array, value_array = entries.field(0), entries.field(1)
+        children = [
+            relabelled(key_array if keys is None else keys(key_array), wire.key_type),
+            relabelled(value_array if values is None else values(value_array), wire.item_type),
+        ]
+        child = pa.Array.from_buffers(pairs, len(entries), [None], 0, children=children)
+        buffers = [validity_buffer(array), offsets]
+        return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=[child])
+
+    return cast
+
+
+def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> Caster | None:
+    if not at.is_struct(source):
+        raise NoCastError("", HintKey.GIVE_NESTED)
+    names = [each.name for each in source]
+    if sorted(names) != sorted(target.field_names):
+        raise NoCastError(f", whose fields are not {', '.join(target.field_names)}", None)
+    places = [names.index(each) for each in target.field_names]
+    inner = [
+        caster_of(source.field(place).type, each, wire.field(index).type)
+        for index, (place, each) in enumerate(zip(places, target.field_types, strict=True))
+    ]
+    if places == list(range(len(names))) and all(each is None for each in inner):
+        return None
+
+    def cast(array: pa.Array) -> pa.Array:
+        children = []
+        for index, (place, each) in enumerate(zip(places, inner, strict=True)):
+            child = array.field(place)
+            # What stands under a NULL struct is nobody's value, and might not fit.
+            child = child if each is None else each(_masked(child, array))
+            children.append(relabelled(child, wire.field(index).type))
+        buffers = [validity_buffer(array)]
+        return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=children)
+
+    return cast
+
+
+def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
+    """The field of a struct, NULL where the struct is."""
+    if not parent.null_count:
+        return child
+    if at.is_dictionary(child.type):
+        return pa.DictionaryArray.from_arrays(_masked(child.indices, parent), child.dictionary)
+    if at.is_string_view(child.type) or at.is_binary_view(child.type):
+        # Arrow has no kernel that chooses among views.
+        plain = pa.large_string() if at.is_string_view(child.type) else pa.large_binary()
+        return _masked(child.cast(plain), parent).cast(child.type)
+    if at.is_nested(child.type) and not at.is_union(child.type):
+        return _masked_nested(child, parent)
+    return pc.if_else(parent.is_valid(), child, pa.scalar(None, child.type))
+
+
+def _masked_nested(child: pa.Array, parent: pa.Array) -> pa.Array:
+    # The same memory with other validity: what is inside may be what no kernel chooses among.
+    offset = 0 if at.is_struct(child.type) else child.offset
+    valid = np.zeros(offset + len(child), dtype=np.bool_)
+    valid[offset:] = to_numpy(pc.and_(parent.is_valid(), child.is_valid()))
+    if at.is_struct(child.type):
+        own = []
+        children = [child.field(index) for index in range(child.type.num_fields)]
+    else:
+        own = child.buffers()[1 : _own_buffers(child.type)]
+        children = [child.values]
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), *own]
+    return pa.Array.from_buffers(child.type, len(child), buffers, -1, offset, children)
+
+
+def _own_buffers(kind: pa.DataType) -> int:
+    """How many buffers an array of lists has beside those of its elements."""
+    if at.is_fixed_size_list(kind):
+        return 1  # validity
+    if at.is_list_view(kind) or at.is_large_list_view(kind):
+        return 3  # validity, offsets, sizes
+    return 2  # validity, offsets
+
+
+def _is_list(source: pa.DataType) -> bool:
+    kinds = (at.is_list, at.is_large_list, at.is_fixed_size_list, at.is_list_view)
+    return any(is_kind(source) for is_kind in kinds)
+
+
+def as_list(array: pa.Array) -> pa.Array:
+    """A map as the list of its entries."""
+    entries = array.values
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        pa.list_(entries.type), len(array), buffers, array.null_count, array.offset, [entries]
+    )
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
+    """Offsets from zero, and exactly the elements that lists which are not NULL reach."""
+    lengths = pc.list_value_length(array)
+    if array.null_count:
+        lengths = pc.if_else(array.is_valid(), lengths, 0)
+    ends = np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if len(ends) and ends[-1] > ELEMENTS_MAX:
+        raise pa.ArrowInvalid(f"the lists up to it have more than {ELEMENTS_MAX} elements")
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    offsets[1:] = ends
+    return pa.py_buffer(offsets), pc.list_flatten(array)
+
+
+def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
+    """The same buffers under the wire's name for their type: no zone, the wire's field names."""
+    if array.type.equals(wire, check_metadata=True):
+        return array
+    if at.is_list(wire) or at.is_map(wire):
+        child = (
+            wire.value_type if at.is_list(wire) else pa.struct([wire.key_field, wire.item_field])
+        )
+        buffers, offset = array.buffers()[:2], array.offset
+        children = [relabelled(array.values, child)]
+    elif at.is_struct(wire):
+        buffers, offset = [validity_buffer(array)], 0
+        children = [relabelled(array.field(i), each.type) for i, each in enumerate(wire)]
+    else:
+        return array.view(wire)
+    return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, offset, children)

@@ -1,0 +1,149 @@
+"""Whether values fit beyond what Arrow's type says: NOT NULL, CHAR's length, TIME in rows.
+
+Arrow does not look into the buffers that it is given either: DuckDB hands over a HUGEINT of 39
+digits as DECIMAL(38, 0), and a time of day of 24:00.
+
+A check looks at one array in wire form, its nested values included, and raises `DoesNotFitError` at
+a value that does not fit; `records.convert.cast` finds the row and makes the sentence. Types that
+Arrow's own say everything about have no check, and cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fluss.model.types.data_type import (
+    UNITS_PER_SECOND,
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    MapType,
+    RowType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
+from fluss.model.values.limits import NO_LIMITS, ValueLimits
+from fluss.model.values.texts import CHAR_BYTES, CHAR_BYTES_HINT
+from fluss.model.values.times import ONLY_MILLIS, ONLY_MILLIS_HINT
+from fluss.records.arrow.numpy_arrays import to_numpy
+from fluss.records.convert.cast_rules import as_list, list_parts
+
+ValueCheck: TypeAlias = Callable[[pa.Array], None]
+
+_MILLIS = UNITS_PER_SECOND["ms"]
+_SECONDS_PER_DAY = 86_400
+_SECONDS_MAX = (2**63 - 1) // _MILLIS
+
+
+class DoesNotFitError(Exception):
+    """A value does not fit its column, and why; nobody sees it but `records.convert.cast`."""
+
+    def __init__(self, why: str, *, hint: str | None = None) -> None:
+        super().__init__(why)
+        self.hint = hint
+
+
+def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> ValueCheck | None:
+    """The check for a column of this type, None where there is nothing to check.
+
+    Args:
+        data_type: The type.
+        limits: What the table adds to the limits of the type (`TableInfo.value_limits`).
+    """
+    inner = _inner_check(data_type, limits)
+    if data_type.nullable:
+        return inner
+
+    def check(array: pa.Array) -> None:
+        if array.null_count:
+            raise DoesNotFitError("it may not be NULL")
+        if inner is not None:
+            inner(array)
+
+    return check
+
+
+def _inner_check(data_type: DataType, limits: ValueLimits) -> ValueCheck | None:
+    match data_type:
+        case CharType(length=length):
+            return lambda array: _check_length(array, length, limits)
+        case DecimalType():
+            return lambda array: _check_digits(array, data_type)
+        case TimeType(unit=unit):
+            return lambda array: _check_time(array, unit, keeps_millis=limits.keeps_millis)
+        case TimestampType(unit="s") | TimestampLtzType(unit="s") if limits.keeps_millis:
+            return _check_seconds
+        case ArrayType():
+            return _list_check(value_check_of(data_type.element, limits=limits))
+        case MapType() | RowType():
+            checks = [value_check_of(each, limits=limits) for each in data_type.children()]
+            return _map_check(checks) if isinstance(data_type, MapType) else _row_check(checks)
+        case _:
+            return None
+
+
+def _check_length(array: pa.Array, length: int, limits: ValueLimits) -> None:
+    # Bytes are cheaper to count than characters, and are never fewer.
+    longest = pc.max(pc.binary_length(array)).as_py()
+    if longest is None or longest <= length:
+        return
+    longest = pc.max(pc.utf8_length(array)).as_py()
+    if longest > length:
+        raise DoesNotFitError(f"CHAR({length}) has at most {length} characters")
+    if limits.counts_char_bytes:
+        raise DoesNotFitError(
+            f"it has more than {length} bytes, {CHAR_BYTES}", hint=CHAR_BYTES_HINT
+        )
+
+
+def _check_digits(array: pa.Array, data_type: DecimalType) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DoesNotFitError(f"{data_type} has at most {data_type.precision} digits") from error
+
+
+def _check_time(array: pa.Array, unit: str, *, keeps_millis: bool) -> None:
+    per_second = UNITS_PER_SECOND[unit]
+    counts = to_numpy(array.drop_null() if array.null_count else array)
+    if len(counts) and not 0 <= counts.min() <= counts.max() < per_second * _SECONDS_PER_DAY:
+        raise DoesNotFitError("a time of day lies between 00:00 and 24:00, which is the next day")
+    if keeps_millis and per_second > _MILLIS and (counts % (per_second // _MILLIS)).any():
+        raise DoesNotFitError(ONLY_MILLIS, hint=ONLY_MILLIS_HINT)
+
+
+def _check_seconds(array: pa.Array) -> None:
+    counts = to_numpy(array.drop_null() if array.null_count else array)
+    if len(counts) and not -_SECONDS_MAX <= counts.min() <= counts.max() <= _SECONDS_MAX:
+        raise DoesNotFitError("the table keeps milliseconds, which do not fit 64 bits")
+
+
+def _list_check(element: ValueCheck | None) -> ValueCheck | None:
+    return None if element is None else lambda array: element(list_parts(array)[1])
+
+
+def _map_check(checks: list[ValueCheck | None]) -> ValueCheck:
+    def check(array: pa.Array) -> None:
+        _, entries = list_parts(as_list(array))
+        _check_fields(entries, checks)
+
+    return check
+
+
+def _row_check(checks: list[ValueCheck | None]) -> ValueCheck | None:
+    if not any(checks):
+        return None
+    return lambda array: _check_fields(array, checks)
+
+
+def _check_fields(array: pa.Array, checks: list[ValueCheck | None]) -> None:
+    present = array.drop_null() if array.null_count else array
+    for index, check in enumerate(checks):
+        if check is not None:
+            check(present.field(index))

@@ -1,0 +1,344 @@
+"""A pyarrow expression as a predicate, exactly, or a sentence that says why not.
+
+The meaning is pyarrow's to the last NULL: an `is_in` is false of NULL, not unknown. What predicates
+cannot say (arithmetic, casts, nested fields, one column against another, regular expressions) is
+refused, and so is a literal that does not have the column's kind or that the column cannot hold
+exactly. Whoever must take every expression takes what there is of it and applies the rest
+(`split_arrow`).
+
+Substrait, the public form of an expression, is no way here: pyarrow writes an `is_in` with NULL as
+a comparison with NULL, and cannot write nanoseconds at all. See `records.filter.expression_tree`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from functools import reduce
+from operator import and_
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.model.predicates.binding import TypeOf, bind, column_types
+from fluss.model.predicates.predicate import Constant, Leaf, LeafFunction, Not, Predicate, conjoined
+from fluss.model.schema.schema import Schema
+from fluss.model.types.data_type import (
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.records.filter.expression_tree import (
+    NULLS_MATCH,
+    NULLS_SKIPPED,
+    Call,
+    Field,
+    Literal,
+    Node,
+    read_tree,
+    unfit_expression,
+)
+
+
+def from_arrow(
+    expression: pc.Expression, schema: Schema, metadata: Mapping[str, DataType] | None = None
+) -> Predicate:
+    """The predicate that is true, false and unknown where a pyarrow expression is.
+
+    Args:
+        expression: The expression.
+        schema: The columns.
+        metadata: The types of the columns that describe rows, by their names.
+
+    Raises:
+        InvalidSchemaError: There is no such column; the hint names the nearest.
+        InvalidValueError: A value is not one of its column's type.
+        UnsupportedOperationError: A predicate cannot say this.
+    """
+    return _Conversion(column_types(schema, metadata)).checked(read_tree(expression))
+
+
+def split_arrow(
+    expression: pc.Expression, schema: Schema, metadata: Mapping[str, DataType] | None = None
+) -> tuple[Predicate | None, pc.Expression | None]:
+    """What a predicate can say of an expression, and the rest of it.
+
+    A row is wanted where both are true. Either is None where nothing is left for it.
+
+    Raises:
+        InvalidSchemaError: There is no such column; the hint names the nearest.
+    """
+    conversion = _Conversion(column_types(schema, metadata))
+    try:
+        parts = _conjuncts(read_tree(expression))
+    except UnsupportedOperationError:
+        return None, expression
+    said: list[Predicate] = []
+    rest: list[pc.Expression] = []
+    for each in parts:
+        try:
+            said.append(conversion.checked(each))
+        except (UnsupportedOperationError, InvalidValueError):
+            rest.append(each.expression)
+    return conjoined(said), reduce(and_, rest) if rest else None
+
+
+def _conjuncts(tree: Node) -> list[Node]:
+    found: list[Node] = []
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, Call) and node.function == "and_kleene":
+            left.extend(reversed(node.arguments))
+        else:
+            found.append(node)
+    return found
+
+
+_COMPARISONS: Final = {
+    "equal": LeafFunction.EQUAL,
+    "not_equal": LeafFunction.NOT_EQUAL,
+    "less": LeafFunction.LESS_THAN,
+    "less_equal": LeafFunction.LESS_OR_EQUAL,
+    "greater": LeafFunction.GREATER_THAN,
+    "greater_equal": LeafFunction.GREATER_OR_EQUAL,
+}
+# What says the same when its sides are exchanged.
+_MIRRORED: Final = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+_SEARCHES: Final = {
+    "starts_with": LeafFunction.STARTS_WITH,
+    "ends_with": LeafFunction.ENDS_WITH,
+    "match_substring": LeafFunction.CONTAINS,
+}
+
+
+class _Conversion:
+    """Turns trees into predicates over one table's columns."""
+
+    def __init__(self, type_of: TypeOf) -> None:
+        self._type_of = type_of
+
+    def checked(self, node: Node) -> Predicate:
+        predicate = self._predicate(node)
+        bind(predicate, self._type_of)
+        return predicate
+
+    def _predicate(self, node: Node) -> Predicate:
+        match node:
+            case Field(name=name):
+                if not isinstance(self._type_of(name), BooleanType):
+                    raise unfit_expression(node.expression, "it is a column, and not one of truths")
+                return _leaf(name, LeafFunction.EQUAL, [True])
+            case Literal(value=value):
+                if not (pa.types.is_boolean(value.type) or pa.types.is_null(value.type)):
+                    raise unfit_expression(node.expression, "it is a value, and not a truth")
+                return Constant(value=value.as_py())
+            case Call(function="and_kleene", arguments=(first, second)):
+                return self._predicate(first) & self._predicate(second)
+            case Call(function="or_kleene", arguments=(first, second)):
+                return self._predicate(first) | self._predicate(second)
+            case Call(function="invert", arguments=(child,)):
+                return Not(child=self._predicate(child))
+            case Call(function=function, arguments=(Field(name=name), Literal(value=value))) if (
+                function in _COMPARISONS
+            ):
+                return self._comparison(node, name, function, value)
+            case Call(function=function, arguments=(Literal(value=value), Field(name=name))) if (
+                function in _COMPARISONS
+            ):
+                return self._comparison(node, name, _MIRRORED[function], value)
+            case Call(arguments=(Field(name=name),)):
+                return self._question(node, name)
+            case Call():
+                raise unfit_expression(node.expression, "it does not compare a column with a value")
+
+    def _comparison(self, node: Call, name: str, function: str, value: pa.Scalar) -> Predicate:
+        literal = _literal(node, value, self._type_of(name))
+        return _leaf(name, _COMPARISONS[function], [literal])
+
+    def _question(self, node: Call, name: str) -> Predicate:
+        data_type, options = self._type_of(name), node.options
+        is_float = isinstance(data_type, FloatType | DoubleType)
+        match node.function:
+            case "is_valid":
+                return _leaf(name, LeafFunction.IS_NOT_NULL)
+            case "is_null":
+                is_null = _leaf(name, LeafFunction.IS_NULL)
+                return is_null | _is_nan(name) if options["nan_is_null"] and is_float else is_null
+            case "is_nan" if is_float:
+                return _is_nan(name)
+            case "is_in":
+                return self._membership(node, name, data_type)
+            case function if function in _SEARCHES and not options["ignore_case"]:
+                return _leaf(name, _SEARCHES[function], [options["pattern"]])
+            case "match_like" if not options["ignore_case"]:
+                return _like(node, name)
+            case function:
+                raise unfit_expression(node.expression, f"it asks a column for {function}")
+
+    def _membership(self, node: Call, name: str, data_type: DataType) -> Predicate:
+        nulls = node.options["null_matching_behavior"]
+        if nulls not in {NULLS_MATCH, NULLS_SKIPPED}:
+            raise unfit_expression(node.expression, "it is unknown whether NULL is in a list")
+        given = [_literal(node, each, data_type) for each in node.options["value_set"]]
+        values = [each for each in given if each is not None]
+        if isinstance(data_type, FloatType | DoubleType) and not all(map(_is_plain, values)):
+            raise unfit_expression(
+                node.expression, "Arrow's lists tell 0.0 from -0.0, and find a NaN"
+            )
+        found = _leaf(name, LeafFunction.IN, values)
+        if None in given and nulls == NULLS_MATCH:
+            return found | _leaf(name, LeafFunction.IS_NULL)
+        # Of NULL, Arrow says that it is not in the list, and SQL that nobody knows.
+        is_there = _leaf(name, LeafFunction.IS_NOT_NULL)
+        return found & is_there if data_type.nullable else found
+
+
+def _leaf(name: str, function: LeafFunction, literals: Sequence[Any] = ()) -> Predicate:
+    return Leaf(column=name, function=function, literals=tuple(literals))
+
+
+def _is_nan(name: str) -> Predicate:
+    return Not(child=_leaf(name, LeafFunction.LESS_OR_EQUAL, [math.inf]))
+
+
+def _is_plain(value: float) -> bool:
+    return value != 0 and not math.isnan(value)
+
+
+_LIKE: Final = re.compile(r"(%?)((?:[^%_\\]|\\[%_\\])*)(%?)", re.DOTALL)
+
+
+def _like(node: Call, name: str) -> Predicate:
+    pattern = _LIKE.fullmatch(node.options["pattern"])
+    if pattern is None:
+        raise unfit_expression(node.expression, "of patterns only 'x%', '%x' and '%x%' are known")
+    starts_open, text, ends_open = pattern.groups()
+    text = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+    function = {
+        (False, False): LeafFunction.EQUAL,
+        (False, True): LeafFunction.STARTS_WITH,
+        (True, False): LeafFunction.ENDS_WITH,
+        (True, True): LeafFunction.CONTAINS,
+    }[bool(starts_open), bool(ends_open)]
+    return _leaf(name, function, [text])
+
+
+# --- literals -------------------------------------------------------------------------------------
+#
+# Arrow compares values of different types by casting one of them, or both. Where the literal is of
+# the column's kind, and has a value that the column's type knows how to compare with, that is the
+# same as comparing the values.
+
+_INTEGERS: Final = (TinyIntType, SmallIntType, IntType, BigIntType)
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - TIMESTAMP has no zone
+_NOT_A_TIME: Final = -(2**63)  # to numpy
+_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def _literal(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
+    """The value of a literal, as people write it."""
+    if not scalar.is_valid:
+        return None
+    kind = pa.types
+    arrow_type = scalar.type
+    match data_type:
+        case BooleanType() if kind.is_boolean(arrow_type):
+            return scalar.as_py()
+        case FloatType() | DoubleType() if kind.is_floating(arrow_type):
+            return _float(node, scalar.as_py(), data_type)
+        case FloatType() | DoubleType() | DecimalType() if kind.is_integer(arrow_type):
+            return scalar.as_py()
+        case DecimalType() if kind.is_decimal(arrow_type):
+            return scalar.as_py()
+        case CharType() | StringType() if _is_text(arrow_type):
+            return scalar.as_py()
+        case BinaryType() | BytesType() if _is_bytes(arrow_type):
+            return scalar.as_py()
+        case DateType() if kind.is_date32(arrow_type):
+            return _date(scalar.value)
+        case TimeType() if kind.is_time(arrow_type):
+            return _time(node, scalar.value, arrow_type.unit)
+        case TimestampType() if kind.is_timestamp(arrow_type) and arrow_type.tz is None:
+            return _moment(node, scalar.value, arrow_type.unit)
+        case TimestampLtzType() if kind.is_timestamp(arrow_type) and arrow_type.tz is not None:
+            moment = _moment(node, scalar.value, arrow_type.unit)
+            return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment
+        case _ if isinstance(data_type, _INTEGERS) and kind.is_integer(arrow_type):
+            return scalar.as_py()
+        case _:
+            why = f"it compares a {data_type} column with a value of Arrow's type {arrow_type}"
+            raise unfit_expression(node.expression, why)
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    kind = pa.types
+    return any(
+        test(arrow_type) for test in (kind.is_string, kind.is_large_string, kind.is_string_view)
+    )
+
+
+def _is_bytes(arrow_type: pa.DataType) -> bool:
+    kind = pa.types
+    tests = (kind.is_binary, kind.is_large_binary, kind.is_fixed_size_binary, kind.is_binary_view)
+    return any(test(arrow_type) for test in tests)
+
+
+def _float(node: Call, value: float, data_type: DataType) -> float:
+    with np.errstate(over="ignore"):
+        is_held = isinstance(data_type, DoubleType) or float(np.float32(value)) == value
+    if not is_held and not math.isnan(value):
+        raise unfit_expression(node.expression, f"{value!r} is not a number of 32 bits")
+    return value
+
+
+def _date(days: int) -> Any:
+    try:
+        return date.fromordinal(days + _EPOCH.toordinal())
+    except (ValueError, OverflowError):
+        return np.datetime64(days, "D")
+
+
+def _time(node: Call, count: int, unit: str) -> time:
+    micros, rest = divmod(count * 1_000_000, _PER_SECOND[unit])
+    if rest or not 0 <= micros < 86_400_000_000:
+        raise unfit_expression(node.expression, "Python has no such time of day")
+    return (_EPOCH + timedelta(microseconds=micros)).time()
+
+
+def _moment(node: Call, count: int, unit: Any) -> Any:
+    micros, rest = divmod(count * 1_000_000, _PER_SECOND[unit])
+    if not rest:
+        try:
+            return _EPOCH + timedelta(microseconds=micros)
+        except OverflowError:
+            pass
+    if count == _NOT_A_TIME:
+        raise unfit_expression(node.expression, "the time is the one that stands for none")
+    return np.datetime64(count, unit)

@@ -1,0 +1,262 @@
+"""The tree of a pyarrow expression, read from what it pickles to and proven by writing it again.
+
+`pyarrow.compute.Expression` shows its tree to nobody. It pickles to an Arrow file whose schema's
+metadata tells the tree, and whose columns hold what stands in it (Arrow: `compute::Serialize`):
+
+=========================  ================================================================
+`call`: function           the arguments follow, then perhaps `options`: column, then `end`
+`field_ref`: name          a column
+`literal`: column          a value, the first of that column
+=========================  ================================================================
+
+Nobody promises that form, so what was read of it is worth nothing by itself. It is written again
+with pyarrow's public functions, and counts where pyarrow says that the result equals the expression
+given. What a tree means is not this file's business (see `records.filter.arrow_expressions`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fluss.errors import UnsupportedOperationError
+
+DEPTH_MAX: Final = 200
+_WORDS: Final = {"call", "end", "field_ref", "literal", "options"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A column."""
+
+    name: str
+    expression: pc.Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """A value."""
+
+    value: pa.Scalar
+    expression: pc.Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A function of Arrow's, and what it is called with; options are those it was given."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    expression: pc.Expression
+
+
+Node: TypeAlias = Field | Literal | Call
+
+Options = dict[str, Any]
+
+
+def read_tree(expression: pc.Expression) -> Node:
+    """The tree of an expression. Each node also has the expression that it stands for.
+
+    Raises:
+        UnsupportedOperationError: Something in it is unknown here.
+    """
+    try:
+        _, (pickled,) = expression.__reduce__()
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise unfit_expression(expression, f"pyarrow cannot take it apart ({error})") from error
+    try:
+        tree = _Reading(expression, pickled).tree()
+    except (struct.error, LookupError, UnicodeDecodeError, pa.ArrowException, ValueError) as error:
+        why = f"this version of pyarrow writes it otherwise ({error!r})"
+        raise unfit_expression(expression, why) from error
+    if not tree.expression.equals(expression):
+        raise unfit_expression(expression, "it is not the same any more when it was taken apart")
+    return tree
+
+
+def fields_of(expression: pc.Expression) -> frozenset[str] | None:
+    """The columns that an expression speaks of, whatever it says of them; None if it is unknown."""
+    try:
+        _, (pickled,) = expression.__reduce__()
+        words = list(schema_metadata(pickled))
+    except (pa.ArrowException, struct.error, LookupError, ValueError, TypeError):
+        return None
+    if any(key not in _WORDS for key, _ in words):
+        return None
+    return frozenset(name for key, name in words if key == "field_ref")
+
+
+def unfit_expression(expression: pc.Expression, why: str) -> UnsupportedOperationError:
+    """The error for an expression, or a part of one, that is no filter."""
+    shown = str(expression)
+    shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+    return UnsupportedOperationError(
+        f"The expression {shown!r} cannot be a filter of Fluss's: {why}.",
+        hint="Compare columns with values, or apply the expression to the batches that are read.",
+    )
+
+
+class _Reading:
+    """Reads one expression; children are finished before what they are part of."""
+
+    def __init__(self, expression: pc.Expression, pickled: pa.Buffer) -> None:
+        self._expression = expression
+        self._words = list(schema_metadata(pickled))
+        self._batch = pa.ipc.open_file(pickled).get_batch(0)
+
+    def tree(self) -> Node:
+        open_calls: list[_OpenCall] = []
+        done: list[Node] = []  # the whole, once it is finished
+        for key, value in self._words:
+            if key == "call":
+                open_calls.append(_OpenCall(function=value))
+                if len(open_calls) > DEPTH_MAX:
+                    raise unfit_expression(self._expression, f"it nests deeper than {DEPTH_MAX}")
+                continue
+            if key == "options":
+                open_calls[-1].options = _options(self._scalar(value))
+                continue
+            node = self._closed(open_calls.pop(), value) if key == "end" else self._leaf(key, value)
+            (open_calls[-1].arguments if open_calls else done).append(node)
+        (whole,) = done
+        return whole
+
+    def _leaf(self, key: str, value: str) -> Node:
+        if key == "field_ref":
+            return Field(name=value, expression=pc.field(value))
+        if key == "literal":
+            scalar = self._scalar(value)
+            return Literal(value=scalar, expression=pc.scalar(scalar))
+        raise unfit_expression(self._expression, "it looks into nested columns")
+
+    def _closed(self, call: _OpenCall, function: str) -> Call:
+        write = _WRITERS.get(call.function)
+        if write is None or function != call.function:
+            raise unfit_expression(self._expression, f"it calls {call.function}")
+        again = write([each.expression for each in call.arguments], call.options)
+        return Call(
+            function=function,
+            arguments=tuple(call.arguments),
+            options=call.options,
+            expression=again,
+        )
+
+    def _scalar(self, column: str) -> pa.Scalar:
+        return self._batch.column(int(column))[0]
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenCall:
+    function: str
+    arguments: list[Node] = field(default_factory=list)
+    options: Options = field(default_factory=dict)
+
+
+def _options(scalar: pa.StructScalar) -> Options:
+    options: Options = {}
+    for name, value in scalar.items():
+        is_list = isinstance(value, pa.ListScalar | pa.LargeListScalar)
+        options[name] = value.values if is_list else value.as_py()
+    return options
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def _plain(function: Callable[..., pc.Expression]) -> Callable[[list[Any], Options], pc.Expression]:
+    return lambda arguments, _: function(*arguments)
+
+
+def _search(
+    function: Callable[..., pc.Expression],
+) -> Callable[[list[Any], Options], pc.Expression]:
+    return lambda arguments, options: function(
+        *arguments, pattern=options["pattern"], ignore_case=options["ignore_case"]
+    )
+
+
+NULLS_MATCH: Final = 0
+NULLS_SKIPPED: Final = 1
+
+_WRITERS: Final[dict[str, Callable[[list[Any], Options], pc.Expression]]] = {
+    **{
+        each.__name__: _plain(each)
+        for each in (
+            pc.equal,
+            pc.not_equal,
+            pc.less,
+            pc.less_equal,
+            pc.greater,
+            pc.greater_equal,
+            pc.and_kleene,
+            pc.or_kleene,
+            pc.invert,
+            pc.is_valid,
+            pc.is_nan,
+        )
+    },
+    **{
+        each.__name__: _search(each)
+        for each in (pc.starts_with, pc.ends_with, pc.match_substring, pc.match_like)
+    },
+    "is_null": lambda arguments, options: pc.is_null(
+        *arguments, nan_is_null=options["nan_is_null"]
+    ),
+    "is_in": lambda arguments, options: pc.is_in(
+        *arguments,
+        value_set=options["value_set"],
+        skip_nulls=options["null_matching_behavior"] == NULLS_SKIPPED,
+    ),
+}
+
+
+# --- the metadata of the file's schema ------------------------------------------------------------
+#
+# pyarrow gives metadata as a dict, and here keys come many times, in an order that matters. So they
+# are read where they stand: a file begins with `ARROW1`, two bytes of padding, FFFFFFFF, a size and
+# a flatbuffer, a Message whose header is a Schema.
+
+_FILE_HEAD: Final = 16
+_MESSAGE_HEADER: Final = 2
+_SCHEMA_METADATA: Final = 2
+_U16, _I32, _U32 = (struct.Struct("<" + each) for each in "HiI")
+
+
+def schema_metadata(file: pa.Buffer) -> Iterator[tuple[str, str]]:
+    """The metadata of the schema of an Arrow file, in its order."""
+    data = memoryview(file)[_FILE_HEAD:]
+    message = _follow(data, 0)
+    schema = _follow(data, _field(data, message, _MESSAGE_HEADER))
+    vector = _follow(data, _field(data, schema, _SCHEMA_METADATA))
+    (count,) = _U32.unpack_from(data, vector)
+    for place in range(count):
+        pair = _follow(data, vector + 4 + 4 * place)
+        yield _text(data, _field(data, pair, 0)), _text(data, _field(data, pair, 1))
+
+
+def _follow(data: memoryview, position: int) -> int:
+    offset: int = _U32.unpack_from(data, position)[0]
+    return position + offset
+
+
+def _field(data: memoryview, table: int, index: int) -> int:
+    vtable = table - _I32.unpack_from(data, table)[0]
+    (size,) = _U16.unpack_from(data, vtable)
+    slot = 4 + 2 * index
+    offset: int = _U16.unpack_from(data, vtable + slot)[0] if slot < size else 0
+    if not offset:
+        raise LookupError(f"a table of the file lacks field {index}")
+    return table + offset
+
+
+def _text(data: memoryview, position: int) -> str:
+    start = _follow(data, position)
+    (length,) = _U32.unpack_from(data, start)
+    return bytes(data[start + 4 : start + 4 + length]).decode()

@@ -1,0 +1,1 @@
+"""Log record batches: headers, bodies, statistics, and the segments that hold them."""

@@ -1,0 +1,196 @@
+"""The files of a log segment: batches back to back, and two sparse indexes into them.
+
+A segment is `{first offset as 20 digits}.log`, the batches as they are on the wire, with sound
+checksums and no cut at the end; `.index` leads from offsets and `.timeindex` from timestamps to a
+place at or before the one looked for, with about one entry per 4 KiB. Index entries are big endian,
+unlike everything in the batches (Java: `OffsetIndex`, `TimeIndex`):
+
+==============  ==============================================================================
+`.index`        offset - first offset (int32), position in the log file (int32)
+`.timeindex`    timestamp in ms (int64), offset - first offset (int32)
+==============  ==============================================================================
+
+Only bytes are handled here; opening and fetching files is done elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fluss.records.arrow.received_bytes import ByteSource, to_view
+from fluss.records.corrupt import corrupt_batch
+from fluss.records.log.log_batch import LogBatch, iter_log_batches
+from fluss.records.log.log_header import LogBatchHeader, Magic1
+from fluss.rows.buffers.columns import Int64Array
+
+INDEX_INTERVAL_BYTES: Final = 4096  # Java's default for how much log one entry stands for
+
+_OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_FILE_NAME_DIGITS: Final = 20
+
+
+def segment_file_name(first_offset: int, suffix: str) -> str:
+    """The name of a segment's file: `log`, `index` or `timeindex`."""
+    return f"{first_offset:0{_FILE_NAME_DIGITS}d}.{suffix}"
+
+
+def iter_segment(
+    data: ByteSource,
+    *,
+    start: int = 0,
+    end_offset: int | None = None,
+    magic_1: Magic1 = "statistics",
+    verify_crc: bool = True,
+) -> Iterator[LogBatch]:
+    """Walk over the batches of a log file.
+
+    Args:
+        data: The file's bytes.
+        start: Where the first batch wanted begins.
+        end_offset: Where to stop; a batch that begins there or later is not read.
+        magic_1: What a magic byte of 1 means to the server that wrote the file.
+        verify_crc: Whether to compute checksums.
+
+    Raises:
+        CorruptBatchError: A batch is damaged or cut off.
+    """
+    batches = iter_log_batches(
+        data, start=start, magic_1=magic_1, verify_crc=verify_crc, tail="refuse"
+    )
+    for batch in batches:
+        if end_offset is not None and batch.base_offset >= end_offset:
+            return
+        yield batch
+
+
+def build_indexes(
+    headers: Iterable[tuple[int, LogBatchHeader]],
+    *,
+    first_offset: int,
+    interval_bytes: int = INDEX_INTERVAL_BYTES,
+) -> tuple[OffsetIndex, TimeIndex]:
+    """The indexes of a log file, made from its headers as a server does after a crash.
+
+    Args:
+        headers: The batches' positions and headers, as `iter_log_headers` gives them.
+        first_offset: The offset the segment begins with.
+        interval_bytes: How much log one entry stands for.
+    """
+    positions: list[tuple[int, int]] = []
+    times: list[tuple[int, int]] = []
+    indexed_to, newest, newest_offset = 0, -1, first_offset
+    for at, header in headers:
+        if header.commit_timestamp > newest:
+            newest, newest_offset = header.commit_timestamp, header.base_offset
+        if at - indexed_to > interval_bytes:
+            positions.append((header.next_offset - 1, at))
+            if not times or newest > times[-1][0]:
+                times.append((newest, newest_offset))
+            indexed_to = at
+    offset_pairs = np.array(positions, dtype=np.int64).reshape(-1, 2)
+    time_pairs = np.array(times, dtype=np.int64).reshape(-1, 2)
+    return (
+        OffsetIndex(
+            first_offset=first_offset, offsets=offset_pairs[:, 0], positions=offset_pairs[:, 1]
+        ),
+        TimeIndex(first_offset=first_offset, timestamps=time_pairs[:, 0], offsets=time_pairs[:, 1]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OffsetIndex:
+    """The entries of an `.index` file: offsets and the positions of the batches they are in."""
+
+    first_offset: int
+    offsets: Int64Array
+    positions: Int64Array
+
+    @classmethod
+    def read(cls, data: ByteSource, *, first_offset: int) -> Self:
+        """Read a file whose log begins with `first_offset`.
+
+        Raises:
+            CorruptBatchError: The entries are not whole or not ascending.
+        """
+        entries = _entries(data, _OFFSET_ENTRY, "offset index")
+        offsets = entries["offset"].astype(np.int64)
+        positions = entries["position"].astype(np.int64)
+        _check_ascending("offset index", _OFFSET_ENTRY, offsets, positions)
+        return cls(first_offset=first_offset, offsets=offsets + first_offset, positions=positions)
+
+    def position_for(self, offset: int) -> int:
+        """A position at or before the batch with this offset, from where headers lead to it.
+
+        An entry names the last offset of the batch at its position, so an equal one will do.
+        """
+        slot = int(np.searchsorted(self.offsets, offset, side="right")) - 1
+        return 0 if slot < 0 else int(self.positions[slot])
+
+    def write(self) -> bytes:
+        """The file's bytes."""
+        entries = np.empty(len(self.offsets), dtype=_OFFSET_ENTRY)
+        entries["offset"] = self.offsets - self.first_offset
+        entries["position"] = self.positions
+        return entries.tobytes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TimeIndex:
+    """The entries of a `.timeindex` file: the largest timestamp so far, and its batch's offset."""
+
+    first_offset: int
+    timestamps: Int64Array
+    offsets: Int64Array
+
+    @classmethod
+    def read(cls, data: ByteSource, *, first_offset: int) -> Self:
+        """Read a file whose log begins with `first_offset`.
+
+        Raises:
+            CorruptBatchError: The entries are not whole or not ascending.
+        """
+        entries = _entries(data, _TIME_ENTRY, "time index")
+        timestamps = entries["timestamp"].astype(np.int64)
+        offsets = entries["offset"].astype(np.int64)
+        _check_ascending("time index", _TIME_ENTRY, timestamps, offsets)
+        return cls(first_offset=first_offset, timestamps=timestamps, offsets=offsets + first_offset)
+
+    def offset_for(self, timestamp: int) -> int:
+        """An offset from which on to look for the first batch that is not older than this.
+
+        An entry names the first batch that had its timestamp, so an equal one will do.
+        """
+        slot = int(np.searchsorted(self.timestamps, timestamp, side="right")) - 1
+        return self.first_offset if slot < 0 else int(self.offsets[slot])
+
+    def write(self) -> bytes:
+        """The file's bytes."""
+        entries = np.empty(len(self.offsets), dtype=_TIME_ENTRY)
+        entries["timestamp"] = self.timestamps
+        entries["offset"] = self.offsets - self.first_offset
+        return entries.tobytes()
+
+
+def _entries(data: ByteSource, entry: np.dtype[Any], what: str) -> npt.NDArray[Any]:
+    view = to_view(data)
+    if len(view) % entry.itemsize:
+        why = f"its {len(view)} bytes are not entries of {entry.itemsize}"
+        raise corrupt_batch(what, at=0, why=why)
+    return np.frombuffer(view, dtype=entry)
+
+
+def _check_ascending(what: str, entry: np.dtype[Any], *columns: Int64Array) -> None:
+    for column in columns:
+        if not len(column):
+            continue
+        falls = column[1:] < column[:-1]
+        if column[0] < 0 or falls.any():
+            index = 0 if column[0] < 0 else int(falls.argmax()) + 1
+            why = f"entry {index} lies before the one in front of it"
+            raise corrupt_batch(what, at=index * entry.itemsize, why=why)

@@ -1,0 +1,1 @@
+"""Columns as numpy buffers, and the operations on them that all formats share."""

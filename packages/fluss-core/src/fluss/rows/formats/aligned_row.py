@@ -1,0 +1,226 @@
+"""Single aligned rows; the layout is drawn in `rows.formats.aligned`, which has the columns.
+
+`AlignedRowWriter` and `AlignedRowReader` are made once per table and then know what to do with
+every field; the functions are for those who have one row. NULL is None.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fluss.errors import UnsupportedTypeError
+from fluss.model.types.data_type import DataType, DecimalType, TimestampLtzType, TimestampType
+from fluss.rows.formats.slot_placers import Placer, placer_of
+from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves
+from fluss.rows.formats.stored_value import (
+    Number,
+    join_timestamp,
+    number_of,
+    run_reader,
+    run_writer,
+)
+from fluss.rows.row_errors import UNFIT, UNREADABLE, null_field, unfit_row, unreadable
+
+INSERT_KIND = 0  # what Fluss and Paimon write into byte 0 wherever they use these rows
+
+SLOT_BYTES = 8
+HEADER_BITS = 8
+_NULL_SLOT = bytes(SLOT_BYTES)
+_unpack_long = struct.Struct("<q").unpack_from
+
+# Reads the value of a slot of the given row, and says how many bytes outside the slots it took.
+_Opener = Callable[[bytes, int], tuple[Any, int]]
+
+
+def null_words_bytes(fields: int) -> int:
+    """How many bytes the row kind and the null bits of so many fields take."""
+    return (fields + HEADER_BITS + 63) // 64 * 8
+
+
+def check_flat(data_type: DataType) -> None:
+    """Refuses a type that aligned rows are never made of.
+
+    Raises:
+        UnsupportedTypeError: The type is nested.
+    """
+    if data_type.is_nested:
+        raise UnsupportedTypeError(
+            f"{data_type} has no place in an aligned row: neither statistics nor keys are nested.",
+            hint="Leave the column out, or take fields of it that are not nested.",
+            type=str(data_type),
+        )
+
+
+class AlignedRowWriter:
+    """Encodes rows of these types; any thread may use it."""
+
+    __slots__ = ("_fixed_bytes", "_null_bytes", "_placers", "_required", "_types")
+
+    def __init__(self, types: Sequence[DataType]) -> None:
+        """Prepares for rows.
+
+        Raises:
+            UnsupportedTypeError: A type is nested.
+        """
+        self._types = tuple(types)
+        self._placers = tuple(_placer(each) for each in types)
+        self._null_bytes = null_words_bytes(len(types))
+        self._fixed_bytes = self._null_bytes + len(types) * SLOT_BYTES
+        self._required = sum(1 << index for index, each in enumerate(types) if not each.nullable)
+
+    def write(self, values: Sequence[Any], *, row_kind: int = INSERT_KIND) -> bytes:
+        """Encodes one row of physical values.
+
+        Raises:
+            InvalidValueError: A value does not fit its type; `column` says which.
+        """
+        slots: list[bytes] = []
+        runs: list[bytes] = []
+        nulls, bit, offset = 0, 1, self._fixed_bytes
+        try:
+            for place, value in zip(self._placers, values, strict=True):
+                if value is None:
+                    nulls |= bit
+                    slots.append(_NULL_SLOT)
+                else:
+                    placed = place(value)
+                    if isinstance(placed, bytes):
+                        slots.append(placed)
+                    else:
+                        low, run = placed
+                        slots.append(pack_halves(low, offset))
+                        runs.append(run)
+                        offset += len(run)
+                bit <<= 1
+        except UNFIT as error:
+            raise unfit_row(self._types, self._placers, values) from error
+        if nulls & self._required:
+            raise null_field(self._types, values, is_key=False)
+        head = (nulls << HEADER_BITS | row_kind).to_bytes(self._null_bytes, "little")
+        return b"".join((head, *slots, *runs))
+
+
+class AlignedRowReader:
+    """Decodes rows of these types; any thread may use it."""
+
+    __slots__ = ("_null_bytes", "_openers")
+
+    def __init__(self, types: Sequence[DataType]) -> None:
+        """Prepares for rows.
+
+        Raises:
+            UnsupportedTypeError: A type is nested.
+        """
+        self._openers = tuple(_opener(each) for each in types)
+        self._null_bytes = null_words_bytes(len(types))
+
+    def read(self, data: bytes | memoryview) -> tuple[Any, ...]:
+        """Decodes one row, which takes all of the data, into physical values.
+
+        The row kind is ignored.
+
+        Raises:
+            CorruptDataError: The bytes cannot be a row of these types.
+        """
+        given = bytes(data)
+        at = self._null_bytes
+        fixed_bytes = at + len(self._openers) * SLOT_BYTES
+        if len(given) < fixed_bytes:
+            raise unreadable("aligned row", len(given), given, IndexError())
+        nulls = int.from_bytes(given[:at], "little") >> HEADER_BITS
+        values: list[Any] = []
+        left = len(given) - fixed_bytes
+        try:
+            for read_slot in self._openers:
+                value, size = (None, 0) if nulls & 1 else read_slot(given, at)
+                left -= size
+                if left < 0:
+                    # Slots that all point to one long run would ask for far more memory than
+                    # there are bytes; those of honest writers do not share any.
+                    raise ValueError("slots share their bytes")
+                values.append(value)
+                nulls >>= 1
+                at += SLOT_BYTES
+        except UNREADABLE as error:
+            raise unreadable("aligned row", at, given, error) from error
+        return tuple(values)
+
+
+def write_aligned_row(
+    values: Sequence[Any], types: Sequence[DataType], *, row_kind: int = INSERT_KIND
+) -> bytes:
+    """Encodes one row; see `AlignedRowWriter.write`."""
+    return AlignedRowWriter(types).write(values, row_kind=row_kind)
+
+
+def read_aligned_row(data: bytes | memoryview, types: Sequence[DataType]) -> tuple[Any, ...]:
+    """Decodes one row; see `AlignedRowReader.read`."""
+    return AlignedRowReader(types).read(data)
+
+
+def write_paimon_row(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
+    """Encodes one row as a `BinaryRow` of Paimon: an aligned row of kind INSERT."""
+    return AlignedRowWriter(types).write(values)
+
+
+def _placer(data_type: DataType) -> Placer:
+    check_flat(data_type)
+    number = number_of(data_type)
+    if number is None:
+        return placer_of(data_type, run_writer)
+    pack = number.packer()
+    return lambda value: pack(value).ljust(SLOT_BYTES, b"\0")
+
+
+def _opener(data_type: DataType) -> _Opener:
+    check_flat(data_type)
+    number = number_of(data_type)
+    if number is not None:
+        return _number_opener(number)
+    if isinstance(data_type, TimestampType | TimestampLtzType):
+        return _timestamp_opener(data_type.unit)
+    read = run_reader(data_type)
+    is_text = not isinstance(data_type, DecimalType)
+
+    def read_slot(data: bytes, at: int) -> tuple[Any, int]:
+        slot = int.from_bytes(data[at : at + SLOT_BYTES], "little")
+        if is_text and slot >> 63:
+            size = slot >> 56 & 0x7F
+            if size > INLINE_BYTES_MAX:
+                raise ValueError(f"a slot has no room for {size} bytes")
+            return read(data, at, at + size), 0
+        start, size = slot >> 32, slot & 0xFFFFFFFF
+        _check_inside(data, start, size)
+        return read(data, start, start + size), size
+
+    return read_slot
+
+
+def _number_opener(number: Number) -> _Opener:
+    unpack, convert = struct.Struct(f"<{number.code}").unpack_from, number.from_stored
+
+    def read_slot(data: bytes, at: int) -> tuple[Any, int]:
+        (value,) = unpack(data, at)
+        return (value if convert is None else convert(value)), 0
+
+    return read_slot
+
+
+def _timestamp_opener(unit: str) -> _Opener:
+    join = join_timestamp(unit)
+
+    def read_slot(data: bytes, at: int) -> tuple[int, int]:
+        slot = int.from_bytes(data[at : at + SLOT_BYTES], "little")
+        start = slot >> 32
+        _check_inside(data, start, SLOT_BYTES)
+        (millis,) = _unpack_long(data, start)
+        return join(millis, slot & 0xFFFFFFFF), SLOT_BYTES
+
+    return read_slot
+
+
+def _check_inside(data: bytes, start: int, size: int) -> None:
+    if start + size > len(data):
+        raise ValueError("a slot points out of the row")

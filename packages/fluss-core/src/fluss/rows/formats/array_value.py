@@ -1,0 +1,297 @@
+"""Single arrays and maps, and everything else that is a run of bytes inside a row.
+
+The layout is drawn in `rows.formats.binary_array`, which does the same for columns. Writers and
+readers are functions made once per type, so that a row pays only for its values.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+from fluss.model.types.data_type import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    RowType,
+    TimestampLtzType,
+    TimestampType,
+)
+from fluss.rows.formats import stored_value
+from fluss.rows.formats.slot_placers import Placer, placer_of
+from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves
+from fluss.rows.formats.stored_value import (
+    Number,
+    SectionReader,
+    ValueWriter,
+    join_timestamp,
+    number_of,
+)
+
+_COUNT_BYTES = 4
+_SLOT_BYTES = 8
+_NULL_SLOT = bytes(_SLOT_BYTES)
+_NAN = float("nan")
+_pack_int, _unpack_int = struct.Struct("<i").pack, struct.Struct("<i").unpack_from
+_unpack_long = struct.Struct("<q").unpack_from
+
+Values = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowValueFormat:
+    """How a single ROW is laid out inside an array or map: like the row around it."""
+
+    row_writer: Callable[[Sequence[DataType]], ValueWriter]
+    row_reader: Callable[[Sequence[DataType]], SectionReader]
+
+
+def run_writer(data_type: DataType, rows: RowValueFormat) -> ValueWriter:
+    """Encodes a value that is stored as a run of bytes, nested or not."""
+    match data_type:
+        case ArrayType(element=element):
+            return _array_writer(element, rows)
+        case MapType():
+            return _map_writer(data_type, rows)
+        case RowType(field_types=types):
+            return rows.row_writer(types)
+        case _:
+            return stored_value.run_writer(data_type)
+
+
+def run_reader(data_type: DataType, rows: RowValueFormat) -> SectionReader:
+    """The inverse of `run_writer`."""
+    match data_type:
+        case ArrayType(element=element):
+            return _array_reader(element, rows)
+        case MapType():
+            return _map_reader(data_type, rows)
+        case RowType(field_types=types):
+            return rows.row_reader(types)
+        case _:
+            return stored_value.run_reader(data_type)
+
+
+def _map_writer(data_type: MapType, rows: RowValueFormat) -> ValueWriter:
+    write_keys = _array_writer(data_type.key, rows)
+    write_values = _array_writer(data_type.value, rows)
+
+    def write(pairs: Sequence[tuple[Any, Any]]) -> bytes:
+        keys = write_keys([key for key, _ in pairs])
+        return _pack_int(len(keys)) + keys + write_values([value for _, value in pairs])
+
+    return write
+
+
+def _map_reader(data_type: MapType, rows: RowValueFormat) -> SectionReader:
+    read_keys = _array_reader(data_type.key, rows)
+    read_values = _array_reader(data_type.value, rows)
+
+    def read(data: bytes, start: int, end: int) -> list[tuple[Any, Any]]:
+        keys_start = start + _COUNT_BYTES
+        keys_end = keys_start + _int_at(data, start, end)
+        if not keys_start <= keys_end <= end:
+            raise ValueError("the key array of a MAP does not fit")
+        keys = read_keys(data, keys_start, keys_end)
+        values = read_values(data, keys_end, end)
+        if len(keys) != len(values):
+            raise ValueError("a MAP has another number of keys than of values")
+        if None in keys:
+            raise ValueError("a key of a MAP is NULL")
+        return list(zip(keys, values, strict=True))
+
+    return read
+
+
+def _array_writer(element: DataType, rows: RowValueFormat) -> ValueWriter:
+    number = number_of(element)
+    width = _SLOT_BYTES if number is None else number.width
+    if number is None:
+        slots = _wide_slots(placer_of(element, lambda each: run_writer(each, rows)))
+    else:
+        slots = _number_slots(number)
+
+    def write(values: Values) -> bytes:
+        count = len(values)
+        null_bytes = _null_bytes(count)
+        bits = 0
+        if None in values:
+            if not element.nullable:
+                raise TypeError(f"an element is NULL, but its type is {element}")
+            bits = int("".join("1" if value is None else "0" for value in reversed(values)), 2)
+        fixed_bytes = _COUNT_BYTES + null_bytes + count * width + 7 & ~7
+        fixed, variable = slots(values, fixed_bytes)
+        head = _pack_int(count) + bits.to_bytes(null_bytes, "little")
+        return (head + fixed).ljust(fixed_bytes, b"\0") + variable
+
+    return write
+
+
+def _null_bytes(count: int) -> int:
+    return (count + 31) // 32 * 4
+
+
+# Turns values into their slots and a variable part that begins at this byte of the array.
+_SlotsWriter = Callable[[Values, int], tuple[bytes, bytes]]
+
+
+def _number_slots(number: Number) -> _SlotsWriter:
+    code, convert = number.code, number.to_stored
+
+    def write(values: Values, _: int) -> tuple[bytes, bytes]:
+        if convert is not None:
+            values = [0 if value is None else convert(value) for value in values]
+        elif None in values:
+            values = [0 if value is None else value for value in values]
+        if code in "fd" and math.isnan(sum(values)):
+            # Some element may be NaN, and arrays have only one NaN.
+            values = [_NAN if math.isnan(value) else value for value in values]
+        return struct.pack(f"<{len(values)}{code}", *values), b""
+
+    return write
+
+
+def _wide_slots(place: Placer) -> _SlotsWriter:
+    def write(values: Values, fixed_bytes: int) -> tuple[bytes, bytes]:
+        slots, runs, offset = [], [], fixed_bytes
+        for value in values:
+            if value is None:
+                slots.append(_NULL_SLOT)
+                continue
+            placed = place(value)
+            if isinstance(placed, bytes):
+                slots.append(placed)
+            else:
+                low, run = placed
+                slots.append(pack_halves(low, offset))
+                runs.append(run)
+                offset += len(run)
+        return b"".join(slots), b"".join(runs)
+
+    return write
+
+
+def _array_reader(element: DataType, rows: RowValueFormat) -> SectionReader:
+    number = number_of(element)
+    width = _SLOT_BYTES if number is None else number.width
+    read_slots = _wide_reader(_opener(element, rows)) if number is None else _number_reader(number)
+
+    def read(data: bytes, start: int, end: int) -> list[Any]:
+        count = _int_at(data, start, end)
+        nulls_at = start + _COUNT_BYTES
+        slots_at = nulls_at + _null_bytes(count)
+        if count < 0 or slots_at + count * width > end:
+            raise ValueError(f"an ARRAY of {end - start} bytes has no {count} elements")
+        nulls = data[nulls_at:slots_at] if any(data[nulls_at:slots_at]) else None
+        return read_slots(_Section(data, start, end, slots_at, count, nulls))
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """An array whose head has been read; `nulls` are its null bits, or None without any NULL."""
+
+    data: bytes
+    start: int
+    end: int
+    slots_at: int
+    count: int
+    nulls: bytes | None
+
+    def are_null(self) -> Iterator[int]:
+        """A true value for every element that is NULL."""
+        if self.nulls is None:
+            return repeat(0, self.count)
+        nulls = self.nulls
+        return (nulls[index >> 3] >> (index & 7) & 1 for index in range(self.count))
+
+
+_SlotsReader = Callable[[_Section], list[Any]]
+
+
+def _number_reader(number: Number) -> _SlotsReader:
+    code, convert = number.code, number.from_stored
+
+    def read(section: _Section) -> list[Any]:
+        values = struct.unpack_from(f"<{section.count}{code}", section.data, section.slots_at)
+        if section.nulls is None:
+            return list(values) if convert is None else [convert(value) for value in values]
+        # Java leaves old bytes in the slots of NULL elements, which need not be values at all.
+        pairs = zip(values, section.are_null(), strict=True)
+        if convert is None:
+            return [None if is_null else value for value, is_null in pairs]
+        return [None if is_null else convert(value) for value, is_null in pairs]
+
+    return read
+
+
+# Reads the value of a slot, and says how many bytes outside of all slots it took.
+_Opener = Callable[[_Section, int, int], tuple[Any, int]]
+
+
+def _wide_reader(read_slot: _Opener) -> _SlotsReader:
+    def read(section: _Section) -> list[Any]:
+        slots = struct.unpack_from(f"<{section.count}Q", section.data, section.slots_at)
+        values, at, left = [], section.slots_at, section.end - section.start
+        for slot, is_null in zip(slots, section.are_null(), strict=True):
+            value, size = (None, 0) if is_null else read_slot(section, slot, at)
+            values.append(value)
+            at += _SLOT_BYTES
+            left -= size
+            if left < 0:
+                # A few slots that all point to one long run would ask for far more memory than
+                # there are bytes; those of honest writers do not share any.
+                raise ValueError("slots of an ARRAY share their bytes")
+        return values
+
+    return read
+
+
+def _opener(element: DataType, rows: RowValueFormat) -> _Opener:
+    if isinstance(element, TimestampType | TimestampLtzType):
+        return _timestamp_opener(element.unit)
+    read = run_reader(element, rows)
+    is_text = not element.is_nested and not isinstance(element, DecimalType)
+
+    def read_slot(section: _Section, slot: int, at: int) -> tuple[Any, int]:
+        if is_text and slot >> 63:
+            size = slot >> 56 & 0x7F
+            if size > INLINE_BYTES_MAX:
+                raise ValueError(f"a slot has no room for {size} bytes")
+            return read(section.data, at, at + size), 0
+        start, end = _run_at(section, slot, slot & 0xFFFFFFFF)
+        return read(section.data, start, end), end - start
+
+    return read_slot
+
+
+def _timestamp_opener(unit: str) -> _Opener:
+    join = join_timestamp(unit)
+
+    def read_slot(section: _Section, slot: int, at: int) -> tuple[int, int]:
+        del at  # a timestamp is never inline
+        start, _ = _run_at(section, slot, _SLOT_BYTES)
+        (millis,) = _unpack_long(section.data, start)
+        return join(millis, slot & 0xFFFFFFFF), _SLOT_BYTES
+
+    return read_slot
+
+
+def _run_at(section: _Section, slot: int, size: int) -> tuple[int, int]:
+    start = section.start + (slot >> 32)
+    if start + size > section.end:
+        raise ValueError("a slot points out of its ARRAY")
+    return start, start + size
+
+
+def _int_at(data: bytes, start: int, end: int) -> int:
+    if end - start < _COUNT_BYTES:
+        raise ValueError(f"{end - start} bytes are too few for an ARRAY or MAP")
+    value: int = _unpack_int(data, start)[0]
+    return value

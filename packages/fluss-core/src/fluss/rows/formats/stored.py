@@ -1,0 +1,303 @@
+"""Columns in the form in which every row format stores them, before any of them lays them out.
+
+Compacted rows, indexed rows, aligned rows and arrays differ in where bytes go and how numbers are
+written, never in what is written. That common part is one of three shapes:
+
+==================  ==========================================================================
+`FixedWidth`        BOOLEAN as 0 or 1, integers, floats, DATE; TIME as int32 milliseconds;
+                    TIMESTAMP(0-3) as int64 milliseconds; DECIMAL(1-18) as int64
+`SplitTimestamp`    TIMESTAMP(4-9): int64 milliseconds, rounded down, and the nanoseconds
+                    above them (Java: `TimestampNtz`, `TimestampLtz`)
+`Runs`              CHAR, STRING, BINARY, BYTES as they are; DECIMAL(19-38) as big-endian two's
+                    complement of as few bytes as hold it (Java: `BigInteger.toByteArray`)
+==================  ==========================================================================
+
+`store` and `restore_…` translate between these and `Column`. A NULL row is stored as zeros and an
+empty run; restoring is given the rows that are not NULL, and `rows.buffers.take` puts the gaps back
+in. ARRAY, MAP and ROW are bytes made elsewhere (`rows.formats.binary_array`, the row codecs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluss.errors import InvalidValueError
+from fluss.model.types.data_type import (
+    UNITS_PER_SECOND,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.rows.buffers.byte_runs import (
+    Runs,
+    check_bytes_max,
+    copy_runs,
+    gather_runs,
+    narrow_offsets,
+    runs_of,
+)
+from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int64Array, Values
+from fluss.rows.buffers.take import list_lengths, list_starts, values_of
+from fluss.rows.formats.decimals import check_digits, shortest_bytes, words_of_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FixedWidth:
+    """One little-endian number per row."""
+
+    values: Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitTimestamp:
+    """Milliseconds since the epoch, and 0 to 999,999 nanoseconds above them."""
+
+    millis: Int64Array
+    nanos: npt.NDArray[np.int32]
+
+
+Stored = FixedWidth | SplitTimestamp | Runs
+
+_DTYPES: dict[type[DataType], str] = {
+    BooleanType: "u1",
+    TinyIntType: "i1",
+    SmallIntType: "<i2",
+    IntType: "<i4",
+    BigIntType: "<i8",
+    FloatType: "<f4",
+    DoubleType: "<f8",
+    DateType: "<i4",
+    TimeType: "<i4",
+}
+
+
+def fixed_dtype(data_type: DataType) -> str | None:
+    """The numpy type in which values of this type are stored, or None if it is not `FixedWidth`."""
+    if isinstance(data_type, DecimalType | TimestampType | TimestampLtzType):
+        return "<i8" if data_type.is_compact else None
+    return _DTYPES.get(type(data_type))
+
+
+def store(column: Column) -> Stored:
+    """The stored form of a column of any type that is not nested.
+
+    Raises:
+        InvalidValueError: A value is outside what the type can hold.
+    """
+    match column.type:
+        case TimestampType(precision=precision) | TimestampLtzType(precision=precision):
+            if precision > 3:
+                return _split(_cleared(column), column.type.unit)
+            return FixedWidth(values=_millis(_cleared(column), column.type.unit, column.type))
+        case TimeType():
+            return FixedWidth(values=_time_millis(_cleared(column), column.type))
+        case DecimalType():
+            return _store_decimals(column, column.type)
+        case CharType() | StringType() | BytesType():
+            return runs_of(values_of(column), list_starts(column), list_lengths(column))
+        case BinaryType():
+            return _binary_runs(column, column.type)
+        case _:
+            dtype = _DTYPES[type(column.type)]
+            return FixedWidth(values=_cleared(column).astype(dtype, copy=False))
+
+
+# Raises for the first of the wrong rows, and says why.
+Refuse = Callable[[BoolArray, str], None]
+
+
+def restore_fixed(data_type: DataType, values: Values, refuse: Refuse) -> Column:
+    """The column whose stored form is one number per row; `refuse` hears of impossible ones."""
+    match data_type:
+        case BooleanType():
+            values = values != 0
+        case TimeType():
+            values = _time_from_millis(values, data_type)
+        case TimestampType(precision=0) | TimestampLtzType(precision=0):
+            values = _toward_zero(values, 1000)
+        case DecimalType():
+            check_digits(values, values >> 63, data_type, refuse)
+            values = np.stack((values, values >> 63), axis=1)
+        case _:
+            pass
+    return Column(type=data_type, length=len(values), values=values)
+
+
+def restore_timestamps(
+    data_type: TimestampType | TimestampLtzType,
+    millis: Int64Array,
+    nanos: npt.NDArray[np.int32],
+    refuse: Refuse,
+) -> Column:
+    """The column whose stored form is milliseconds and nanoseconds.
+
+    `refuse` hears of nanoseconds that reach a millisecond, and of instants that do not fit 64 bits
+    in the unit of the type.
+    """
+    wrong = (nanos < 0) | (nanos > 999_999)
+    if wrong.any():
+        refuse(wrong, "a millisecond has only 0 to 999,999 nanoseconds")
+    per_milli = UNITS_PER_SECOND[data_type.unit] // 1000
+    values = millis * per_milli + nanos // (1_000_000 // per_milli)
+    # Integer arithmetic wraps silently; what has not wrapped can be divided again.
+    wrong = values // per_milli != millis
+    if wrong.any():
+        refuse(wrong, f"a {data_type} does not fit 64 bits in {data_type.unit}")
+    return Column(type=data_type, length=len(values), values=values)
+
+
+def restore_runs(
+    data_type: DataType,
+    source: ByteArray,
+    starts: Int64Array,
+    lengths: Int64Array,
+    refuse: Refuse,
+) -> Column:
+    """The column whose stored form is one run of bytes per row; the caller checked all bounds.
+
+    `refuse` hears of runs that are too long, and of those that are no number of the type.
+
+    Raises:
+        LimitExceededError: The column would be longer than columns can be.
+    """
+    rows = len(starts)
+    if isinstance(data_type, DecimalType):
+        words = words_of_runs(source, starts, lengths, data_type, refuse)
+        return Column(type=data_type, length=rows, values=words)
+    if isinstance(data_type, BinaryType):
+        values = _padded_binaries(data_type, source, starts, lengths, refuse)
+        return Column(type=data_type, length=rows, values=values)
+    values, offsets = gather_runs(source, starts, lengths)
+    narrow = narrow_offsets(offsets)
+    return Column(type=data_type, length=rows, values=values, offsets=narrow)
+
+
+def _cleared(column: Column) -> Values:
+    """The values with zeros where the column is NULL."""
+    values = values_of(column)
+    if column.valid is None:
+        return values
+    valid = column.valid if values.ndim == 1 else column.valid[:, np.newaxis]
+    return np.where(valid, values, np.zeros(1, values.dtype))
+
+
+def _binary_runs(column: Column, data_type: BinaryType) -> Runs:
+    starts = np.arange(column.length, dtype=np.int64) * data_type.length
+    lengths = np.full(column.length, data_type.length, np.int64)
+    if column.valid is not None:
+        lengths[~column.valid] = 0
+    return runs_of(np.ascontiguousarray(values_of(column)).reshape(-1), starts, lengths)
+
+
+def _time_millis(values: Values, data_type: TimeType) -> Values:
+    if data_type.unit == "ms":
+        return values
+    millis = _millis(values.astype(np.int64, copy=False), data_type.unit, data_type)
+    narrow = millis.astype(np.int32)
+    wrong = millis != narrow
+    if wrong.any():
+        refuse_value(data_type)(wrong, "no time of day has that many milliseconds")
+    return narrow
+
+
+def _millis(values: Int64Array, unit: str, data_type: DataType) -> Int64Array:
+    """Milliseconds, rounded down."""
+    if unit == "ms":
+        return values
+    if unit != "s":
+        return values // (UNITS_PER_SECOND[unit] // 1000)
+    millis = values * 1000
+    wrong = millis // 1000 != values
+    if wrong.any():
+        refuse_value(data_type)(wrong, "it does not fit 64 bits in milliseconds")
+    return millis
+
+
+def _split(values: Int64Array, unit: str) -> SplitTimestamp:
+    per_milli = UNITS_PER_SECOND[unit] // 1000
+    millis = values // per_milli
+    nanos = (values - millis * per_milli) * (1_000_000 // per_milli)
+    return SplitTimestamp(millis=millis, nanos=nanos.astype(np.int32))
+
+
+def _time_from_millis(millis: Values, data_type: TimeType) -> Values:
+    match data_type.unit:
+        case "s":
+            return _toward_zero(millis, 1000)
+        case "ms":
+            return millis
+        case unit:
+            return millis.astype(np.int64) * (UNITS_PER_SECOND[unit] // 1000)
+
+
+def _toward_zero(values: Values, divisor: int) -> Values:
+    """Java's division, which is how Fluss's own Arrow writers drop milliseconds."""
+    quotient = values // divisor
+    quotient += (quotient < 0) & (quotient * divisor != values)
+    return quotient
+
+
+def _store_decimals(column: Column, data_type: DecimalType) -> Stored:
+    words = _cleared(column)
+    low, high = np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])
+    check_digits(low, high, data_type, refuse_value(data_type))
+    if data_type.is_compact:
+        return FixedWidth(values=low)
+    runs = shortest_bytes(low, high)
+    if column.valid is None:
+        return runs
+    return runs_of(runs.data, runs.starts, np.where(column.valid, runs.lengths, 0))
+
+
+def _padded_binaries(
+    data_type: BinaryType,
+    source: ByteArray,
+    starts: Int64Array,
+    lengths: Int64Array,
+    refuse: Refuse,
+) -> ByteArray:
+    """BINARY(n) values of n bytes; Java writes shorter ones as they are, zeros fill them up."""
+    rows, size = len(starts), data_type.length
+    wrong = lengths > size
+    if wrong.any():
+        refuse(wrong, f"{int(lengths.max())} bytes are too many for {data_type}")
+    check_bytes_max(rows * size)
+    values = np.zeros(rows * size, np.uint8)
+    copy_runs(
+        source=source,
+        source_starts=starts,
+        target=values,
+        target_starts=np.arange(rows, dtype=np.int64) * size,
+        lengths=lengths,
+    )
+    return values.reshape(rows, size)
+
+
+def refuse_value(data_type: DataType) -> Refuse:
+    """Raises InvalidValueError for values that somebody wants to write."""
+
+    def refuse(wrong: BoolArray, why: str) -> None:
+        row = int(np.flatnonzero(wrong)[0])
+        raise InvalidValueError(f"The value does not fit {data_type}: {why}.", why=why).add_context(
+            row=row
+        )
+
+    return refuse

@@ -1,0 +1,212 @@
+"""What the headers of log batches tell: how many rows there are, how large, and since when.
+
+The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it. Here
+is also where a time ends: of a log that has moved to the remote store a server knows only the entry
+of an index before it, from which on the headers are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+
+from fluss.connection.connection import TableHandle
+from fluss.log.fetch_messages import Fetched
+from fluss.model.paths import TableBucket
+from fluss.records.log.log_batch import iter_log_headers
+from fluss.records.log.log_header import LogBatchHeader, Magic1
+from fluss.scan.log_reader import (
+    FetchSource,
+    bounded_fetcher,
+    cheapest_column,
+    first_limits,
+    rows_within,
+)
+from fluss.scan.plan_scan import Span, tail_starts
+from fluss.scan.scan_stats import ScanStats
+from fluss.scan.split import ScanSplit
+
+UNREAD_BYTES_MAX = 16 * 1024 * 1024
+# Offsets without rows are rare; where they are not, as many offsets more are looked at each time.
+WIDER_BY = 8
+BUCKETS_JUDGED_BY = 4
+
+
+def spans_of(
+    table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats | None = None
+) -> dict[TableBucket, list[Span]]:
+    """The batches of some splits: where they begin, how many rows they have there, and when."""
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    spans: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
+    skips_missing = any(each.skips_missing for each in splits)
+    fetches = FetchSource(
+        table,
+        splits,
+        decoder.fetch_target,
+        unread_bytes_max=UNREAD_BYTES_MAX,
+        skips_missing=skips_missing,
+    )
+    for fetched in fetches:
+        batches = 0
+        found = spans[fetched.bucket]
+        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+            batches += 1
+            rows = rows_within(header.base_offset, header.record_count, fetched)
+            if rows:
+                found.append(
+                    Span(
+                        base_offset=max(header.base_offset, fetched.start),
+                        rows=rows,
+                        timestamp_ms=header.commit_timestamp,
+                    )
+                )
+        if stats is not None:
+            stats.add(bytes_read=len(fetched.data), batches_read=batches)
+    return spans
+
+
+def batches_by(
+    table: TableHandle, splits: Sequence[ScanSplit], writer_ids: Container[int]
+) -> dict[TableBucket, list[LogBatchHeader]]:
+    """The headers of the batches of some writers, of those that begin within the splits."""
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    found: dict[TableBucket, list[LogBatchHeader]] = {each.bucket: [] for each in splits}
+    fetches = FetchSource(table, splits, decoder.fetch_target, unread_bytes_max=UNREAD_BYTES_MAX)
+    for fetched in fetches:
+        stop = fetched.stop
+        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+            is_within = fetched.start <= header.base_offset and (
+                stop is None or header.base_offset < stop
+            )
+            if is_within and header.writer_id in writer_ids:
+                found[fetched.bucket].append(header)
+    return found
+
+
+def count_rows(table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats) -> int:
+    """How many rows splits without a filter have."""
+    window = splits[0].window if splits else None
+    return sum(
+        span.rows
+        for spans in spans_of(table, splits, stats).values()
+        for span in spans
+        if window is None or window.holds(span.timestamp_ms)
+    )
+
+
+async def offsets_of_time(
+    table: TableHandle, splits: Sequence[ScanSplit], timestamp_ms: int
+) -> dict[TableBucket, int]:
+    """Where the first batch begins that was committed at or after a time; the stop for none.
+
+    Args:
+        table: The table.
+        splits: Its buckets, each from an offset before which all is older.
+        timestamp_ms: The time.
+    """
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    few = first_limits(source.limits, rows_max=1)
+    fetcher = bounded_fetcher(table, splits, decoder.fetch_target, few)
+    found = {each.bucket: each.stop for each in splits}
+    try:
+        while taken := await fetcher.take(None):
+            for fetched in taken:
+                offset = _first_since(fetched, timestamp_ms, magic_1=source.magic_1)
+                if offset is not None and fetched.bucket in fetcher.plan.positions:
+                    found[fetched.bucket] = min(offset, found[fetched.bucket])
+                    fetcher.unsubscribe(fetched.bucket)
+    finally:
+        fetcher.close()
+    return found
+
+
+async def newest_times(table: TableHandle, splits: Sequence[ScanSplit]) -> dict[TableBucket, int]:
+    """When the last batch of each bucket was committed; without those whose last offset has none.
+
+    Args:
+        table: The table.
+        splits: Its buckets.
+    """
+    source = table.scan_source()
+    decoder = source.decoder([cheapest_column(table.info.schema)])
+    ends = [replace(each, start=max(each.start, each.stop - 1)) for each in splits]
+    few = first_limits(source.limits, rows_max=1)
+    fetcher = bounded_fetcher(table, ends, decoder.fetch_target, few)
+    found: dict[TableBucket, int] = {}
+    try:
+        while taken := await fetcher.take(None):
+            for fetched in taken:
+                for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+                    newest = found.get(fetched.bucket, header.commit_timestamp)
+                    found[fetched.bucket] = max(newest, header.commit_timestamp)
+    finally:
+        fetcher.close()
+    return found
+
+
+def _first_since(fetched: Fetched, timestamp_ms: int, *, magic_1: Magic1) -> int | None:
+    for _, header in iter_log_headers(fetched.data, magic_1=magic_1):
+        if header.commit_timestamp >= timestamp_ms and header.next_offset > fetched.start:
+            return max(header.base_offset, fetched.start)
+    return None
+
+
+def cut_to_tail(table: TableHandle, splits: Sequence[ScanSplit], rows: int) -> list[ScanSplit]:
+    """The splits, cut to the last rows of all of them together."""
+    if rows == 0:
+        return [replace(each, start=each.stop) for each in splits]
+    width = rows
+    while True:
+        looked_at = [replace(each, start=max(each.start, each.stop - width)) for each in splits]
+        spans = spans_of(table, looked_at)
+        window = splits[0].window if splits else None
+        wanted = {
+            bucket: [each for each in found if window is None or window.holds(each.timestamp_ms)]
+            for bucket, found in spans.items()
+        }
+        if _is_enough(wanted, looked_at, splits, rows):
+            break
+        width *= WIDER_BY
+    starts = tail_starts(wanted, rows)
+    return [replace(each, start=starts.get(each.bucket, each.stop)) for each in splits]
+
+
+def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
+    """About how many bytes the logs of some splits take, by the last batches of the longest.
+
+    None where there is none to judge by. A few batches are fetched; headers alone are looked at.
+    """
+    longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_JUDGED_BY]
+    ends = [replace(each, start=each.stop - 1) for each in longest if each.rows_max]
+    source = table.scan_source()
+    fetches = FetchSource(
+        table,
+        ends,
+        source.decoder(None).fetch_target,
+        unread_bytes_max=UNREAD_BYTES_MAX,
+        skips_missing=True,
+    )
+    size = offsets = 0
+    for fetched in fetches:
+        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+            size += header.size_bytes
+            offsets += header.next_offset - header.base_offset
+    if not offsets:
+        return None if ends else 0
+    return sum(each.rows_max for each in splits) * size // offsets
+
+
+def _is_enough(
+    spans: Mapping[TableBucket, Sequence[Span]],
+    looked_at: Sequence[ScanSplit],
+    splits: Sequence[ScanSplit],
+    rows: int,
+) -> bool:
+    """Whether each bucket has shown as many rows as are wanted, or all it has."""
+    return all(
+        seen.start <= whole.start or sum(each.rows for each in spans[whole.bucket]) >= rows
+        for seen, whole in zip(looked_at, splits, strict=True)
+    )

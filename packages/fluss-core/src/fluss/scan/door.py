@@ -1,0 +1,97 @@
+"""`describe`, `splits`, `open_split`: all that an adapter of an engine needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fluss.connection.arguments import table_path_of
+from fluss.connection.config_sources import Settings
+from fluss.connection.connection import TableHandle
+from fluss.connection.shared_connections import config_of, connection_for
+from fluss.errors import InvalidValueError
+from fluss.model.options.scan_options import Order, scan_options
+from fluss.model.paths import TablePath
+from fluss.scan.fan_in import Cancellation
+from fluss.scan.scan_planner import plan_scan, shape_of, split_schema
+from fluss.scan.scan_stats import ScanStats
+from fluss.scan.split import ScanSplit
+from fluss.scan.split_reader import OpenSplits
+
+
+def describe(table: TablePath | str, *, config: Settings = None, **options: Any) -> pa.Schema:
+    """The columns of a scan of a table, as Arrow sees them.
+
+    Args:
+        table: `"database.table"`.
+        config: How to reach the cluster.
+        **options: The scan's options; see `fluss.model.options.scan_options.SCAN_OPTIONS`.
+
+    Raises:
+        TableNotFoundError: There is no such table; the hint names the nearest.
+    """
+    return shape_of(table_of(table, config), scan_options(options)).schema
+
+
+def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -> list[ScanSplit]:
+    """A scan, pinned: one split per bucket. The same splits give the same rows however often.
+
+    Args:
+        table: `"database.table"`.
+        config: How to reach the cluster.
+        **options: The scan's options; see `fluss.model.options.scan_options.SCAN_OPTIONS`.
+
+    Raises:
+        FlussError: What is asked for is not there; nothing has been read.
+    """
+    return list(plan_scan(table_of(table, config), scan_options(options)).splits)
+
+
+def open_split(
+    split: ScanSplit | Sequence[ScanSplit],
+    *,
+    config: Settings = None,
+    order: Order | str = Order.NONE,
+    max_parallel: int | None = None,
+    cancellation: Cancellation | None = None,
+    stats: ScanStats | None = None,
+) -> pa.RecordBatchReader:
+    """The rows of one split, or of several of one scan, as a stream.
+
+    They are fetched ahead of the reader and in parallel, within bounds. What the scan's limit cuts
+    is cut over all that are opened together.
+
+    Args:
+        split: The splits.
+        config: How to reach the cluster.
+        order: In which order rows come: `none`, `bucket`, `timestamp`.
+        max_parallel: How many splits are read at once.
+        cancellation: Ends the reading from another thread.
+        stats: What to count in.
+
+    Raises:
+        TableNotFoundError: The table has been dropped, or created again, since it was split.
+    """
+    opened = [split] if isinstance(split, ScanSplit) else list(split)
+    if not opened:
+        raise InvalidValueError(
+            "There is no split to open.", hint="a scan of no buckets has no rows, and is empty"
+        )
+    table = table_of(opened[0].table_path, config)
+    return OpenSplits(
+        table,
+        opened,
+        schema=split_schema(table, opened[0]),
+        order=Order(order),
+        max_parallel=max_parallel,
+        cancellation=cancellation,
+        stats=stats,
+    ).reader()
+
+
+def table_of(table: TablePath | str, config: Settings) -> TableHandle:
+    """A table, over a connection that is shared."""
+    connection = connection_for(config_of(config))
+    return connection.engine.run(connection.table(table_path_of(table)))

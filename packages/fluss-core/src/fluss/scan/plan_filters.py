@@ -1,0 +1,401 @@
+"""What a filter spares: partitions, buckets, offsets, and the log itself where keys are known.
+
+A plan only ever leaves out what cannot hold a row that fulfils the filter; which rows do is decided
+after the read, by the whole filter (`records.filter.row_filter`). What servers prune by statistics
+is told them by `log.server_filter`. Whether a lookup may answer (it knows the state at the moment
+of reading and no other) is for the scan to decide.
+
+Values of partitions are those of their names. A name says of a TIMESTAMP not whether its year is
+before or after Christ (`rows.keys.partition_text`); it is taken for the latter. Of a TIME it says
+milliseconds, so where rows keep more of it nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fluss.errors import FlussError
+from fluss.model.metadata_columns import METADATA_TYPES, metadata_types
+from fluss.model.predicates.binding import (
+    ALL,
+    NONE,
+    bind,
+    column_types,
+    columns_of,
+    simplified,
+    weakened,
+)
+from fluss.model.predicates.predicate import Predicate, columns_in, conjoined, conjuncts
+from fluss.model.tables.partitions import TOLD_BY_NAMES, PartitionInfo, parse_partition_name
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.types.data_type import (
+    UNITS_PER_SECOND,
+    DataType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+)
+from fluss.model.values.conversion import from_physical
+from fluss.rows.keys.bucketing import bucket_function
+from fluss.rows.keys.encoders import bucket_key_encoder
+from fluss.rows.keys.partition_text import partition_value
+from fluss.scan.plan_filter_domains import Row, TypedColumn, interval_of, keys_of, matching_rows
+
+# More lookups than these cost more than reading the buckets they would spare.
+LOOKUPS_MAX: Final = 10_000
+BUCKET_KEYS_MAX: Final = 10_000
+
+Range = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterPlan:
+    """What of a table a filter leaves to be read.
+
+    Attributes:
+        partition_names: The partitions that can hold rows; None for all.
+        bucket_ids: The buckets of each partition that can; None for all.
+        offset_range: The offsets that can be, the second excluded; None for all.
+        timestamp_range_ms: The commit timestamps that can be, the second excluded; None for all.
+        lookups: The primary keys that rows can have, as people write them, in the order of the
+            table's primary key; None where they can have any, or too many.
+        prefixes: The beginnings of primary keys that rows can have, where whole keys are not known:
+            the partition keys and the bucket keys (`prefix_columns`).
+        prefix_columns: The columns of a prefix.
+        pushed: The part of the filter that speaks of the table's own columns, without what the
+            partitions that are kept have decided. Readers of a log may apply it while they decode,
+            and servers prune by it; where changes become a state, it counts only afterwards.
+        residual: The whole filter, for the rows that were read; None where every row fulfils it.
+        metadata_residual: What of `residual` is left where `pushed` was applied.
+        reasons: What was spared and why, for people.
+    """
+
+    partition_names: tuple[str, ...] | None = None
+    bucket_ids: tuple[int, ...] | None = None
+    offset_range: Range | None = None
+    timestamp_range_ms: Range | None = None
+    lookups: tuple[Row, ...] | None = None
+    prefixes: tuple[Row, ...] | None = None
+    prefix_columns: tuple[str, ...] = ()
+    pushed: Predicate | None = None
+    residual: Predicate | None = None
+    metadata_residual: Predicate | None = None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known without reading that no row fulfils the filter."""
+        found = (self.partition_names, self.bucket_ids, self.lookups, self.prefixes)
+        return any(each == () for each in found)
+
+
+def plan_filter(
+    predicate: Predicate | None,
+    table: TableInfo,
+    partitions: Sequence[PartitionInfo] | None = None,
+    *,
+    metadata_names: Mapping[str, str] | None = None,
+    prunes: bool = True,
+) -> FilterPlan:
+    """Plan what is left to be read.
+
+    Args:
+        predicate: Which rows are wanted; None for all.
+        table: The table.
+        partitions: Its partitions, or those that are asked for; None where they are not known, so
+            that none is left out.
+        metadata_names: For the names that metadata columns have in this scan, their own names; None
+            where they are called by those.
+        prunes: Whether the filter may leave anything out before rows are read. Where it may not,
+            because the rows are chosen first, the plan holds only the conditions for their reader.
+
+    Raises:
+        InvalidSchemaError: There is no such column; the hint names the nearest.
+        InvalidValueError: A value is not one of its column's type.
+        UnsupportedOperationError: A column of this type cannot be asked that.
+    """
+    if predicate is None:
+        return FilterPlan()
+    names = {each: each for each in METADATA_TYPES} if metadata_names is None else metadata_names
+    planning = _Planning(predicate, table, partitions, names)
+    return planning.plan() if prunes else planning.without_pruning()
+
+
+class _Planning:
+    def __init__(
+        self,
+        predicate: Predicate,
+        table: TableInfo,
+        partitions: Sequence[PartitionInfo] | None,
+        metadata_names: Mapping[str, str],
+    ) -> None:
+        self._predicate = predicate
+        self._table = table
+        self._partitions = partitions
+        types = metadata_types(metadata_names)
+        self._bound = simplified(bind(predicate, column_types(table.schema, types)))
+        own = frozenset(table.schema.column_names)
+        # Under which name each metadata column is asked for; a column of the table hides it.
+        self._names = {own_name: n for n, own_name in metadata_names.items() if n not in own}
+        self._reasons: list[str] = []
+
+    def plan(self) -> FilterPlan:
+        if self._bound == ALL:
+            return FilterPlan(reasons=("every row fulfils the filter",))
+        if self._bound == NONE:
+            return self._nothing()
+        kept, partition_rows = self._partitions_kept()
+        buckets = self._buckets_kept()
+        offsets = self._range("_log_offset", "offsets")
+        timestamps = self._range("_commit_timestamp", "commit timestamps (ms)")
+        if _is_void(offsets) or _is_void(timestamps):
+            return self._nothing()
+        lookups = self._lookups(partition_rows)
+        prefixes = self._prefixes(partition_rows) if lookups is None else None
+        pushed, rest = self._parts(decided=self._decided(partition_rows))
+        return FilterPlan(
+            partition_names=kept,
+            bucket_ids=buckets,
+            offset_range=offsets,
+            timestamp_range_ms=timestamps,
+            lookups=lookups,
+            prefixes=prefixes,
+            prefix_columns=self._prefix_columns if prefixes is not None else (),
+            pushed=pushed,
+            residual=self._predicate,
+            metadata_residual=rest,
+            reasons=tuple(self._reasons),
+        )
+
+    def without_pruning(self) -> FilterPlan:
+        if self._bound == ALL:
+            return FilterPlan(reasons=("every row fulfils the filter",))
+        pushed, rest = self._parts(decided=frozenset())
+        return FilterPlan(pushed=pushed, residual=self._predicate, metadata_residual=rest)
+
+    def _nothing(self) -> FilterPlan:
+        return FilterPlan(
+            partition_names=() if self._table.is_partitioned() else None,
+            bucket_ids=(),
+            residual=self._predicate,
+            reasons=("no row can fulfil the filter",),
+        )
+
+    # --- partitions and buckets -------------------------------------------------------------------
+
+    def _partitions_kept(self) -> tuple[tuple[str, ...] | None, list[Row] | None]:
+        """The partitions that can hold rows, None for all; and their values, None if not known."""
+        if not self._table.is_partitioned():
+            return None, [()]
+        if self._partitions is None:
+            return None, None
+        columns = [*self._typed(self._table.partition_keys), *self._metadata("_partition")]
+        read = {each.partition_name: self._values_of(each) for each in self._partitions}
+        known = [(*values, name) for name, values in read.items() if values is not None]
+        unread = [name for name, values in read.items() if values is None]
+        matching = matching_rows(self._bound, columns, known)
+        rows = None if unread else [row[:-1] for row in matching]
+        kept = frozenset([*unread, *(row[-1] for row in matching)])
+        if len(kept) == len(read) and kept:
+            return None, rows
+        asked = self._asked([name for name, _ in columns])
+        self._reasons.append(f"{len(kept)} of {len(read)} partitions, by {asked}")
+        return tuple(name for name in read if name in kept), rows
+
+    def _values_of(self, partition: PartitionInfo) -> Row | None:
+        if self._has_finer_rows:
+            return None
+        try:
+            spec = parse_partition_name(partition.partition_name, self._table.partition_keys)
+            return tuple(
+                partition_value(spec.spec_map[name], data_type)
+                for name, data_type in self._typed(self._table.partition_keys)
+            )
+        except FlussError:
+            return None  # a name that somebody else's rules made: nothing is known of it
+
+    @property
+    def _has_finer_rows(self) -> bool:
+        """Whether rows have digits of a TIME that the names of their partitions do not have."""
+        kinds = [kind for _, kind in self._typed(self._table.partition_keys)]
+        is_fine = any(isinstance(each, TimeType) and _millis(each) > 1 for each in kinds)
+        return is_fine and not self._table.keeps_millis
+
+    def _buckets_kept(self) -> tuple[int, ...] | None:
+        count = self._table.num_buckets
+        columns = self._metadata("_bucket")
+        matching = matching_rows(self._bound, columns, [(each,) for each in range(count)])
+        hashed = self._buckets_of_keys()
+        kept = tuple(each for (each,) in matching if hashed is None or each in hashed)
+        if len(kept) == count:
+            return None
+        names = [name for name, _ in columns]
+        asked = self._asked([*names, *(self._table.bucket_keys if hashed is not None else ())])
+        self._reasons.append(f"{len(kept)} of {count} buckets, by {asked}")
+        return kept
+
+    def _buckets_of_keys(self) -> frozenset[int] | None:
+        if not self._table.has_bucket_key:
+            return None
+        columns = self._typed(self._table.bucket_keys)
+        keys = keys_of(self._bound, columns, count_max=BUCKET_KEYS_MAX)
+        if keys is None:
+            return None
+        lake = self._table.options.datalake_format
+        encoder = bucket_key_encoder([each for _, each in columns], lake_format=lake)
+        function, count = bucket_function(lake), self._table.num_buckets
+        found: set[int] = set()
+        for key in keys:
+            try:
+                found.add(function.bucket(encoder.encode_row(key), count))
+            except FlussError:
+                return None  # a key that no writer could place either, or that others place
+            if len(found) == count:
+                return None
+        return frozenset(found)
+
+    # --- offsets and times ------------------------------------------------------------------------
+
+    def _range(self, own_name: str, what: str) -> Range | None:
+        column = self._names.get(own_name)
+        if column is None:
+            return None
+        low, high = interval_of(self._bound, column)
+        if low is None and high is None:
+            return None
+        stop = None if high is None else high + 1
+        shown = [f"from {low}" * (low is not None), f"before {stop}" * (stop is not None)]
+        self._reasons.append(f"{what} {' '.join(filter(None, shown))}")
+        return low, stop
+
+    # --- keys -------------------------------------------------------------------------------------
+
+    def _lookups(self, partition_rows: list[Row] | None) -> tuple[Row, ...] | None:
+        if not self._table.has_primary_key() or partition_rows is None:
+            return None
+        keys = self._keys(self._table.primary_keys, partition_rows)
+        if keys is not None:
+            self._reasons.append(
+                f"{len(keys)} primary keys, by {', '.join(self._table.primary_keys)}"
+            )
+        return keys
+
+    def _prefixes(self, partition_rows: list[Row] | None) -> tuple[Row, ...] | None:
+        columns = self._prefix_columns
+        if not columns or partition_rows is None:
+            return None
+        prefixes = self._keys(columns, partition_rows)
+        if prefixes is not None:
+            what = "beginnings of primary keys"
+            self._reasons.append(f"{len(prefixes)} {what}, by {', '.join(columns)}")
+        return prefixes
+
+    @property
+    def _prefix_columns(self) -> tuple[str, ...]:
+        """What a prefix lookup asks by; nothing where the table knows none."""
+        bucket_keys, physical = self._table.bucket_keys, self._table.physical_primary_keys
+        begins = len(bucket_keys) < len(physical) and physical[: len(bucket_keys)] == bucket_keys
+        if not self._table.has_primary_key() or not bucket_keys or not begins:
+            return ()
+        return (*self._table.partition_keys, *bucket_keys)
+
+    def _keys(self, names: Sequence[str], partition_rows: list[Row]) -> tuple[Row, ...] | None:
+        partition_keys = self._table.partition_keys
+        rest = [name for name in names if name not in partition_keys]
+        found = keys_of(
+            self._bound,
+            self._typed(rest),
+            count_max=LOOKUPS_MAX,
+            heads=partition_rows,
+            head_columns=self._typed(partition_keys),
+        )
+        if found is None:
+            return None
+        order = [[*partition_keys, *rest].index(name) for name in names]
+        typed = self._typed([*partition_keys, *rest])
+        # A key with a finer TIME than rows have is nobody's; its bytes would be another's.
+        found = [each for each in found if not _has_fine_time(each, typed)]
+        return _for_people(found, order, typed)
+
+    # --- the rest ---------------------------------------------------------------------------------
+
+    def _decided(self, partition_rows: list[Row] | None) -> frozenset[str]:
+        """The partition keys whose conditions every row of the partitions kept fulfils."""
+        if partition_rows is None or not self._table.is_partitioned():
+            return frozenset()
+        typed = self._typed(self._table.partition_keys)
+        return frozenset(name for name, kind in typed if isinstance(kind, TOLD_BY_NAMES))
+
+    def _parts(self, decided: frozenset[str]) -> tuple[Predicate | None, Predicate | None]:
+        """The conditions on the table's own columns, and those that need others."""
+        further = frozenset(self._names.values())
+        parts = conjuncts(self._predicate)
+        on_rows = [
+            each
+            for each in parts
+            if not columns_in(each) & further and not _is_decided(each, decided)
+        ]
+        on_metadata = [each for each in parts if columns_in(each) & further]
+        return conjoined(on_rows), conjoined(on_metadata)
+
+    def _typed(self, names: Sequence[str]) -> list[TypedColumn]:
+        schema = self._table.schema
+        return [(name, schema.column(name).data_type.not_null()) for name in names]
+
+    def _metadata(self, own_name: str) -> list[TypedColumn]:
+        column = self._names.get(own_name)
+        return [] if column is None else [(column, METADATA_TYPES[own_name])]
+
+    def _asked(self, names: Sequence[str]) -> str:
+        looked_at = columns_of(weakened(self._bound, names))
+        return ", ".join(each for each in names if each in looked_at) or "the filter"
+
+
+def _is_decided(part: Predicate, decided: frozenset[str]) -> bool:
+    """Whether every row fulfils a condition; a constant has no columns, and may be false."""
+    columns = columns_in(part)
+    return bool(columns) and columns <= decided
+
+
+def _is_void(bounds: Range | None) -> bool:
+    if bounds is None:
+        return False
+    low, stop = bounds
+    return stop is not None and (stop <= 0 or (low is not None and low >= stop))
+
+
+def _for_people(
+    keys: Sequence[Row], order: Sequence[int], columns: Sequence[TypedColumn]
+) -> tuple[Row, ...] | None:
+    """Keys as people write them; None where Python's values cannot say one of them."""
+    if any(
+        _is_too_fine(key[place], kind) for key in keys for place, (_, kind) in enumerate(columns)
+    ):
+        return None
+    back = [from_physical(data_type) for _, data_type in columns]
+    try:
+        return tuple(tuple(back[place](key[place]) for place in order) for key in keys)
+    except FlussError:
+        return None  # a time beyond Python's
+
+
+def _has_fine_time(values: Row, columns: Sequence[TypedColumn]) -> bool:
+    return any(
+        value % _millis(kind) != 0
+        for value, (_, kind) in zip(values, columns, strict=True)
+        if isinstance(kind, TimeType)
+    )
+
+
+def _millis(data_type: TimeType) -> int:
+    """How many units a millisecond has, at least one."""
+    return max(1, UNITS_PER_SECOND[data_type.unit] // 1_000)
+
+
+def _is_too_fine(value: Any, data_type: DataType) -> bool:
+    if not isinstance(data_type, TimestampType | TimestampLtzType):
+        return False
+    per_microsecond = UNITS_PER_SECOND[data_type.unit] // UNITS_PER_SECOND["us"]
+    return per_microsecond > 1 and value % per_microsecond != 0

@@ -1,0 +1,280 @@
+"""Opening splits: readers for each kind of them, fanned in, ordered, cut, and counted.
+
+What several splits give is read in parallel and ahead of the reader: together they hold at most
+`UNREAD_BYTES_MAX` of undecoded or changed rows, and `READY_BYTES_MAX` of rows to give out, however
+many splits there are and however slow the reader is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from fluss.connection.connection import TableHandle
+from fluss.doors import at_door
+from fluss.errors import TableNotFoundError, UnsupportedOperationError
+from fluss.hints import Door
+from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
+from fluss.model.paths import TableBucket
+from fluss.scan.fan_in import Cancellation, FanIn, Source, merged
+from fluss.scan.log_reader import LogReader, Piece
+from fluss.scan.scan_stats import ScanStats
+from fluss.scan.split import ScanSplit
+from fluss.scan.state_reader import BinlogReader, LookupReader, StateReader
+
+PARALLEL = 4
+UNREAD_BYTES_MAX = 32 * 1024 * 1024
+UNREAD_BYTES_MIN = 4 * 1024 * 1024
+READY_BYTES_MAX = 8 * 1024 * 1024
+# What a state keeps of changed rows; what is more waits on disk.
+STATE_BYTES_MAX = 4 * 1024 * 1024
+# A binlog's batches are the largest there are, and made one by one.
+BINLOG_UNREAD_BYTES_MAX = 16 * 1024 * 1024
+# Of these each bucket's rows or changes are in memory, and what is done with them is done by the
+# interpreter: a third one at a time adds a third to the memory and nothing to the speed.
+HEAVY_STRATEGIES = frozenset({"limit_scan", "changelog"})
+HEAVY_AT_ONCE = 2
+# Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
+ROWS_USEFUL = 16 * 1024
+BYTES_USEFUL = 4 * 1024 * 1024
+ROWS_MAX = 128 * 1024
+
+
+class OpenSplits:
+    """Splits being read: iterate it once for pieces, or take `reader()`.
+
+    Args:
+        table: The table that all of them are of.
+        splits: What to read.
+        schema: The columns of the rows.
+        order: In which order.
+        max_parallel: How many are read at once.
+        stats: What to count in.
+        cancellation: Ends the reading from another thread.
+    """
+
+    def __init__(
+        self,
+        table: TableHandle,
+        splits: Sequence[ScanSplit],
+        *,
+        schema: pa.Schema,
+        order: Order = Order.NONE,
+        max_parallel: int | None = None,
+        stats: ScanStats | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        for each in splits:
+            check_same_table(table, each)
+        self._table = table
+        self._splits = splits
+        self._order = order
+        self._parallel = max_parallel or PARALLEL
+        # One reader already has a fetch under way on every server, and several workers decode for
+        # it; threads of our own would only take the interpreter from each other.
+        self._log_lanes = max_parallel or 1
+        self._stats = stats if stats is not None else ScanStats(splits=len(splits))
+        self._cancellation = cancellation or Cancellation()
+        self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
+        self.schema = schema
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of batches of a useful size."""
+        batches = (each.batch for each in self)
+        return pa.RecordBatchReader.from_batches(self.schema, coalesced(batches, self.schema))
+
+    @at_door(Door.SESSION)
+    def __iter__(self) -> Iterator[Piece]:
+        self._cancellation.check()
+        left = self._limit
+        pieces = self._pieces()
+        try:
+            for piece in pieces:
+                self._cancellation.check()
+                taken = piece
+                if left is not None:
+                    if piece.batch.num_rows > left:
+                        taken = Piece(index=piece.index, batch=piece.batch.slice(0, left))
+                    left -= taken.batch.num_rows
+                self._stats.add(rows_returned=taken.batch.num_rows, batches_returned=1)
+                yield taken
+                if left == 0:
+                    break  # without asking for what would only be thrown away
+        except Exception:
+            self._cancellation.check()  # what a cancelled reader stumbles over is its cancelling
+            raise
+        finally:
+            pieces.close()
+
+    # --- sources ------------------------------------------------------------------------------
+
+    def _pieces(self) -> Generator[Piece, None, None]:
+        groups = self._groups()
+        if not groups or self._limit == 0:
+            return
+        each_bytes_max = max(UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups)))
+        sources = [partial(self._source, group, each_bytes_max) for group in groups]
+        at_once = self._at_once(len(sources))
+        if at_once == 1:
+            for each in sources:
+                yield from self._alone(each)
+            return
+        fan_in = FanIn(
+            sources,
+            parallel_max=at_once,
+            bytes_max=READY_BYTES_MAX,
+            size_of=lambda piece: piece.size_bytes,
+            in_order=self._order is not Order.NONE,
+        )
+        forget = self._cancellation.listen(fan_in.close)
+        try:
+            if self._order is Order.TIMESTAMP:
+                yield from merged(fan_in, len(sources), self._place_in_time)
+            else:
+                yield from fan_in
+        finally:
+            forget()
+
+    def _at_once(self, sources: int) -> int:
+        """How many sources are read at once: no more than are likely to have the rows wanted."""
+        if self._order is Order.TIMESTAMP:
+            return sources
+        first = self._splits[0]
+        if first.state is not None and first.state.strategy in HEAVY_STRATEGIES:
+            sources = min(sources, HEAVY_AT_ONCE)
+        is_whole = first.mode in {Mode.LOG, Mode.CHANGELOG} and not first.is_filtered
+        if self._limit is None or not is_whole:
+            return min(self._parallel, sources)
+        rows = 0
+        for count, each in enumerate(self._splits, start=1):
+            rows += each.rows_max
+            if rows >= self._limit:
+                return min(count, self._parallel, sources)
+        return min(self._parallel, sources)
+
+    def _alone(self, make: Callable[[], Source[Piece]]) -> Iterator[Piece]:
+        source = make()
+        forget = self._cancellation.listen(source.close)
+        try:
+            yield from source
+        finally:
+            forget()
+            source.close()
+
+    def _place_in_time(self, piece: Piece) -> tuple[int, ...]:
+        return (piece.timestamp_ms, piece.index, piece.offset)
+
+    def _groups(self) -> list[list[int]]:
+        """Which splits are read together: in lanes where the order is free, one by one else."""
+        is_log = bool(self._splits) and self._splits[0].mode is not Mode.STATE
+        indexes = [
+            index
+            for index, each in enumerate(self._splits)
+            if not is_log or each.start < each.stop  # who has no rows is asked for none
+        ]
+        if self._order is Order.TIMESTAMP and len(indexes) > PARALLEL_MAX:
+            raise UnsupportedOperationError(
+                f"{len(indexes)} buckets cannot be merged by time: all would be open at once, and "
+                f"{PARALLEL_MAX} may be.",
+                hint="choose partitions, or sort by _commit_timestamp afterwards",
+            )
+        if self._order is Order.NONE and is_log:
+            groups = []
+            for apart in self._each_bucket_once(indexes):
+                lanes = min(self._log_lanes, len(apart))
+                groups += [apart[lane::lanes] for lane in range(lanes)]
+            return groups
+        return [[index] for index in indexes]
+
+    def _each_bucket_once(self, indexes: Sequence[int]) -> list[list[int]]:
+        """Apart where a log was cut: one reader is at one place of a bucket at a time."""
+        rounds: list[list[int]] = []
+        seen: Counter[TableBucket] = Counter()
+        for index in indexes:
+            bucket = self._splits[index].bucket
+            if seen[bucket] == len(rounds):
+                rounds.append([])
+            rounds[seen[bucket]].append(index)
+            seen[bucket] += 1
+        return rounds
+
+    def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> Source[Piece]:
+        splits = [self._splits[each] for each in indexes]
+        first, index = splits[0], indexes[0]
+        if first.keys is not None:
+            return LookupReader(self._table, first, index, stats=self._stats)
+        if first.mode is Mode.STATE:
+            return StateReader(
+                self._table,
+                first,
+                index,
+                stats=self._stats,
+                memory_bytes_max=STATE_BYTES_MAX,
+            )
+        if first.mode is Mode.BINLOG:
+            return BinlogReader(
+                self._table,
+                splits,
+                indexes,
+                stats=self._stats,
+                unread_bytes_max=min(unread_bytes_max, BINLOG_UNREAD_BYTES_MAX),
+            )
+        return LogReader(
+            self._table,
+            splits,
+            indexes,
+            stats=self._stats,
+            unread_bytes_max=unread_bytes_max,
+        )
+
+
+def check_same_table(table: TableHandle, split: ScanSplit) -> None:
+    """Refuse a split of a table that was dropped and created again.
+
+    Raises:
+        TableNotFoundError: It was.
+    """
+    if table.info.table_id != split.bucket.table_id:
+        raise TableNotFoundError(
+            f"Table '{split.table_path}' was dropped and created again since the scan was planned.",
+            hint="Plan the scan again.",
+            table=str(split.table_path),
+        )
+
+
+def coalesced(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of a useful size: small ones joined, huge ones cut."""
+    small: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        small.append(batch)
+        rows += batch.num_rows
+        if rows < ROWS_USEFUL:
+            size += batch.nbytes
+            if size < BYTES_USEFUL:
+                continue
+        yield from _cut(_joined(small, schema))
+        small, rows, size = [], 0, 0
+    if rows:
+        yield _joined(small, schema)
+
+
+def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    if not schema.names:
+        return _without_columns(batches)
+    return pa.concat_batches(batches)
+
+
+def _without_columns(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    rows = sum(each.num_rows for each in batches)
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["rows"]).select([])
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, ROWS_MAX):
+        yield batch.slice(start, ROWS_MAX)

@@ -1,0 +1,186 @@
+"""Reads what is more than a log: the state of a bucket, rows by keys, changes as before and after.
+
+How a state is found, and how a lookup travels, is the client's business; here its rows become
+pieces of a scan like those of a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from fluss.connection.connection import TableHandle
+from fluss.errors import PartitionNotFoundError
+from fluss.log.decode import DecodedBatch
+from fluss.lookup.frame_lookups import FOUND, lookup_frame, prefix_lookup_frame
+from fluss.records.arrow.numpy_arrays import from_numpy
+from fluss.records.filter.row_filter import RowFilter
+from fluss.scan.log_reader import FetchSource, Piece
+from fluss.scan.metadata_arrays import (
+    Dresser,
+    MetadataFilter,
+    columns_to_read,
+    output_schema,
+)
+from fluss.scan.scan_stats import ScanStats
+from fluss.scan.split import ScanSplit
+from fluss.state.changelog import Binlog
+from fluss.state.errands import Errands
+from fluss.state.state_at_offset import read_state
+
+
+class StateReader:
+    """The state of one bucket at the split's pin, within a budget of memory."""
+
+    def __init__(
+        self,
+        table: TableHandle,
+        split: ScanSplit,
+        index: int,
+        *,
+        stats: ScanStats,
+        memory_bytes_max: int,
+    ) -> None:
+        self._table, self._split, self._index, self._stats = table, split, index, stats
+        self._memory_bytes_max = memory_bytes_max
+        self._errands = Errands(table.connection.engine)
+
+    def __iter__(self) -> Iterator[Piece]:
+        split, info = self._split, self._table.info
+        if split.state is None:
+            raise AssertionError("a state is read as it was planned")
+        schema = info.schema
+        arrow = output_schema(split.output, schema.to_arrow())
+        dresser = Dresser(split.output, arrow, split.partition_name)
+        batches = read_state(
+            self._table,
+            split.state,
+            list(schema.column_indexes(columns_to_read(split, schema))),
+            None if split.filter is None else RowFilter(split.filter, schema),
+            memory_bytes_max=self._memory_bytes_max,
+            errands=self._errands,
+        )
+        wanted = MetadataFilter.of(split, schema)
+        try:
+            for batch in batches:
+                self._stats.add(rows_read=batch.num_rows, batches_read=1)
+                rows: DecodedBatch | None = _as_decoded(batch, split)
+                if wanted is not None and rows is not None:
+                    rows = wanted.kept(rows, split.partition_name)
+                if rows is not None:
+                    yield Piece(index=self._index, batch=dresser.dress(rows))
+        except PartitionNotFoundError:
+            if not split.skips_missing:
+                raise
+
+    def close(self) -> None:
+        """Read no more; a reader that waits for a server is told so. Any thread may call it."""
+        self._errands.close()
+
+
+class LookupReader:
+    """The rows of the split's keys, as they are now."""
+
+    def __init__(
+        self, table: TableHandle, split: ScanSplit, index: int, *, stats: ScanStats
+    ) -> None:
+        self._table, self._split, self._index, self._stats = table, split, index, stats
+
+    def __iter__(self) -> Iterator[Piece]:
+        split, schema = self._split, self._table.info.schema
+        names = split.prefix_columns or self._table.info.primary_keys
+        keys = [dict(zip(names, each, strict=True)) for each in split.keys or ()]
+        row_filter = None if split.filter is None else RowFilter(split.filter, schema)
+        columns = [*split.output.table_columns]
+        if row_filter is not None:
+            looked_at = (schema.column_names[each] for each in row_filter.columns)
+            columns += [each for each in looked_at if each not in columns]
+        look_up = prefix_lookup_frame if split.prefix_columns else lookup_frame
+        found = look_up(self._table, keys, columns=columns)
+        # FOUND stays until the end: batches that lose their last column lose their rows with it.
+        rows = found.filter(found.column(FOUND))
+        self._stats.add(rows_read=rows.num_rows)
+        wanted = output_schema(split.output, schema.to_arrow())
+        for batch in rows.combine_chunks().to_batches():
+            kept = batch
+            if row_filter is not None:
+                kept = batch.take(from_numpy(row_filter.matching(batch)))
+            if kept.num_rows:
+                chosen = kept.select(wanted.names)
+                # Arrow's cast of a batch without columns forgets how many rows it has.
+                dressed = chosen.cast(wanted) if wanted.names else chosen
+                yield Piece(index=self._index, batch=dressed)
+
+    def close(self) -> None:
+        """A lookup is one round; there is nothing to break off."""
+
+
+class BinlogReader:
+    """The changes of some buckets, each with the row before it and the row after it.
+
+    Args:
+        table: The table.
+        splits: What to read of it; all of one scan.
+        indexes: The number of each split in its scan.
+        stats: What to count in.
+        unread_bytes_max: How much may lie fetched and undecoded.
+    """
+
+    def __init__(
+        self,
+        table: TableHandle,
+        splits: Sequence[ScanSplit],
+        indexes: Sequence[int],
+        *,
+        stats: ScanStats,
+        unread_bytes_max: int,
+    ) -> None:
+        first = splits[0]
+        schema, names = table.info.schema, first.output.names
+        self._names = first.change_columns
+        self._binlog = Binlog(
+            pa.schema([schema.to_arrow().field(each) for each in names]), self._names
+        )
+        self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
+        self._window = first.window
+        self._stats = stats
+        is_whole = names == schema.column_names
+        columns = None if is_whole else list(schema.column_indexes(names))
+        self._decoder = table.scan_source().decoder(columns)
+        self._source = FetchSource(
+            table,
+            splits,
+            self._decoder.fetch_target,
+            unread_bytes_max=unread_bytes_max,
+            skips_missing=first.skips_missing,
+        )
+
+    def __iter__(self) -> Iterator[Piece]:
+        for decoded in self._decoded():
+            batch = self._binlog.batch(decoded)
+            if batch is not None:
+                yield Piece(
+                    index=self._index_of[decoded.bucket],
+                    batch=batch,
+                    timestamp_ms=batch.column(self._names.commit_timestamp)[0].value,
+                    offset=batch.column(self._names.log_offset)[0].as_py(),
+                )
+
+    def _decoded(self) -> Iterator[DecodedBatch]:
+        for fetched in self._source:
+            self._stats.add(bytes_read=len(fetched.data))
+            for decoded in self._decoder.decode(fetched):
+                self._stats.add(rows_read=decoded.num_rows, batches_read=1)
+                if self._window is None or self._window.holds(decoded.timestamp):
+                    yield decoded
+
+    def close(self) -> None:
+        """Read no more. Any thread may call it."""
+        self._source.close()
+
+
+def _as_decoded(batch: pa.RecordBatch, split: ScanSplit) -> DecodedBatch:
+    return DecodedBatch(
+        batch=batch, bucket=split.bucket, base_offset=0, timestamp=0, change_types=None
+    )

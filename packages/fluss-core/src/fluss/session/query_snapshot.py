@@ -1,0 +1,182 @@
+"""Offsets that several scans of one query share, so that a table joined with itself is one table.
+
+Each scan pins its offsets when it is planned. Two scans of one query are planned one after the
+other, and rows written in between would be in the second alone; here the second is held to what the
+first has seen. Keys that are looked up are not pinned, by this or by anything.
+
+`exact_reader` is how such a scan is read by an engine that filters by itself and asks a source to
+do it instead: what it asks is done to the letter, and no scanner of Arrow's stands in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from fluss.connection.connection import TableHandle
+from fluss.model.metadata_columns import metadata_types
+from fluss.model.options.bounds import Bound, BoundKind
+from fluss.model.options.scan_options import Mode, ScanOptions
+from fluss.model.paths import TableBucket
+from fluss.model.predicates.predicate import Predicate, columns_in, conjoined
+from fluss.records.filter.arrow_expressions import split_arrow
+from fluss.records.filter.expression_tree import fields_of
+from fluss.scan.fan_in import Cancellation
+from fluss.scan.scan_planner import ScanPlan, plan_scan
+from fluss.scan.split import ScanSplit
+from fluss.scan.split_reader import OpenSplits
+from fluss.session.table import Table
+from fluss.waiting import InterruptibleLock
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    """What the scans of one table have been held to so far."""
+
+    ranges: dict[TableBucket, tuple[int, int]] = field(default_factory=dict)
+    is_complete: bool = False  # whether a bucket that is not among them is a new one
+
+
+class Pins:
+    """The offsets of one query; give it to every scan of the query. Any thread may."""
+
+    def __init__(self) -> None:
+        self._lock = InterruptibleLock()
+        self._seen: dict[Hashable, _Seen] = {}
+
+    def plan(self, table: TableHandle, options: ScanOptions) -> ScanPlan:
+        """Plan a scan that sees no more than those before it."""
+        with self._lock:
+            plan = plan_scan(table, options)
+            key = _key(table, plan)
+            seen = self._seen.setdefault(key, _Seen())
+            if plan.shape.mode is Mode.STATE:
+                plan = _held_state(table, plan, seen)
+            else:
+                kept = [each for each in plan.splits if _is_known(each, seen)]
+                plan = replace(plan, splits=tuple(_held(each, seen, options) for each in kept))
+            _remember(plan, seen)
+            return plan
+
+
+def _key(table: TableHandle, plan: ScanPlan) -> Hashable:
+    """Which scans share their offsets: with a tail only those that cut the same rows."""
+    options = plan.shape.options
+    shared = (table.info.table_id, plan.shape.mode, options.end, options.as_of)
+    if options.tail is None:
+        return shared
+    return (*shared, options.tail, options.start, options.partitions)
+
+
+def _is_known(split: ScanSplit, seen: _Seen) -> bool:
+    return not seen.is_complete or split.bucket in seen.ranges
+
+
+def _held(split: ScanSplit, seen: _Seen, options: ScanOptions) -> ScanSplit:
+    if split.bucket not in seen.ranges:
+        return split
+    start, stop = seen.ranges[split.bucket]
+    if options.tail is not None:
+        return replace(split, start=start, stop=stop)
+    stop = min(split.stop, stop)
+    return replace(split, start=min(split.start, stop), stop=stop)
+
+
+def _held_state(table: TableHandle, plan: ScanPlan, seen: _Seen) -> ScanPlan:
+    splits = [each for each in plan.splits if each.keys is None]
+    known = [each for each in splits if _is_known(each, seen)]
+    stops = {each.bucket: seen.ranges.get(each.bucket, (0, each.stop))[1] for each in known}
+    if all(stops[each.bucket] == each.stop for each in known):
+        return plan if len(known) == len(splits) else replace(plan, splits=tuple(known))
+    # It was written to in between. How a state is found depends on where it is pinned.
+    places = tuple(
+        ((bucket.partition_id, bucket.bucket_id), stop) for bucket, stop in stops.items()
+    )
+    as_of = Bound(kind=BoundKind.OFFSETS, offsets=places)
+    again = plan_scan(table, replace(plan.shape.options, as_of=as_of))
+    return replace(again, splits=tuple(each for each in again.splits if each.bucket in stops))
+
+
+def _remember(plan: ScanPlan, seen: _Seen) -> None:
+    options = plan.shape.options
+    filter_ = options.filter if options.filter_prunes else None
+    asked = frozenset[str]() if filter_ is None else columns_in(filter_)
+    if asked & set(options.metadata_names):
+        return  # its ranges may be narrower than what there is
+    pinned: Sequence[ScanSplit] = [each for each in plan.splits if each.keys is None]
+    for each in pinned:
+        seen.ranges.setdefault(each.bucket, (each.start, each.stop))
+    if filter_ is None and options.partitions is None:
+        seen.is_complete = True
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def exact_reader(
+    of: Table,
+    options: ScanOptions,
+    columns: Sequence[str],
+    condition: ds.Expression | None,
+    *,
+    pins: Pins,
+    cancellation: Cancellation,
+) -> pa.RecordBatchReader:
+    """The rows of a scan that fulfil a condition and no others, in these columns.
+
+    Args:
+        of: The table.
+        options: What the scan is asked by itself.
+        columns: The columns wanted, in the order wanted.
+        condition: What is asked of the rows that the scan gives.
+        pins: What other scans of the same query have seen, and this one is to see.
+        cancellation: Ends the reading from another thread.
+
+    Raises:
+        FlussError: What is asked for is not there.
+    """
+    table = of.core
+    said, rest = _split(table, options, condition)
+    both = [each for each in (options.filter, said) if each is not None]
+    asked = replace(options, filter=conjoined(both))
+    asked = _with_columns(asked, columns, rest)
+    plan = pins.plan(table, asked)
+    read = OpenSplits(
+        table,
+        plan.splits,
+        schema=plan.shape.schema,
+        order=plan.shape.order,
+        max_parallel=asked.max_parallel,
+        stats=plan.stats,
+        cancellation=cancellation,
+    ).reader()
+    names = list(columns)
+    if rest is None and read.schema.names == names:
+        return read
+    schema = pa.schema([read.schema.field(each) for each in names])
+    batches = ((each if rest is None else each.filter(rest)).select(names) for each in read)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _split(
+    table: TableHandle, options: ScanOptions, condition: ds.Expression | None
+) -> tuple[Predicate | None, ds.Expression | None]:
+    """What the scan can be asked of a condition, and the rest of it."""
+    if condition is None or not options.takes_filter:
+        return None, condition
+    return split_arrow(condition, table.info.schema, metadata_types(options.metadata_names))
+
+
+def _with_columns(
+    options: ScanOptions, columns: Sequence[str], rest: ds.Expression | None
+) -> ScanOptions:
+    if options.mode is Mode.BINLOG:
+        return options
+    looked_at = frozenset[str]() if rest is None else fields_of(rest)
+    if looked_at is None:
+        return options
+    names = (*columns, *sorted(looked_at.difference(columns)))
+    return replace(options, columns=names, with_metadata=())

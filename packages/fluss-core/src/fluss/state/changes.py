@@ -1,0 +1,212 @@
+"""Of many changes the one per key that counts: the last, or where history is undone the first.
+
+Changes are collected as Arrow tables and thinned out whenever they have doubled, so memory follows
+the number of keys, not the number of changes. What outgrows the budget is divided by key among
+files (`state.spill`) and settled one part after the other, together with the stored rows
+that it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fluss.records.arrow.numpy_arrays import empty_batch, from_numpy, to_numpy
+from fluss.rows.buffers.columns import BoolArray, Int64Array
+from fluss.state.key_column import parts_of
+from fluss.state.spill import PARTS, Spill
+
+Counting = Literal["last", "first"]
+
+BATCH_ROWS_MAX: Final = 65_536
+# Thinning out holds a table twice, and its keys once more: a quarter of the budget may fill up.
+_SHARE_COLLECTED: Final = 4
+_SHARE_SETTLED: Final = 8
+# Arrow counts the bytes of a text column with 32 bits, and pieces become one column.
+_COLLECTED_MAX: Final = 1 << 30
+
+_KEY: Final = "key"
+_IS_THERE: Final = "is_there"
+_ROW: Final = "row"
+_OWN_COLUMNS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Settled:
+    """One change per key: the keys, and the rows of those that are there afterwards.
+
+    Attributes:
+        keys: The keys.
+        rows: The rows.
+        sorted_numbers: The keys in their order, where they are numbers.
+    """
+
+    keys: pa.Array
+    rows: pa.Table
+    sorted_numbers: Any = None
+
+    def untouched(self, rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
+        """Those of the rows that no change is about."""
+        if not len(self.keys):
+            return rows
+        kept = ~self._are_changed(keys)
+        return rows if kept.all() else rows.filter(from_numpy(kept))
+
+    def _are_changed(self, keys: pa.Array) -> BoolArray:
+        if not pa.types.is_integer(keys.type):
+            changed: BoolArray = to_numpy(pc.is_in(keys, value_set=self.keys))
+            return changed
+        # Arrow would build its set of the changed keys again for every batch.
+        if self.sorted_numbers is None:
+            raise AssertionError("numbers have been sorted when they were settled")
+        numbers = to_numpy(keys)
+        places = np.searchsorted(self.sorted_numbers, numbers)
+        places[places == len(self.sorted_numbers)] = 0
+        found: BoolArray = self.sorted_numbers[places] == numbers
+        return found
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are there, in batches of useful size."""
+        yield from self.rows.to_batches(max_chunksize=BATCH_ROWS_MAX)
+
+
+class Changes:
+    """The changes of one bucket between two offsets.
+
+    Args:
+        schema: The columns of the rows.
+        counts: Which change of a key counts.
+        memory_bytes_max: What may be held in memory, copies under way included.
+    """
+
+    def __init__(self, schema: pa.Schema, *, counts: Counting, memory_bytes_max: int) -> None:
+        self._schema = schema
+        self._counts = counts
+        self._collected_max = min(memory_bytes_max // _SHARE_COLLECTED, _COLLECTED_MAX)
+        self._settled_max = min(memory_bytes_max // _SHARE_SETTLED, _COLLECTED_MAX // 2)
+        self._pieces: list[pa.Table] = []
+        self._bytes = 0
+        self._spill: Spill | None = None
+
+    @property
+    def is_spilled(self) -> bool:
+        """Whether there were too many keys for the memory."""
+        return self._spill is not None
+
+    def add(self, keys: pa.Array, rows: pa.RecordBatch, is_there: BoolArray) -> None:
+        """More changes, later than those before.
+
+        Args:
+            keys: The key of each.
+            rows: The row that each leaves behind, or takes away.
+            is_there: Whether it leaves one behind.
+        """
+        piece = _piece(keys, rows, is_there)
+        self._pieces.append(piece)
+        self._bytes += piece.nbytes
+        if self._bytes > self._collected_max:
+            self._thin_out()
+
+    def over(self, stored: Iterable[tuple[pa.Array, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """The rows there are when the changes are made to stored rows, which come with their keys.
+
+        It can be asked once.
+        """
+        if self._spill is None:
+            settled = self._settled(self._pieces)
+            self._pieces = []
+            for keys, rows in stored:
+                yield settled.untouched(rows, keys)
+            yield from settled.batches()
+        else:
+            yield from self._part_by_part(self._spill, stored)
+
+    def close(self) -> None:
+        """Forget everything, files included."""
+        self._pieces = []
+        if self._spill is not None:
+            self._spill.close()
+
+    # --- within memory ------------------------------------------------------------------------
+
+    def _thin_out(self) -> None:
+        if self._spill is None:
+            thinned = self._thinned(self._pieces)
+            self._pieces, self._bytes = [thinned], thinned.nbytes
+            if self._bytes <= self._settled_max:
+                return
+            self._spill = Spill()
+        self._write_pieces(self._spill)
+        pa.default_memory_pool().release_unused()
+
+    def _thinned(self, pieces: list[pa.Table]) -> pa.Table:
+        together = pa.concat_tables(pieces).combine_chunks()
+        rows = self._counting_rows(together.column(_KEY))
+        if len(rows) == together.num_rows:
+            return together
+        return together.take(from_numpy(rows))
+
+    def _counting_rows(self, keys: pa.ChunkedArray) -> Int64Array:
+        """The row of each key that counts, in their order."""
+        numbered = keys.combine_chunks().dictionary_encode()
+        numbers = to_numpy(numbered.indices)
+        rows = np.arange(len(numbers), dtype=np.int64)
+        found = np.empty(len(numbered.dictionary), dtype=np.int64)
+        if self._counts == "first":
+            numbers, rows = numbers[::-1], rows[::-1]
+        found[numbers] = rows  # of rows with the same key the last one stays
+        found.sort()
+        return found
+
+    def _settled(self, pieces: list[pa.Table]) -> Settled:
+        if not pieces:
+            return Settled(
+                keys=pa.nulls(0), rows=pa.Table.from_batches([empty_batch(self._schema)])
+            )
+        thinned = self._thinned(pieces)
+        rows = thinned.filter(thinned.column(_IS_THERE))
+        keys = thinned.column(_KEY).combine_chunks()
+        return Settled(
+            keys=keys,
+            sorted_numbers=np.sort(to_numpy(keys)) if pa.types.is_integer(keys.type) else None,
+            rows=pa.Table.from_arrays(rows.columns[_OWN_COLUMNS:], schema=self._schema),
+        )
+
+    # --- beyond it ----------------------------------------------------------------------------
+
+    def _write_pieces(self, spill: Spill) -> None:
+        for piece in self._pieces:
+            spill.write(piece, parts_of(piece.column(_KEY), PARTS))
+        self._pieces, self._bytes = [], 0
+
+    def _part_by_part(
+        self, spill: Spill, stored: Iterable[tuple[pa.Array, pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        self._write_pieces(spill)
+        beneath = Spill()
+        try:
+            for keys, rows in stored:
+                piece = _piece(keys, rows, np.ones(rows.num_rows, dtype=np.bool_))
+                beneath.write(piece, parts_of(keys, PARTS))
+            for part in range(PARTS):
+                settled = self._settled(list(spill.read(part)))
+                for piece in beneath.read(part):
+                    for batch in piece.to_batches(max_chunksize=BATCH_ROWS_MAX):
+                        rows = pa.RecordBatch.from_arrays(
+                            batch.columns[_OWN_COLUMNS:], schema=self._schema
+                        )
+                        yield settled.untouched(rows, batch.column(_KEY))
+                yield from settled.batches()
+        finally:
+            beneath.close()
+
+
+def _piece(keys: pa.Array, rows: pa.RecordBatch, is_there: BoolArray) -> pa.Table:
+    # The table's own names might be ours, or occur twice.
+    columns = {str(place): each for place, each in enumerate(rows.columns)}
+    return pa.table({_KEY: keys, _IS_THERE: from_numpy(is_there), **columns})

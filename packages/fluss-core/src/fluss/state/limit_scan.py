@@ -1,0 +1,201 @@
+"""LIMIT_SCAN: a few rows of one bucket, without reading its log.
+
+A log bucket gives its last rows, a bucket of a primary-key table its first ones by key. Servers
+know neither filters nor projections here, so both are applied to what they send; where a filter
+leaves too few rows, more are asked for until there are enough, or no more. The coroutine runs on
+the engine's loop; the answer is decoded by whoever reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import pyarrow as pa
+
+from fluss.errors import FlussError, InvalidValueError
+from fluss.log.decode import DecodedBatch
+from fluss.log.fetcher import Fetched
+from fluss.log.plan_fetch import Position
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.predicates.predicate import Predicate
+from fluss.net.partition_ids import find_partition_path
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.kv.value_batch import batch_from_values, read_value_batch, schema_ids_of
+from fluss.records.log.log_batch import iter_log_headers
+from fluss.state.kv_scan import limit_scan
+from fluss.wire.byte_buffers import Buffer
+
+if TYPE_CHECKING:
+    from fluss.log.log_scan import ScanSource
+
+LIMIT_MAX = 2**31 - 1
+MORE_ROWS = 8  # times as many are asked for where a filter left too few
+NO_OFFSET = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    records: Buffer
+    is_log: bool
+
+
+class LimitScanCore:
+    """Reads a few rows of one bucket, once.
+
+    Args:
+        source: What to read with.
+        bucket: The bucket.
+        limit: How many rows, at most.
+        columns: The positions of the columns wanted, in the order wanted; None for all.
+        predicate: Which rows are wanted; None for all.
+
+    Raises:
+        InvalidValueError: The bucket is not one of the table, or the limit is not above 0.
+    """
+
+    def __init__(
+        self,
+        source: ScanSource,
+        bucket: TableBucket,
+        limit: int,
+        columns: Sequence[int] | None = None,
+        predicate: Predicate | None = None,
+    ) -> None:
+        self._source = source
+        self._limit = limit
+        self._is_filtered = predicate is not None
+        self._check_bucket(bucket)
+        self.bucket = bucket
+        self._decoder = source.decoder(columns, predicate)
+        self.schema: pa.Schema = self._decoder.schema
+
+    async def read(self) -> list[DecodedBatch]:
+        """The rows, in the order of their offsets or keys.
+
+        Raises:
+            FlussError: The bucket cannot be read.
+        """
+        table = self._source.table.table_path
+        path = PhysicalTablePath(table)
+        if self.bucket.partition_id is not None:
+            path = await find_partition_path(self._source.cluster, table, self.bucket.partition_id)
+        limit = self._limit
+        while True:
+            answer = await self._ask(path, limit)
+            seen, batches = await anyio.to_thread.run_sync(self._decode, answer, path)
+            found = sum(each.num_rows for each in batches)
+            if not self._is_filtered or found >= self._limit or seen < limit:
+                return (
+                    _last(batches, self._limit) if answer.is_log else _first(batches, self._limit)
+                )
+            limit = min(limit * MORE_ROWS, LIMIT_MAX)
+
+    async def _ask(self, path: PhysicalTablePath, limit: int) -> _Answer:
+        answer = await limit_scan(self._source.cluster, path, self.bucket, limit=limit)
+        records = answer.records[0] if answer.records else b""
+        is_log = bool(answer.is_log_table)
+        await self._source.book.learn(self._schema_ids(records, is_log=is_log))
+        return _Answer(records=records, is_log=is_log)
+
+    def _schema_ids(self, records: Buffer, *, is_log: bool) -> set[int]:
+        if not len(records):
+            return set()
+        if is_log:
+            headers = iter_log_headers(records, magic_1=self._source.magic_1)
+            return {header.schema_id for _, header in headers}
+        return set(schema_ids_of(read_value_batch(records)).tolist())
+
+    # --- decoding -----------------------------------------------------------------------------
+
+    def _decode(self, answer: _Answer, path: PhysicalTablePath) -> tuple[int, list[DecodedBatch]]:
+        """How many rows the server sent, and those that are wanted."""
+        if not len(answer.records):
+            return 0, []
+        if not answer.is_log:
+            return self._decode_values(answer.records)
+        end = 0
+        sent = 0
+        for _, header in iter_log_headers(answer.records, magic_1=self._source.magic_1):
+            end = header.next_offset
+            sent += header.record_count
+        fetched = Fetched(
+            position=Position(bucket=self.bucket, path=path, offset=NO_OFFSET),
+            data=answer.records,
+            start=NO_OFFSET,
+            stop=end,
+            projected=False,
+        )
+        return sent, list(self._decoder.decode(fetched))
+
+    def _decode_values(self, records: Buffer) -> tuple[int, list[DecodedBatch]]:
+        values = read_value_batch(records)
+        table, book = self._source.table, self._source.book
+        layouts = {}
+        for schema_id in set(schema_ids_of(values).tolist()):
+            schema = book.known(schema_id)
+            if schema is not None:
+                layouts[schema_id] = BatchLayout.of_schema(schema)
+        batch = batch_from_values(
+            values, layouts, self._decoder.read_layout, table.options.kv_format
+        )
+        decoded = DecodedBatch(
+            batch=batch,
+            bucket=self.bucket,
+            base_offset=NO_OFFSET,
+            timestamp=0,
+            change_types=None,
+        )
+        wanted = self._decoder.filtered(decoded)
+        return len(values), [] if wanted is None else [wanted]
+
+    def _check_bucket(self, bucket: TableBucket) -> None:
+        table = self._source.table
+        if not isinstance(bucket, TableBucket):
+            raise InvalidValueError(
+                f"A bucket is a TableBucket, not {bucket!r}.",
+                hint="TableBucket(table.get_table_info().table_id, 0) is the first.",
+            )
+        if bucket.table_id != table.table_id:
+            raise InvalidValueError(
+                f"{bucket} is not a bucket of {table.table_path}, whose id is {table.table_id}.",
+                table=str(table.table_path),
+            )
+        if not 0 <= bucket.bucket_id < table.num_buckets:
+            raise InvalidValueError(
+                f"{table.table_path} has no bucket {bucket.bucket_id}.",
+                hint=f"Its buckets are 0 to {table.num_buckets - 1}.",
+                table=str(table.table_path),
+                bucket=bucket.bucket_id,
+            )
+        if table.is_partitioned() == (bucket.partition_id is None):
+            raise FlussError(
+                f"{table.table_path} is {'' if table.is_partitioned() else 'not '}partitioned, "
+                f"and {bucket} is {'not ' if bucket.partition_id is None else ''}a bucket of a "
+                "partition.",
+                hint="TableBucket.with_partition(table_id, partition_id, bucket) is one.",
+                table=str(table.table_path),
+            )
+
+
+def _first(batches: Sequence[DecodedBatch], limit: int) -> list[DecodedBatch]:
+    kept = []
+    for batch in batches:
+        if limit <= 0:
+            break
+        kept.append(batch if batch.num_rows <= limit else batch.slice(0, limit))
+        limit -= batch.num_rows
+    return kept
+
+
+def _last(batches: Sequence[DecodedBatch], limit: int) -> list[DecodedBatch]:
+    kept: list[DecodedBatch] = []
+    for batch in reversed(batches):
+        if limit <= 0:
+            break
+        extra = max(batch.num_rows - limit, 0)
+        kept.append(batch.slice(extra, batch.num_rows - extra) if extra else batch)
+        limit -= batch.num_rows
+    return kept[::-1]

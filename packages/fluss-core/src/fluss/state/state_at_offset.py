@@ -1,0 +1,243 @@
+"""The state of a bucket at its pin: stored rows, and the changes between their moment and the pin.
+
+A state that was stored before the pin is led forwards: the last change of a key counts. One that
+was stored behind it is led backwards: of the first change behind the pin counts what was there
+before it, and a first +I means that nothing was. All of it happens on the caller's thread; the
+first rows come as soon as the changes are known, stored rows are decoded as they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final
+
+import pyarrow as pa
+
+from fluss.connection.connection import TableHandle
+from fluss.errors import OffsetOutOfRangeError
+from fluss.log.extents import pin_buckets
+from fluss.model.change_type import ChangeType
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.table_options import ChangelogImage
+from fluss.net.partition_ids import find_partition_path
+from fluss.records.arrow.numpy_arrays import from_numpy
+from fluss.records.filter.row_filter import RowFilter
+from fluss.rows.buffers.columns import BoolArray
+from fluss.scan.plan_scan import Extent
+from fluss.state.changes import Changes
+from fluss.state.errands import Errands
+from fluss.state.key_column import RowKeys
+from fluss.state.log_rows import Stretch, read_changes, stretches
+from fluss.state.plan_state import ASKED_FOR, backwards_without_images
+from fluss.state.state_planner import StatePlan, plan_state
+from fluss.state.stored_state import (
+    StoredRows,
+    ValueDecoder,
+    rows_at_once,
+    rows_by_pages,
+    rows_of_snapshot,
+)
+
+MEMORY_BYTES_MAX: Final = 48 * 1024 * 1024
+
+
+def read_state(
+    table: TableHandle,
+    plan: StatePlan,
+    columns: Sequence[int] | None = None,
+    row_filter: RowFilter | None = None,
+    *,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
+    errands: Errands | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a bucket at the plan's pin, every key once, in no order.
+
+    Args:
+        table: The table; its id is the bucket's.
+        plan: What to read, and how.
+        columns: The positions of the columns wanted, in the order wanted; None for all.
+        row_filter: Which rows are wanted; None for all.
+        memory_bytes_max: What changed rows may take in memory; what is more waits on disk.
+        errands: What calls the reading off from another thread.
+
+    Raises:
+        ClosedError: It has been called off.
+        OffsetOutOfRangeError: The changes that are needed have been trimmed meanwhile.
+        UnsupportedOperationError: The rows were stored behind the pin, and the changelog, of image
+            `wal`, cannot be undone.
+        FlussError: The bucket cannot be read.
+    """
+    if errands is None:
+        errands = Errands(table.connection.engine)
+    reading = _Reading(table, plan, columns, row_filter, memory_bytes_max, errands)
+    return reading.batches()
+
+
+class _Reading:
+    """One reading of one plan."""
+
+    def __init__(
+        self,
+        table: TableHandle,
+        plan: StatePlan,
+        columns: Sequence[int] | None,
+        row_filter: RowFilter | None,
+        memory_bytes_max: int,
+        errands: Errands,
+    ) -> None:
+        self._table = table
+        self._errands = errands
+        self._plan = plan
+        self._filter = row_filter
+        self._memory_bytes_max = memory_bytes_max
+        schema = table.info.schema
+        wanted = list(range(len(schema.columns)) if columns is None else columns)
+        looked_at = [
+            *schema.column_indexes(table.info.physical_primary_keys),
+            *(() if row_filter is None else row_filter.columns),
+        ]
+        further = [each for each in dict.fromkeys(looked_at) if each not in wanted]
+        # Columns that only keys and filter look at are read behind those that are wanted.
+        self._columns = [*wanted, *further]
+        self._wanted_count = len(wanted)
+        self._keys = RowKeys(table.info, self._columns)
+        self._decoder = ValueDecoder(table, self._columns)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for rows in self._rows():
+            batch = rows
+            if self._filter is not None:
+                batch = batch.take(from_numpy(self._filter.matching(batch)))
+            if batch.num_rows:
+                yield batch.select(range(self._wanted_count))
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        if self._plan.pin == 0:
+            return
+        path = self._path(self._plan.bucket)
+        try:
+            yield from self._rows_of(path)
+        except OffsetOutOfRangeError:
+            # All changes are read before the first row is given, so there is none to take back.
+            if self._plan.strategy != "changelog" or self._plan.why == ASKED_FOR:
+                raise
+            self._plan = self._planned_again(path)
+            yield from self._rows_of(path)
+
+    def _planned_again(self, path: PhysicalTablePath) -> StatePlan:
+        """Another way to the same state: since it was planned, the log has lost its beginning."""
+        plan = self._plan
+        return self._errands.run(plan_state(self._table, path, plan.bucket, plan.pin, is_past=True))
+
+    def _rows_of(self, path: PhysicalTablePath) -> Iterator[pa.RecordBatch]:
+        plan = self._plan
+        with self._stored(path) as stored:
+            extent = self._extent(path)  # asked for last, so that nothing stored is newer
+            seen = extent.end if stored.log_offset is None else stored.log_offset
+            is_later = seen > plan.pin
+            changes = Changes(
+                self._decoder.schema,
+                counts="first" if is_later else "last",
+                memory_bytes_max=self._memory_bytes_max,
+            )
+            try:
+                if is_later:
+                    self._undo(changes, seen, extent)
+                else:
+                    self._replay(changes, seen)
+                yield from changes.over(self._decoded(stored))
+            finally:
+                changes.close()
+
+    # --- where it starts ----------------------------------------------------------------------
+
+    def _path(self, bucket: TableBucket) -> PhysicalTablePath:
+        table, connection = self._table.info.table_path, self._table.connection
+        if bucket.partition_id is None:
+            return PhysicalTablePath(table)
+        return self._errands.run(
+            find_partition_path(connection.cluster, table, bucket.partition_id)
+        )
+
+    def _stored(self, path: PhysicalTablePath) -> AbstractContextManager[StoredRows]:
+        table, plan, errands = self._table, self._plan, self._errands
+        match plan.strategy:
+            case "scan_kv":
+                return rows_by_pages(table, path, plan.bucket, errands)
+            case "limit_scan":
+                return rows_at_once(table, path, plan.bucket, errands)
+            case "snapshot":
+                return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id, errands)
+            case "changelog":
+                return nullcontext(StoredRows(values=iter(()), log_offset=0))
+
+    def _decoded(self, stored: StoredRows) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+        for values in stored.values:
+            rows = self._decoder.decode(values)
+            yield self._keys.of(rows), rows
+
+    # --- how it gets to the pin ---------------------------------------------------------------
+
+    def _replay(self, changes: Changes, seen: int) -> None:
+        """The last change of each key between the stored rows and the pin."""
+        for each in self._between(seen, self._plan.pin):
+            types = each.change_types
+            self._add(changes, each, types != ChangeType.UpdateBefore, types != ChangeType.Delete)
+
+    def _undo(self, changes: Changes, seen: int, extent: Extent) -> None:
+        """What was before the first change of each key between the pin and the stored rows."""
+        pin = self._plan.pin
+        if self._table.info.options.changelog_image is not ChangelogImage.FULL:
+            raise backwards_without_images(pin, seen)
+        if extent.earliest > pin:
+            raise self._trimmed(extent.earliest)
+        # The pin may part an update: what was before it then stands one offset earlier.
+        for each in self._between(max(pin - 1, extent.earliest), seen):
+            types = each.change_types
+            counts = types != ChangeType.UpdateAfter
+            if each.base_offset < pin:
+                counts[0] = types[0] == ChangeType.UpdateBefore
+            self._add(changes, each, counts, types != ChangeType.Insert)
+
+    def _add(
+        self, changes: Changes, stretch: Stretch, counts: BoolArray, is_there: BoolArray
+    ) -> None:
+        rows = stretch.rows
+        if not counts.all():
+            rows, is_there = rows.filter(from_numpy(counts)), is_there[counts]
+        changes.add(self._keys.of(rows), rows, is_there)
+
+    def _between(self, start: int, stop: int) -> Iterator[Stretch]:
+        bucket, columns = self._plan.bucket, self._columns
+        changes = read_changes(self._table, bucket, start, stop, columns, errands=self._errands)
+        return stretches(changes)
+
+    def _extent(self, path: PhysicalTablePath) -> Extent:
+        """What the log has now: all that stored rows can have seen, as they have been read."""
+        connection, bucket = self._table.connection, self._plan.bucket
+        pinned = pin_buckets(connection.cluster, {bucket: path}, reached={bucket: self._plan.pin})
+        extents = self._errands.run(pinned)
+        extent = extents[bucket]
+        if extent.end < self._plan.pin:
+            raise OffsetOutOfRangeError(
+                f"The log of bucket {bucket.bucket_id} of {path} ends at offset {extent.end}, "
+                f"before the pin {self._plan.pin}.",
+                hint="A log whose servers all crashed at once may have lost its end; plan the "
+                "scan again.",
+                table=str(path.table_path),
+                bucket=bucket.bucket_id,
+                offset=self._plan.pin,
+            )
+        return extent
+
+    def _trimmed(self, earliest: int) -> OffsetOutOfRangeError:
+        table, bucket = self._table.info.table_path, self._plan.bucket
+        return OffsetOutOfRangeError(
+            f"The changes of bucket {bucket.bucket_id} of {table} behind the pin "
+            f"{self._plan.pin} are gone: its log begins at offset {earliest}.",
+            hint="Plan the scan again.",
+            table=str(table),
+            bucket=bucket.bucket_id,
+            offset=self._plan.pin,
+        )

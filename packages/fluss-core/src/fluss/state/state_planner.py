@@ -1,0 +1,170 @@
+"""Plans of how to read the state of buckets: the facts asked for, the strategy chosen.
+
+What is chosen when is `state.plan_state`'s decision. Plans are small, frozen and picklable; they
+hold the pin, so reading them twice gives the same rows twice, whatever is written in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fluss.connection.connection import TableHandle
+from fluss.errors import FlussError, OffsetOutOfRangeError, SnapshotNotFoundError
+from fluss.log.extents import pin_buckets
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.table_options import ChangelogImage
+from fluss.net.cluster_client import Cluster
+from fluss.scan.plan_scan import Extent
+from fluss.state.kv_snapshot import KvSnapshot, latest_snapshots
+from fluss.state.plan_state import (
+    StateFacts,
+    Strategy,
+    check_strategy,
+    choose_strategy,
+    needs_snapshots,
+)
+from fluss.wire.api import ApiKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePlan:
+    """How to read the state of one bucket.
+
+    Attributes:
+        bucket: The bucket.
+        pin: The offset of the log that leads to the state: changes before it have happened.
+        strategy: The way to read it.
+        why: Why this way, for people.
+        snapshot_id: The KV snapshot that was the newest, where one is to be read.
+    """
+
+    bucket: TableBucket
+    pin: int
+    strategy: Strategy
+    why: str
+    snapshot_id: int | None = None
+
+
+async def plan_state(
+    table: TableHandle,
+    path: PhysicalTablePath,
+    bucket: TableBucket,
+    pin: int,
+    *,
+    strategy: str | None = None,
+    is_past: bool = False,
+) -> StatePlan:
+    """A plan for one bucket; see `plan_states`."""
+    plans = await plan_states(
+        table, {bucket: path}, {bucket: pin}, strategy=strategy, is_past=is_past
+    )
+    return plans[bucket]
+
+
+async def plan_states(
+    table: TableHandle,
+    places: Mapping[TableBucket, PhysicalTablePath],
+    pins: Mapping[TableBucket, int],
+    *,
+    earliest: Mapping[TableBucket, int] | None = None,
+    strategy: str | None = None,
+    is_past: bool = False,
+) -> dict[TableBucket, StatePlan]:
+    """Plans for buckets of a primary-key table.
+
+    Args:
+        table: The table.
+        places: The buckets, and the table or partition that each is of.
+        pins: The offset of each at which its state is wanted.
+        earliest: The first offset that each log still has; asked for where it is not given.
+        strategy: The way to read all of them; None for the best for each.
+        is_past: Whether the pins are moments that the user named, and not where the logs end now.
+
+    Raises:
+        FlussError: The state of a bucket cannot be found; table, bucket and hint are in the error.
+    """
+    connection = table.connection
+    cluster, info = connection.cluster, table.info
+    if earliest is None:
+        extents = await pin_buckets(cluster, places, reached=pins)
+        earliest = {bucket: extent.earliest for bucket, extent in extents.items()}
+        for bucket, extent in extents.items():
+            _check_pin(table, bucket, pins[bucket], extent)
+    common = StateFacts(
+        pin=0,
+        earliest=0,
+        is_past=is_past,
+        offers_scan_kv=await cluster.offers(ApiKey.SCAN_KV),
+        snapshot_offset=None,
+        has_rocksdb=importlib.util.find_spec("rocksdict") is not None,
+        is_full_image=info.options.changelog_image is ChangelogImage.FULL,
+    )
+    facts = {
+        bucket: replace(common, pin=pins[bucket], earliest=earliest[bucket]) for bucket in places
+    }
+    asked = {places[each] for each in places if needs_snapshots(strategy, facts[each])}
+    answers = await asyncio.gather(*(_snapshots(cluster, path, strategy) for path in asked))
+    snapshots = dict(zip(asked, answers, strict=True))
+    return {
+        bucket: _plan(
+            table, bucket, facts[bucket], snapshots.get(path, {}).get(bucket.bucket_id), strategy
+        )
+        for bucket, path in places.items()
+    }
+
+
+async def _snapshots(
+    cluster: Cluster, path: PhysicalTablePath, strategy: str | None
+) -> Mapping[int, KvSnapshot]:
+    """The newest snapshots, by bucket id; none of a server that makes none."""
+    try:
+        return await latest_snapshots(cluster, path)
+    except SnapshotNotFoundError:
+        if strategy is not None:
+            raise
+        return {}
+
+
+def _check_pin(table: TableHandle, bucket: TableBucket, pin: int, extent: Extent) -> None:
+    if not 0 <= pin <= extent.end:
+        error = OffsetOutOfRangeError(
+            f"There is no state at offset {pin}: the log ends at offset {extent.end}.",
+            hint=f"Ask for offset {extent.end} or earlier.",
+            offset=pin,
+        )
+        raise _placed(error, table, bucket)
+
+
+def _plan(
+    table: TableHandle,
+    bucket: TableBucket,
+    facts: StateFacts,
+    snapshot: KvSnapshot | None,
+    strategy: str | None,
+) -> StatePlan:
+    if snapshot is not None:
+        facts = replace(facts, snapshot_offset=snapshot.log_offset)
+    try:
+        chosen, why = (
+            choose_strategy(facts) if strategy is None else check_strategy(strategy, facts)
+        )
+    except FlussError as error:
+        raise _placed(error, table, bucket) from error
+    return StatePlan(
+        bucket=bucket,
+        pin=facts.pin,
+        strategy=chosen,
+        why=why,
+        snapshot_id=snapshot.snapshot_id if snapshot is not None and chosen == "snapshot" else None,
+    )
+
+
+def _placed(error: FlussError, table: TableHandle, bucket: TableBucket) -> FlussError:
+    return error.with_context(
+        table=str(table.info.table_path),
+        bucket=bucket.bucket_id,
+        partition_id=bucket.partition_id,
+    )

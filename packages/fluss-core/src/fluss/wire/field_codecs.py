@@ -1,0 +1,344 @@
+"""What a field can hold, for the tables of `wire.message_layout`: how it is read and how it is written.
+
+A kind reads a field, whose tag has been read already, into the values of a message under way.
+protobuf's rules for repetition hold: of numbers and strings the last one wins, lists grow. The
+elements of a list usually stand one after the other, so that a kind of list reads them at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, ClassVar
+
+from fluss.wire.byte_buffers import Buffer, count_bytes, size_of
+from fluss.wire.message_output import Output
+from fluss.wire.protobuf_fields import (
+    Stored,
+    read_length,
+    read_tag,
+    read_varint,
+    refuse,
+    skip_value,
+    write_varint,
+)
+
+Values = dict[str, Any]
+
+# The only field of PbValue and PbValueList: `bytes values = 1`.
+_BYTES_1 = 1 << 3 | Stored.LENGTH
+_BYTES_1_TAG = bytes([_BYTES_1])
+# Up to here a PbValue with so many bytes has lengths of one byte each.
+_SHORT_BYTES_MAX = 125
+
+
+class Kind(ABC):
+    """One kind of field."""
+
+    stored: ClassVar[Stored] = Stored.LENGTH
+
+    @abstractmethod
+    def write(self, out: Output, tag: bytes, value: Any) -> None:
+        """Write the field with its tag."""
+
+
+class Single(Kind):
+    """A field with one value."""
+
+    @abstractmethod
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        """Read one occurrence of the field into `values[name]`; returns where it stops."""
+
+
+class Repeated(Kind):
+    """A field with a list of values."""
+
+    @abstractmethod
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        """Read the element at `at` and those with the same tag that follow it; returns the end."""
+
+
+class Number(Single):
+    """int32 and int64: the low bits of a varint, as two's complement."""
+
+    stored = Stored.VARINT
+
+    def __init__(self, bits: int) -> None:
+        self._modulus = 1 << bits
+        self._negative_from = 1 << (bits - 1)
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        if at < end and view[at] < 0x80:  # bucket ids, error codes: no call is cheaper than one
+            values[name] = view[at]
+            return at + 1
+        values[name], at = self.read_one(view, at, end)
+        return at
+
+    def read_one(self, view: memoryview, at: int, end: int) -> tuple[int, int]:
+        """Read a number that has no tag of its own, or whose tag has been read."""
+        value, at = read_varint(view, at, end)
+        if value >= self._negative_from:
+            value %= self._modulus
+            if value >= self._negative_from:
+                value -= self._modulus
+        return value, at
+
+    def write(self, out: Output, tag: bytes, value: int) -> None:
+        out.small += tag
+        self.write_one(out.small, value)
+
+    def write_one(self, out: bytearray, value: int) -> None:
+        """Write a number without a tag."""
+        if not -self._negative_from <= value < self._negative_from:
+            raise ValueError(f"{value} does not fit into {self._modulus.bit_length() - 1} bits")
+        write_varint(out, value)
+
+
+class Flag(Single):
+    """bool: any number but 0 is true."""
+
+    stored = Stored.VARINT
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        number, at = read_varint(view, at, end)
+        values[name] = number != 0
+        return at
+
+    def write(self, out: Output, tag: bytes, value: object) -> None:
+        out.small += tag
+        out.small.append(1 if value else 0)
+
+
+class Text(Single):
+    """string: UTF-8."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        try:
+            values[name] = str(view[start:stop], "utf-8")
+        except UnicodeDecodeError as error:
+            raise refuse(start + error.start, f"{name} is not UTF-8") from None
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: str) -> None:
+        out.append_field(tag, value.encode())
+
+
+class ShortBytes(Single):
+    """bytes that are compared and kept, and so are copied out of the frame."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        values[name] = bytes(view[start:stop])
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Buffer) -> None:
+        out.append_field(tag, value)
+
+
+class LargeBytes(Single):
+    """bytes that are not copied: one slice when read, any number of buffers when written."""
+
+    def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
+        start, stop = read_length(view, at, end)
+        values[name] = (view[start:stop],)
+        return stop
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+        out.append_length(tag, count_bytes(value))
+        for buffer in value:
+            out.append(buffer)
+
+
+class Numbers(Repeated):
+    """repeated int32, packed: written as one byte string, read packed and one by one."""
+
+    def __init__(self, number: Number) -> None:
+        self._number = number
+
+    def read_run(
+        self,
+        items: list[Any],
+        tag: int,  # noqa: ARG002 - one element of this kind holds all numbers
+        view: memoryview,
+        at: int,
+        end: int,
+    ) -> int:
+        at, stop = read_length(view, at, end)
+        while at < stop:
+            number, at = self._number.read_one(view, at, stop)
+            items.append(number)
+        return stop
+
+    def read_unpacked(
+        self,
+        items: list[Any],
+        tag: int,  # noqa: ARG002 - the same shape as `read_run`
+        view: memoryview,
+        at: int,
+        end: int,
+    ) -> int:
+        """Read one number with a tag of its own, as older writers store such lists."""
+        number, at = self._number.read_one(view, at, end)
+        items.append(number)
+        return at
+
+    def write(self, out: Output, tag: bytes, value: Sequence[int]) -> None:
+        packed = bytearray()
+        for number in value:
+            self._number.write_one(packed, number)
+        out.append_field(tag, packed)
+
+
+class ByteStrings(Repeated):
+    """repeated bytes: a tuple of slices."""
+
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        while True:
+            start, stop = read_length(view, at, end)
+            items.append(view[start:stop])
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+        if set(map(type, value)) == {bytes}:
+            lengths = list(map(len, value))
+            if max(lengths) <= _SHORT_BYTES_MAX:  # keys, of which there may be thousands
+                heads = {size: tag + bytes([size]) for size in set(lengths)}
+                parts = zip(map(heads.__getitem__, lengths), value, strict=True)
+                out.small += b"".join(chain.from_iterable(parts))
+                return
+        for each in value:
+            size = size_of(each)
+            if size <= _SHORT_BYTES_MAX:
+                out.small += tag
+                out.small.append(size)
+                out.small += each
+            else:
+                out.append_field(tag, each)
+
+
+class MaybeByteStrings(Repeated):
+    """repeated PbValue: a tuple of slices, None where a value is absent."""
+
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        while True:
+            start, stop = read_length(view, at, end)
+            size = stop - start - 2
+            # Almost all are `bytes values = 1` and nothing else; short ones have a head of two.
+            if 0 <= size < 0x80 and view[start] == _BYTES_1 and view[start + 1] == size:
+                items.append(view[start + 2 : stop])
+            else:
+                found = _read_bytes_1(view, start, stop)
+                items.append(found[-1] if found else None)
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Buffer | None]) -> None:
+        for each in value:
+            if each is None:
+                out.append_length(tag, 0)
+            elif size_of(each) <= _SHORT_BYTES_MAX:
+                size = size_of(each)
+                out.small += tag
+                out.small.append(size + 2)
+                out.small += _BYTES_1_TAG
+                out.small.append(size)
+                out.small += each
+            else:
+                _write_bytes_1(out, tag, (each,))
+
+
+class MaybeByteRanges(Repeated):
+    """repeated PbValue: a tuple of where each value starts and stops, -1 and -1 for an absent one.
+
+    For answers with so many values that an object for each would cost more than all the rest.
+    """
+
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        append = items.append
+        while True:
+            size = view[at] if at + 2 < end else 0
+            # Almost all are short, and nothing but `bytes values = 1`.
+            if 2 <= size < 0x80 and view[at + 1] == _BYTES_1 and view[at + 2] == size - 2:
+                stop = at + 1 + size
+                if stop > end:
+                    raise refuse(at, f"{size} bytes are announced, {end - at - 1} are there")
+                append(at + 3)
+                append(stop)
+            else:
+                start, stop = read_length(view, at, end)
+                items += _range_of_bytes_1(view, start, stop)
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
+
+    def write(self, out: Output, tag: bytes, value: Any) -> None:  # noqa: ARG002 - the shape of kinds
+        raise AssertionError("ranges of bytes that are elsewhere cannot be written")
+
+
+class ByteStringLists(Repeated):
+    """repeated PbValueList: a tuple of tuples of slices."""
+
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        while True:
+            start, stop = read_length(view, at, end)
+            items.append(tuple(_read_bytes_1(view, start, stop)))
+            if stop == end or view[stop] != tag:
+                return stop
+            at = stop + 1
+
+    def write(self, out: Output, tag: bytes, value: Sequence[Sequence[Buffer]]) -> None:
+        for each in value:
+            _write_bytes_1(out, tag, each)
+
+
+def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:
+    """Read a message whose only field is `bytes values = 1`, once or often."""
+    found: list[memoryview] = []
+    while at < end:
+        tag, value_at = read_tag(view, at, end)
+        if tag == _BYTES_1:
+            at = BYTES_LIST.read_run(found, tag, view, value_at, end)
+        elif tag >> 3 == 1:
+            raise refuse(at, f"values is stored in a wrong way ({tag & 7})")
+        else:
+            at = skip_value(view, tag, value_at, end)
+    return found
+
+
+def _range_of_bytes_1(view: memoryview, at: int, end: int) -> tuple[int, int]:
+    """Where the bytes of such a message stand; of several the last ones, as in protobuf."""
+    found = (-1, -1)
+    while at < end:
+        tag, value_at = read_tag(view, at, end)
+        if tag == _BYTES_1:
+            found = read_length(view, value_at, end)
+            at = found[1]
+        elif tag >> 3 == 1:
+            raise refuse(at, f"values is stored in a wrong way ({tag & 7})")
+        else:
+            at = skip_value(view, tag, value_at, end)
+    return found
+
+
+def _write_bytes_1(out: Output, tag: bytes, value: Sequence[Buffer]) -> None:
+    message = Output()
+    BYTES_LIST.write(message, _BYTES_1_TAG, value)
+    out.append_nested(tag, message)
+
+
+INT32 = Number(32)
+INT64 = Number(64)
+BOOL = Flag()
+STRING = Text()
+SHORT_BYTES = ShortBytes()
+LARGE_BYTES = LargeBytes()
+INT32_LIST = Numbers(INT32)
+BYTES_LIST = ByteStrings()
+VALUES = MaybeByteStrings()
+VALUE_RANGES = MaybeByteRanges()
+VALUE_LISTS = ByteStringLists()

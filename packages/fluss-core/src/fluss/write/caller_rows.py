@@ -1,0 +1,37 @@
+"""Which row of the caller's frame an error is about.
+
+What checks and encodes rows counts those that it was given: a batch of a frame, a slice of it, or
+rows that were put in order by bucket. On the way out, each caller translates the number to its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from fluss.errors import FlussError
+from fluss.rows.buffers.columns import Int64Array
+
+
+@contextmanager
+def rows_counted(
+    *, first: int = 0, places: Int64Array | None = None, names: Sequence[str] = ()
+) -> Iterator[None]:
+    """Translate the row and the column of an error that leaves the block, in place.
+
+    Args:
+        first: How many rows the caller has before those of the block.
+        places: Which of the caller's rows each row is, where they are in another order.
+        names: The names of the columns, where they are counted.
+    """
+    try:
+        yield
+    except FlussError as error:
+        row, column = error.facts.get("row"), error.facts.get("column")
+        if isinstance(row, int):
+            row += first
+            row = row if places is None else int(places[row])
+        if isinstance(column, int) and column < len(names):
+            column = names[column]
+        error.add_context(row=row, column=column)
+        raise

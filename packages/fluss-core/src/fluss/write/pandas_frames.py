@@ -1,0 +1,112 @@
+"""DataFrames of pandas as Arrow: an index that has a name is a column, and a period is no number.
+
+pandas is not imported here; whoever hands over a DataFrame has done so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
+from fluss.model.tables.table_info import TableInfo
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_from_pandas(data: Any) -> bool:
+    """Whether this is a DataFrame, of pandas or of a library that looks like it."""
+    return hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def index_names(frame: pd.DataFrame) -> list[str]:
+    """The names of the index's levels that are no columns.
+
+    Raises:
+        InvalidValueError: A level has the name of a column, and other values.
+    """
+    columns = [str(each) for each in frame.columns]
+    for each in columns:
+        if columns.count(each) > 1:
+            raise InvalidValueError(
+                f"The DataFrame has two columns {each!r}.", hint="rename or drop one of them"
+            )
+    names: list[str] = []
+    for level, name in enumerate(frame.index.names):
+        if name is None:
+            continue
+        if str(name) in names:
+            raise InvalidValueError(
+                f"Two levels of the DataFrame's index are named {name!r}.",
+                hint="df.rename_axis(...) renames them.",
+            )
+        if str(name) not in columns:
+            names.append(str(name))
+        elif not frame.index.get_level_values(level).equals(type(frame.index)(frame[name])):
+            raise InvalidValueError(
+                f"The index of the DataFrame and a column are both named {name!r}, and their "
+                "values differ.",
+                hint="df.reset_index(drop=True) leaves the index out, df.rename_axis(...) renames "
+                "it.",
+                column=str(name),
+            )
+    return names
+
+
+def with_index(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The DataFrame with these levels of its index as columns, in front."""
+    levels = [each for each in frame.index.names if each is not None and str(each) in names]
+    return frame.reset_index(level=levels) if levels else frame
+
+
+def check_index(names: Sequence[str], table: TableInfo) -> None:
+    """Refuse an index that is no column of the table, instead of dropping it.
+
+    Raises:
+        SchemaMismatchError: The table has no column of the name of a level.
+    """
+    for name in names:
+        if name not in table.schema.column_names:
+            raise SchemaMismatchError(
+                f"The index of the DataFrame is named {name!r}, and {table.table_path} has no such "
+                "column.",
+                hint=f"df.reset_index({name!r}, drop=True) leaves it out, df.rename_axis(...) "
+                "gives it the name of a column.",
+                column=name,
+            )
+
+
+def arrow_of(frame: pd.DataFrame) -> pa.Table:
+    """The columns of a DataFrame as Arrow, without its index.
+
+    Raises:
+        UnsupportedTypeError: A column holds periods, of which Arrow gets the number.
+        InvalidValueError: Arrow cannot read a column.
+    """
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        check_dtype(str(name), dtype)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidValueError(
+            f"The DataFrame cannot be read as Arrow: {error}",
+            hint="A column of objects must hold one kind of values.",
+        ) from error
+
+
+def check_dtype(name: str, dtype: Any) -> None:
+    """Refuse a dtype whose Arrow form is not its values.
+
+    Raises:
+        UnsupportedTypeError: It holds periods.
+    """
+    if str(dtype).startswith("period["):
+        raise UnsupportedTypeError(
+            f"The column {name!r} holds periods ({dtype}), for which Fluss has no type.",
+            hint=f"Write times, df[{name!r}].dt.to_timestamp(), or texts, "
+            f"df[{name!r}].astype(str).",
+            column=name,
+        )

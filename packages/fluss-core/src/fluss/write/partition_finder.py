@@ -1,0 +1,162 @@
+"""Finds the leaders of buckets that writers wait for, and creates partitions that do not exist yet.
+
+A path (table or partition) is asked for once at a time. A bucket without a leader is asked for
+again after a pause, for as long as its batches live; a table or partition that does not exist ends
+the waiting at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+
+import anyio
+
+from fluss.errors import FlussError, PartitionNotFoundError, TableNotFoundError
+from fluss.hints import Hint, HintKey
+from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.model.tables.partitions import parse_partition_name
+from fluss.net.cluster_client import Cluster
+from fluss.net.wait_notices import notices
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import write_partition_spec, write_table_path
+from fluss.write.write_batch import WriterSettings
+
+PAUSE_S_MIN = 0.02
+PAUSE_S_MAX = 1.0
+
+Found = tuple[PhysicalTablePath | TablePath, FlussError]
+
+
+class PathFinder:
+    """Asks for the tables and partitions that batches wait for. Lives on the engine's loop."""
+
+    def __init__(self, cluster: Cluster, settings: WriterSettings) -> None:
+        self.partition_keys: dict[TablePath, tuple[str, ...]] = {}
+        self._cluster = cluster
+        self._settings = settings
+        self._asked: set[PhysicalTablePath] = set()
+        self._pauses_s: dict[PhysicalTablePath, float] = {}
+        self._since: dict[PhysicalTablePath, float] = {}  # when what pauses was first asked for
+
+    def unasked(self, paths: Collection[PhysicalTablePath]) -> list[list[PhysicalTablePath]]:
+        """Those of the paths that nobody asks for already, to be asked for group by group.
+
+        Args:
+            paths: Everything that batches wait for now.
+
+        Returns:
+            Groups; their paths count as asked for until `find` is through with them.
+        """
+        known = self._pauses_s.keys() - paths - self._asked
+        for path in known:
+            del self._pauses_s[path]
+            self._since.pop(path, None)
+        new = [each for each in paths if each not in self._asked]
+        self._asked.update(new)
+        # What was asked for a moment ago, in vain, has to pause; what is new shall not pause too.
+        fresh = [each for each in new if each not in self._pauses_s]
+        again = [each for each in new if each in self._pauses_s]
+        return [each for each in (fresh, again) if each]
+
+    async def find(self, paths: Sequence[PhysicalTablePath]) -> AsyncIterator[Found]:
+        """Ask for a group of paths; what comes out need not be waited for, and why."""
+        try:
+            await self._pause(paths)
+            if len(paths) > 1 and await self._all_found(paths):
+                return
+            for path in paths:
+                found = await self._find(path)
+                if found is not None:
+                    yield found
+        finally:
+            self._asked.difference_update(paths)
+
+    async def _pause(self, paths: Sequence[PhysicalTablePath]) -> None:
+        # A new leader is there within milliseconds or, after a crash, within a minute.
+        pause_s = max(self._pauses_s.get(each, 0.0) for each in paths)
+        if pause_s:
+            await anyio.sleep(pause_s)
+        for path in paths:
+            self._pauses_s[path] = min(max(2 * pause_s, PAUSE_S_MIN), PAUSE_S_MAX)
+
+    async def _all_found(self, paths: Sequence[PhysicalTablePath]) -> bool:
+        """Whether one question answers all; otherwise each is asked for by itself."""
+        try:
+            await self._cluster.refresh(paths)
+        except FlussError:
+            return False
+        view = self._cluster.view
+        return all(
+            each.partition_name is None or view.partition_id(each) is not None for each in paths
+        )
+
+    async def _find(self, path: PhysicalTablePath) -> Found | None:
+        view = self._cluster.view
+        try:
+            await self._cluster.refresh([path])
+        except TableNotFoundError as error:
+            return path.table_path, error
+        except PartitionNotFoundError:
+            return await self._missing_partition(path)
+        except FlussError as error:
+            missing = None if error.is_retriable else await self._missing_table(path)
+            if missing is not None:
+                return missing
+            self._notice(path, error)
+        else:
+            if path.partition_name is not None and view.partition_id(path) is None:
+                return await self._missing_partition(path)
+        return None
+
+    def _notice(self, path: PhysicalTablePath, error: FlussError) -> None:
+        now = asyncio.get_running_loop().time()
+        notices.retried(
+            f"a leader of {path}",
+            error.message,
+            since=self._since.setdefault(path, now),
+            now=now,
+            limit_ms=self._settings.delivery_timeout_ms,
+        )
+
+    async def _missing_table(self, path: PhysicalTablePath) -> Found | None:
+        # Servers of 0.9.1 say of a missing table only that something is wrong; this one they know.
+        request = messages.GetTableInfoRequest(table_path=write_table_path(path.table_path))
+        try:
+            await self._cluster.ask_any(
+                ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
+            )
+        except FlussError as error:
+            if not error.is_retriable:
+                return path.table_path, error
+        return None
+
+    async def _missing_partition(self, path: PhysicalTablePath) -> Found | None:
+        name = path.partition_name or ""
+        keys = self.partition_keys.get(path.table_path, ())
+        if not self._settings.creates_partitions:
+            return path, PartitionNotFoundError(
+                f"The table {path.table_path} has no partition {name!r}.",
+                hint=Hint(HintKey.CREATE_PARTITION, table=str(path.table_path)),
+                table=str(path.table_path),
+                partition=name,
+            )
+        try:
+            await self._create(path, keys)
+        except FlussError as error:
+            return path, error
+        return None
+
+    async def _create(self, path: PhysicalTablePath, keys: Sequence[str]) -> None:
+        spec = parse_partition_name(path.partition_name or "", keys)
+        request = messages.CreatePartitionRequest(
+            table_path=write_table_path(path.table_path),
+            partition_spec=write_partition_spec(spec),
+            # The flag's name in the protocol says the opposite of what it does.
+            ignore_if_not_exists=True,
+        )
+        await self._cluster.newcomers.let_table_rest(self._cluster, path.table_path)
+        await self._cluster.ask_coordinator(
+            ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse
+        )

@@ -1,0 +1,188 @@
+"""Where the rows of a frame go: partition and bucket of each, all rows at once.
+
+Rows of one partition and bucket are brought together without changing their order, so that each
+bucket's rows are one slice. Single keys are placed by `lookup.key_placement`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.model.paths import PhysicalTablePath
+from fluss.model.tables.partitions import SEPARATOR
+from fluss.model.tables.table_info import TableInfo
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.convert.numpy_columns import to_column
+from fluss.rows.buffers.columns import Column, Int64Array, RowBytes
+from fluss.rows.keys.bucketing import bucket_function
+from fluss.rows.keys.encoders import bucket_key_encoder
+from fluss.rows.keys.partition_codes import partition_codes
+from fluss.write.caller_rows import rows_counted
+from fluss.write.plan_bucket_choice import choose_sticky
+
+PATHS_KEPT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The rows of one bucket: those from `start` to `stop` after the rows were put in order."""
+
+    path: PhysicalTablePath
+    bucket_id: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """The rows of a frame by bucket.
+
+    Attributes:
+        shares: One per bucket that has rows.
+        order: Which row comes where; None where all stay where they are.
+    """
+
+    shares: tuple[Share, ...]
+    order: Int64Array | None = None
+
+
+class Placement:
+    """Places the rows of one table; any thread may use it.
+
+    Args:
+        table: The table.
+        layout: The columns of the frames.
+        has_leader: Whether a bucket can be written to now, as far as is known.
+        is_round_robin: How rows without a bucket key are spread.
+        choose: The bucket that a frame of such rows goes to, in place of that; any number.
+    """
+
+    def __init__(
+        self,
+        table: TableInfo,
+        layout: BatchLayout,
+        *,
+        has_leader: Callable[[PhysicalTablePath, int], bool],
+        is_round_robin: bool,
+        choose: Callable[[PhysicalTablePath], int] | None = None,
+    ) -> None:
+        self._chosen = choose
+        self._table = table
+        self._layout = layout
+        self._has_leader = has_leader
+        self._is_round_robin = is_round_robin
+        # By the layout, not by the schema: frames of keys have the columns of keys only.
+        self._partition_places = [layout.names.index(each) for each in table.partition_keys]
+        self._bucket_places = [layout.names.index(each) for each in table.bucket_keys]
+        lake = table.options.datalake_format
+        self._function = bucket_function(lake)
+        types = [layout.types[each] for each in self._bucket_places]
+        self.encoder = bucket_key_encoder(types, lake_format=lake) if types else None
+        self._whole = PhysicalTablePath(table.table_path)
+        self._paths: dict[tuple[str, ...], PhysicalTablePath] = {}
+        self._sticky: dict[PhysicalTablePath, int] = {}
+        self._next = random.randrange(table.num_buckets)  # noqa: S311 - writers start apart
+
+    def columns(self, batch: pa.RecordBatch, places: Sequence[int]) -> list[Column]:
+        """Some columns of a batch in wire form, as the encoders of keys take them."""
+        types = self._layout.types
+        return [to_column(batch.column(each), types[each]) for each in places]
+
+    def place(
+        self, batch: pa.RecordBatch, *, keys: RowBytes | None = None, is_frame: bool = False
+    ) -> Shares:
+        """Say where the rows of a batch go.
+
+        Args:
+            batch: The rows, in wire form; at least one.
+            keys: Their bucket keys, where they have been encoded already.
+            is_frame: Whether the rows came as one frame, which stays together where the table
+                leaves the choice.
+
+        Raises:
+            InvalidValueError: A partition or key column is NULL, or has no partition name.
+        """
+        count = batch.num_rows
+        paths, codes = self._partitions(batch)
+        if self.encoder is not None:
+            if keys is None:
+                with rows_counted(names=self._table.bucket_keys):
+                    keys = self.encoder.encode_rows(self.columns(batch, self._bucket_places))
+            buckets = self._function.buckets(keys, self._table.num_buckets).astype(np.int64)
+            return _grouped(paths, codes, buckets, self._table.num_buckets)
+        if self._is_round_robin and not is_frame:
+            buckets = (np.arange(count) + self._next) % self._table.num_buckets
+            self._next = (self._next + count) % self._table.num_buckets
+            return _grouped(paths, codes, buckets, self._table.num_buckets)
+        chosen = np.array([self._choose(each) for each in paths], dtype=np.int64)
+        if codes is None:
+            share = Share(path=paths[0], bucket_id=int(chosen[0]), start=0, stop=count)
+            return Shares(shares=(share,))
+        return _grouped(paths, codes, chosen[codes], self._table.num_buckets)
+
+    def _partitions(
+        self, batch: pa.RecordBatch
+    ) -> tuple[list[PhysicalTablePath], Int64Array | None]:
+        if not self._partition_places:
+            return [self._whole], None
+        columns = self.columns(batch, self._partition_places)
+        names, codes = partition_codes(columns, names=self._table.partition_keys)
+        paths = [self._path(each) for each in names]
+        return paths, None if len(paths) == 1 else codes.astype(np.int64)
+
+    def _path(self, values: tuple[str, ...]) -> PhysicalTablePath:
+        path = self._paths.get(values)
+        if path is None:
+            path = PhysicalTablePath(self._table.table_path, SEPARATOR.join(values))
+            if len(self._paths) >= PATHS_KEPT_MAX:
+                self._paths.clear()
+            self._paths[values] = path
+        return path
+
+    def _choose(self, path: PhysicalTablePath) -> int:
+        count = self._table.num_buckets
+        if self._chosen is not None:
+            return self._chosen(path) % count
+        if self._is_round_robin:
+            self._next = (self._next + 1) % count
+            return self._next
+        chosen = choose_sticky(
+            self._sticky.get(path),
+            count,
+            lambda bucket: self._has_leader(path, bucket),
+            dice=random.random(),  # noqa: S311 - spreads writers, hides nothing
+        )
+        if len(self._sticky) >= PATHS_KEPT_MAX:
+            self._sticky.clear()
+        self._sticky[path] = chosen
+        return chosen
+
+
+def _grouped(
+    paths: list[PhysicalTablePath],
+    codes: Int64Array | None,
+    buckets: Int64Array,
+    bucket_count: int,
+) -> Shares:
+    groups = buckets if codes is None else codes * bucket_count + buckets
+    first = int(groups[0])
+    if (groups == first).all():
+        code, bucket = divmod(first, bucket_count)
+        share = Share(path=paths[code], bucket_id=bucket, start=0, stop=len(groups))
+        return Shares(shares=(share,))
+    # numpy sorts numbers of 16 bits in linear time.
+    is_short = len(paths) * bucket_count <= 1 << 16
+    order = np.argsort(groups.astype(np.uint16) if is_short else groups, kind="stable")
+    ordered = groups[order]
+    edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(groups)]
+    shares = []
+    for start, stop in pairwise(edges):
+        code, bucket = divmod(int(ordered[start]), bucket_count)
+        shares.append(Share(path=paths[code], bucket_id=bucket, start=start, stop=stop))
+    return Shares(shares=tuple(shares), order=order)

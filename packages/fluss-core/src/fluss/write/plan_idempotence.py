@@ -1,0 +1,131 @@
+"""The numbers of the batches of one bucket, and what a server's complaint about them means.
+
+Every batch of a bucket carries the writer's id and the next number: 0, 1, 2, … The server remembers
+the last five of each writer and answers a repeated one with its first answer, so a batch may be
+sent again with its old number as often as need be, and is written once. Two rules keep that true:
+
+* A number that was sent stays with its batch, because the attempt may have been written.
+* A writer id never starts at 0 again in a bucket. When a bucket has lost track of the writer, its
+  batches get a new id, and only those for which it is certain that they were not written.
+
+What the server says (error 31) names the number it got and the last one it knows:
+`… : <got> (incoming batch seq.), <last> (current batch seq.)`, last = -1 for a writer it does not
+know. When a batch is sent, and what follows from an error, is decided in `write.plan_sender`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError
+from fluss.write.write_batch import NO_SEQUENCE, NO_WRITER_ID, WriteBatch
+
+# Answers that say for certain that a batch was not written. Others may come after the append, such
+# as 12 from a leader that was replaced while it waited for its replicas.
+_CERTAIN = frozenset({
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.TABLE_NOT_EXIST,
+    ErrorCode.RECORD_TOO_LARGE_EXCEPTION,
+    ErrorCode.CORRUPT_RECORD_EXCEPTION,
+    ErrorCode.INVALID_TABLE_EXCEPTION,
+    ErrorCode.INVALID_REQUIRED_ACKS,
+    ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION,
+    ErrorCode.NOT_ENOUGH_REPLICAS_EXCEPTION,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
+    ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
+    ErrorCode.INVALID_COLUMN_PROJECTION,
+    ErrorCode.INVALID_TARGET_COLUMN,
+    ErrorCode.PARTITION_NOT_EXISTS,
+    ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION,
+    ErrorCode.PARTITION_SPEC_INVALID_EXCEPTION,
+    ErrorCode.AUTHENTICATE_EXCEPTION,
+    ErrorCode.AUTHORIZATION_EXCEPTION,
+    ErrorCode.DELETION_DISABLED_EXCEPTION,
+    ErrorCode.DISK_WRITE_LOCKED,
+    ErrorCode.STORAGE_BACKPRESSURE_EXCEPTION,
+})  # fmt: skip
+
+_SEQUENCES = re.compile(r"(-?\d+) \(incoming batch seq[^)]*\), *(-?\d+) \(current batch seq[^)]*\)")
+
+
+class SequenceVerdict(Enum):
+    """What it means that a server does not take a batch's number (errors 31 and 33)."""
+
+    LANDED = auto()  # a later one was written, hence this one too
+    TOO_EARLY = auto()  # one before it has not been written yet
+    UNKNOWN_WRITER = auto()  # the bucket has lost track of the writer; this batch was not written
+    DATA_LOST = auto()  # the bucket has lost batches that it had acknowledged
+    IN_DOUBT = auto()  # an earlier attempt may have been written, and nobody can say
+
+
+class BucketSequences:
+    """The writer id and the numbers of one bucket."""
+
+    __slots__ = ("last_acked", "next_sequence", "writer_id")
+
+    def __init__(self) -> None:
+        self.writer_id = NO_WRITER_ID
+        self.next_sequence = 0
+        self.last_acked = NO_SEQUENCE
+
+    def begin(self, writer_id: int) -> None:
+        """Start with a writer id that this bucket has never seen."""
+        if writer_id in (NO_WRITER_ID, self.writer_id):
+            raise AssertionError(f"writer id {writer_id} must not start at 0 in a bucket again")
+        self.writer_id = writer_id
+        self.next_sequence = 0
+        self.last_acked = NO_SEQUENCE
+
+    def number(self, batch: WriteBatch) -> None:
+        """Give a batch that is sent for the first time its number."""
+        batch.writer_id = self.writer_id
+        batch.sequence = self.next_sequence
+        self.next_sequence += 1
+
+    def acknowledge(self, batch: WriteBatch) -> None:
+        """Note that a batch was written. Answers may come out of order."""
+        if batch.writer_id == self.writer_id:
+            self.last_acked = max(self.last_acked, batch.sequence)
+
+    def has_passed(self, batch: WriteBatch) -> bool:
+        """Whether a batch must have been written, because one behind it was."""
+        return batch.writer_id == self.writer_id and NO_SEQUENCE < batch.sequence <= self.last_acked
+
+    def close_gaps(self, batches: Iterable[WriteBatch]) -> None:
+        """Number anew what is left after a batch before it was refused for certain.
+
+        Only while nothing of the bucket is under way. Behind a number that was never written no
+        later one can have been, so none of these batches was; what has been passed was written
+        before it, and keeps the number under which the server will know it.
+        """
+        self.next_sequence = self.last_acked + 1
+        for batch in batches:
+            if not self.has_passed(batch):
+                self.number(batch)
+
+    def judge(self, batch: WriteBatch, error: FlussError) -> SequenceVerdict:
+        """What error 31 or 33 means for a batch."""
+        if self.has_passed(batch):
+            return SequenceVerdict.LANDED
+        if batch.sequence != self.last_acked + 1:
+            return SequenceVerdict.TOO_EARLY
+        if batch.in_doubt:
+            return SequenceVerdict.IN_DOUBT
+        last_known = last_known_sequence(error)
+        if last_known is not None and NO_SEQUENCE < last_known < self.last_acked:
+            return SequenceVerdict.DATA_LOST
+        return SequenceVerdict.UNKNOWN_WRITER
+
+
+def is_certainly_unwritten(error: FlussError) -> bool:
+    """Whether a server's answer says for certain that the batch was not written."""
+    return error.error_code in _CERTAIN
+
+
+def last_known_sequence(error: FlussError) -> int | None:
+    """The last number that a server knows of the writer; -1 for none, None if it does not say."""
+    found = _SEQUENCES.search(error.server_trace or error.message)
+    return None if found is None else int(found.group(2))

@@ -1,0 +1,64 @@
+"""The send plan for batches whose writer id and numbers are decided before they are queued.
+
+Everything about leaders, requests, order and trying again is `write.plan_sender`'s. What differs: a
+bucket that has lost track of the writer is never given another id here, and no number moves up
+behind a batch that failed. Such a bucket fails with everything that waits for it, and whoever
+chose the numbers looks what has become of them before anything more goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fluss.errors import FlussError
+from fluss.net.plan_retry import RetryPolicy
+from fluss.write.plan_accumulator import BucketQueue, QueueKey
+from fluss.write.plan_idempotence import SequenceVerdict
+from fluss.write.plan_sender import Departures, SendPlan
+from fluss.write.write_batch import Settlement, WriteBatch, WriterSettings
+
+
+class PinnedSendPlan(SendPlan):
+    """Batches that bring their writer id and number with them."""
+
+    def __init__(self, settings: WriterSettings, *, policy: RetryPolicy | None = None) -> None:
+        super().__init__(settings, policy=policy)
+        self._stopped: dict[QueueKey, FlussError] = {}
+
+    def add(self, batch: WriteBatch, *, now: float) -> None:
+        """Queue a batch; one for a bucket that has come to rest may begin with any number."""
+        super().add(batch, now=now)
+        queue = self._queue_of(batch)
+        if len(queue.waiting) == 1 and not queue.in_flight:
+            self._stopped.pop(queue.key, None)
+            sequences = queue.sequences
+            sequences.writer_id = batch.writer_id
+            sequences.last_acked = batch.sequence - 1
+            queue.not_before = 0.0
+
+    def _has_writer_id(self, queue: BucketQueue, found: Departures) -> bool:  # noqa: ARG002 - every batch has one
+        return True
+
+    def _settle_sequence(
+        self, batch: WriteBatch, error: FlussError, *, now: float
+    ) -> list[Settlement]:
+        queue = self._queue_of(batch)
+        if queue.key not in self._stopped:
+            verdict = queue.sequences.judge(batch, error)
+            if verdict in {SequenceVerdict.LANDED, SequenceVerdict.TOO_EARLY}:
+                return super()._settle_sequence(batch, error, now=now)
+        settled = self._fail(self._queue_without(batch), batch, error)
+        self._retire(queue)
+        return [settled]
+
+    def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> Settlement:
+        self._stopped.setdefault(queue.key, error)
+        return Settlement(batch=batch, error=error)
+
+    def _mend(self, queue: BucketQueue) -> list[Settlement]:
+        error = self._stopped.get(queue.key)
+        return [] if error is None else list(self._all_failed(queue, error))
+
+    def _all_failed(self, queue: BucketQueue, error: FlussError) -> Iterator[Settlement]:
+        while queue.waiting:
+            yield Settlement(batch=queue.waiting.popleft(), error=error)

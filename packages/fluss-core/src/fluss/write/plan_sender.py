@@ -1,0 +1,458 @@
+"""Which batches go now, and what follows from the answers.
+
+One plan serves all writers of a connection, because they share its writer id. Batches are taken
+from the queues of their buckets, at most one of a bucket into one request (a server that knows one
+batch of several drops all of them), grouped by leader and route, up to the size of a request.
+
+An answer either settles a batch or sends it back to its place in the queue. A batch that fails for
+good leaves a hole in the numbers of its bucket; the plan mends that once nothing of the bucket is
+under way, and knows of each batch whether it may have been written all the same. The plan neither
+sends nor waits: `write.sender` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError, RequestTimeoutError, WriterStateError
+from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.net.plan_retry import RetryPolicy, decide_retry
+from fluss.net.plan_routing import ClusterView
+from fluss.write.plan_accumulator import BucketQueue, QueueKey, Repair
+from fluss.write.plan_idempotence import SequenceVerdict, is_certainly_unwritten
+from fluss.write.write_batch import (
+    NO_SEQUENCE,
+    NO_WRITER_ID,
+    Route,
+    Settlement,
+    WriteBatch,
+    WriterSettings,
+)
+
+# How much longer than its batches may live a request is waited for: an answer says what became of
+# them.
+LATE_S_MAX = 1.0
+# What to do about the rows of one batch.
+LOOK_FIRST: Final = "Look what the table holds before you write these rows again."
+WRITE_AGAIN: Final = "They can be written again."
+_SEQUENCE_ERRORS = frozenset({
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
+    ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """One request: these batches go to this server, each of another bucket."""
+
+    server_id: int
+    route: Route
+    batches: tuple[WriteBatch, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Departures:
+    """What is to be done now.
+
+    Attributes:
+        requests: To be sent in this order.
+        settlements: Batches that came to their end without being sent (again).
+        paths_unknown: Tables and partitions whose leaders or ids have to be asked for.
+        needs_writer_id: Whether batches wait for a new writer id.
+        wake_at: When to ask again at the latest, if nothing happens before.
+    """
+
+    requests: list[Departure] = field(default_factory=list)
+    settlements: list[Settlement] = field(default_factory=list)
+    paths_unknown: set[PhysicalTablePath] = field(default_factory=set)
+    needs_writer_id: bool = False
+    wake_at: float | None = None
+
+    def wake_by(self, at: float) -> None:
+        """Ask again at `at`, or before."""
+        self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+
+
+class SendPlan:
+    """The batches of all writers of one connection. Not thread-safe: the engine owns it."""
+
+    def __init__(self, settings: WriterSettings, *, policy: RetryPolicy | None = None) -> None:
+        self.settings = settings
+        self.writer_id = NO_WRITER_ID
+        self._policy = policy or RetryPolicy()
+        # Queues stay as long as the plan: they hold the numbers that must never start again.
+        self._queues: dict[QueueKey, BucketQueue] = {}
+        # Those with something to do, the one that was served longest ago first.
+        self._busy: dict[QueueKey, BucketQueue] = {}
+        self._writer_ids_seen: set[int] = set()
+
+    def add(self, batch: WriteBatch, *, now: float) -> None:
+        """Queue a batch behind all others of its bucket."""
+        key = _key_of(batch)
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = BucketQueue(key, now=now)
+        queue.add(batch, now=now)
+        self._busy[key] = queue
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every batch has come to its end."""
+        return not self._busy
+
+    def unsettled(self) -> Iterator[WriteBatch]:
+        """Every batch that is queued or under way."""
+        for queue in self._busy.values():
+            yield from queue.in_flight
+            yield from queue.waiting
+
+    def take_writer_id(self, writer_id: int) -> None:
+        """Use a writer id from now on, in buckets that need one.
+
+        Raises:
+            WriterStateError: The cluster gave it out before.
+        """
+        if writer_id in self._writer_ids_seen:
+            raise WriterStateError(
+                f"The cluster gave out the writer id {writer_id} a second time.",
+                hint="Rows written with it could be taken for others; has the cluster lost its metadata?",
+            )
+        self._writer_ids_seen.add(writer_id)
+        self.writer_id = writer_id
+
+    # --- what goes now ------------------------------------------------------------------------
+
+    def depart(self, view: ClusterView, *, now: float) -> Departures:
+        """Decide what goes now; what is in `requests` counts as sent."""
+        found = Departures()
+        open_requests: dict[tuple[int, Route], _Request] = {}
+        ready = self._ready(view, found, now=now)
+        while ready:
+            # One round takes at most one batch of each bucket, so that requests of one round never
+            # hold two; what a bucket has more goes with the requests of the next round.
+            ready = [
+                (queue, server_id)
+                for queue, server_id in ready
+                if self._take(queue, server_id, open_requests, found, now=now)
+            ]
+            for request in open_requests.values():
+                found.requests.append(request.departure())
+            open_requests.clear()
+        return found
+
+    def _ready(
+        self, view: ClusterView, found: Departures, *, now: float
+    ) -> list[tuple[BucketQueue, int]]:
+        ready = []
+        for queue in list(self._busy.values()):
+            found.settlements += self._expire(queue, now=now)
+            found.settlements += self._mend(queue)
+            if queue.repair is Repair.NEW_WRITER and not queue.in_flight and queue.waiting:
+                found.needs_writer_id = True
+            if not queue.waiting:
+                self._retire(queue)
+                continue
+            found.wake_by(queue.deadline_of(queue.waiting[0], self.settings))
+            if now < queue.not_before:
+                found.wake_by(queue.not_before)
+                continue
+            server_id = self._leader(queue, view)
+            if server_id is None:
+                found.paths_unknown.add(queue.key.path)
+            elif self._has_writer_id(queue, found):
+                ready.append((queue, server_id))
+        return ready
+
+    def _leader(self, queue: BucketQueue, view: ClusterView) -> int | None:
+        path = queue.key.path
+        if path.partition_name is not None:
+            partition_id = view.partition_id(path)
+            if partition_id is None:
+                return None
+            if partition_id != queue.partition_id:
+                queue.partition_id = partition_id
+        leader = view.leader_of(queue.bucket)
+        return None if leader is None else leader.server_id
+
+    def _has_writer_id(self, queue: BucketQueue, found: Departures) -> bool:
+        if not self.settings.is_idempotent or queue.sequences.writer_id != NO_WRITER_ID:
+            return True
+        if self.writer_id == NO_WRITER_ID:
+            found.needs_writer_id = True
+            return False
+        queue.sequences.begin(self.writer_id)
+        return True
+
+    def _take(
+        self,
+        queue: BucketQueue,
+        server_id: int,
+        requests: dict[tuple[int, Route], _Request],
+        found: Departures,
+        *,
+        now: float,
+    ) -> bool:
+        batch = queue.next_batch(self.settings, now=now)
+        if batch is None:
+            return False
+        place = (server_id, batch.route)
+        request = requests.get(place)
+        if request is not None and not request.has_room(batch, self.settings.request_bytes_max):
+            found.requests.append(request.departure())
+            request = None
+        if request is None:
+            request = requests[place] = _Request(server_id, batch.route)
+        queue.send(batch)
+        if self.settings.is_idempotent and batch.sequence == NO_SEQUENCE:
+            queue.sequences.number(batch)
+        request.add(batch)
+        self._busy[queue.key] = self._busy.pop(queue.key)
+        return True
+
+    def give_up_at(self, request: Departure, *, now: float) -> float:
+        """When to wait no longer for the answer to a request that leaves now."""
+        deadlines = (
+            self._queue_of(each).deadline_of(each, self.settings) for each in request.batches
+        )
+        return max(min(deadlines), now) + LATE_S_MAX
+
+    # --- what an answer means -----------------------------------------------------------------
+
+    def written(self, batch: WriteBatch, *, offset: int | None, now: float) -> Settlement:
+        """A batch was written, for the first time or as a repetition of itself."""
+        queue = self._landed(batch, now=now)
+        self._retire(queue)
+        return Settlement(batch=batch, offset=offset)
+
+    def press(self, batch: WriteBatch, pressure: float, *, now: float) -> None:
+        """A server is under pressure (0 to 1): leave the bucket alone, the longer the more."""
+        pause_ms = self.settings.throttle_ms_max * min(max(pressure, 0.0), 1.0) ** 2
+        queue = self._queue_of(batch)
+        queue.not_before = max(queue.not_before, now + pause_ms / 1_000)
+
+    def unsent(
+        self, batch: WriteBatch, error: FlussError, *, now: float, dice: float
+    ) -> list[Settlement]:
+        """A batch could not be sent at all: no connection to its server."""
+        return self._again_or_fail(batch, error, now=now, dice=dice)
+
+    def failed(
+        self, batch: WriteBatch, error: FlussError, *, now: float, dice: float
+    ) -> list[Settlement]:
+        """An attempt ended with an error: the server's, or that of a connection or a clock."""
+        code = error.error_code
+        if code == ErrorCode.DUPLICATE_SEQUENCE_EXCEPTION:
+            return [self.written(batch, offset=None, now=now)]
+        if code in _SEQUENCE_ERRORS and batch.sequence != NO_SEQUENCE:
+            return self._settle_sequence(batch, error, now=now)
+        if not is_certainly_unwritten(error):
+            batch.in_doubt = True
+        if code == ErrorCode.STORAGE_BACKPRESSURE_EXCEPTION:
+            self.press(batch, 1.0, now=now)
+        return self._again_or_fail(batch, error, now=now, dice=dice)
+
+    def give_up(self, batches: Iterable[WriteBatch], error: FlussError) -> list[Settlement]:
+        """Fail batches that wait; those under way are left to their answers."""
+        settlements = []
+        for batch in batches:
+            queue = self._queue_of(batch)
+            if batch in queue.waiting:
+                queue.waiting.remove(batch)
+                settlements.append(self._fail(queue, batch, error))
+                self._retire(queue)
+        return settlements
+
+    def waiting_for(self, path: PhysicalTablePath | TablePath) -> list[WriteBatch]:
+        """What waits for a table with all its partitions, or for one of them."""
+        return [
+            batch
+            for key, queue in self._busy.items()
+            if path in (key.path, key.path.table_path)
+            for batch in queue.waiting
+        ]
+
+    def _again_or_fail(
+        self, batch: WriteBatch, error: FlussError, *, now: float, dice: float
+    ) -> list[Settlement]:
+        queue = self._queue_without(batch)
+        queue.last_error = error
+        retry = decide_retry(
+            self._policy,
+            error,
+            attempt=batch.attempts,
+            now=now,
+            deadline=queue.deadline_of(batch, self.settings),
+            dice=dice,
+        )
+        if retry is not None and batch.attempts <= self.settings.retries_max:
+            queue.not_before = max(queue.not_before, retry.at)
+            queue.take_back(batch)
+            return []
+        if queue.sequences.has_passed(batch) and not is_certainly_unwritten(error):
+            settled = Settlement(batch=batch)
+        else:
+            settled = self._fail(queue, batch, error)
+        self._retire(queue)
+        return [settled]
+
+    def _settle_sequence(
+        self, batch: WriteBatch, error: FlussError, *, now: float
+    ) -> list[Settlement]:
+        queue = self._queue_of(batch)
+        match queue.sequences.judge(batch, error):
+            case SequenceVerdict.LANDED:
+                return [self.written(batch, offset=None, now=now)]
+            case SequenceVerdict.TOO_EARLY:
+                queue.not_before = max(queue.not_before, now + self._policy.delay_first_ms / 1_000)
+                self._queue_without(batch).take_back(batch)
+                return []
+            case SequenceVerdict.UNKNOWN_WRITER:
+                queue.repair = Repair.NEW_WRITER
+                self._queue_without(batch).take_back(batch)
+                return []
+            case SequenceVerdict.DATA_LOST:
+                error = _data_lost(batch, error)
+            case SequenceVerdict.IN_DOUBT:
+                pass
+        queue.repair = Repair.NEW_WRITER
+        settled = self._fail(self._queue_without(batch), batch, error)
+        self._retire(queue)
+        return [settled]
+
+    def _landed(self, batch: WriteBatch, *, now: float) -> BucketQueue:
+        queue = self._queue_without(batch)
+        queue.progress_at = now
+        queue.last_error = None
+        if batch.sequence != NO_SEQUENCE:
+            queue.sequences.acknowledge(batch)
+        return queue
+
+    # --- what a failure leaves behind ---------------------------------------------------------
+
+    def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> Settlement:
+        if batch.sequence != NO_SEQUENCE and queue.repair is not Repair.NEW_WRITER:
+            queue.repair = Repair.NEW_WRITER if batch.in_doubt else Repair.CLOSE_GAPS
+        return Settlement(batch=batch, error=_failure(batch, error))
+
+    def _mend(self, queue: BucketQueue) -> list[Settlement]:
+        """Bring the numbers of a bucket in order, once nothing of it is under way."""
+        if queue.repair is None or queue.in_flight:
+            return []
+        if queue.repair is Repair.CLOSE_GAPS:
+            queue.sequences.close_gaps(queue.numbered())
+            queue.repair = None
+            return []
+        return self._renumber(queue)
+
+    def _renumber(self, queue: BucketQueue) -> list[Settlement]:
+        """Give a bucket a new writer id; what may have been written under the old one fails."""
+        settlements = []
+        reason = queue.last_error or WriterStateError("The bucket has lost track of the writer.")
+        for batch in queue.numbered():
+            if queue.sequences.has_passed(batch):
+                queue.waiting.remove(batch)
+                settlements.append(Settlement(batch=batch))
+            elif batch.in_doubt:
+                queue.waiting.remove(batch)
+                settlements.append(Settlement(batch=batch, error=_failure(batch, reason)))
+            else:
+                batch.sequence, batch.writer_id = NO_SEQUENCE, NO_WRITER_ID
+        if self.writer_id not in (NO_WRITER_ID, queue.sequences.writer_id):
+            queue.sequences.begin(self.writer_id)
+            queue.repair = None
+        return settlements
+
+    def _expire(self, queue: BucketQueue, *, now: float) -> list[Settlement]:
+        settlements = []
+        while queue.waiting:
+            batch = queue.waiting[0]
+            if now < queue.deadline_of(batch, self.settings):
+                break
+            queue.waiting.popleft()
+            if queue.sequences.has_passed(batch):
+                settlements.append(Settlement(batch=batch))
+            else:
+                settlements.append(self._fail(queue, batch, _expired(queue, self.settings)))
+        return settlements
+
+    def _queue_of(self, batch: WriteBatch) -> BucketQueue:
+        return self._queues[_key_of(batch)]
+
+    def _queue_without(self, batch: WriteBatch) -> BucketQueue:
+        queue = self._queue_of(batch)
+        queue.in_flight.remove(batch)
+        return queue
+
+    def _retire(self, queue: BucketQueue) -> None:
+        if queue.is_idle:
+            self._busy.pop(queue.key, None)
+
+
+class _Request:
+    __slots__ = ("_batches", "_bytes", "_route", "_server_id")
+
+    def __init__(self, server_id: int, route: Route) -> None:
+        self._server_id = server_id
+        self._route = route
+        self._batches: list[WriteBatch] = []
+        self._bytes = 0
+
+    def has_room(self, batch: WriteBatch, bytes_max: int) -> bool:
+        return self._bytes + batch.size_bytes <= bytes_max
+
+    def add(self, batch: WriteBatch) -> None:
+        self._batches.append(batch)
+        self._bytes += batch.size_bytes
+
+    def departure(self) -> Departure:
+        return Departure(server_id=self._server_id, route=self._route, batches=tuple(self._batches))
+
+
+def _key_of(batch: WriteBatch) -> QueueKey:
+    return QueueKey(batch.route.table_id, batch.path, batch.bucket_id)
+
+
+def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
+    """An error in the words of the writer: which rows, where, and what has become of them."""
+    if batch.in_doubt:
+        fate = "they were sent and may have been written or not"
+        what_next = LOOK_FIRST
+    elif batch.is_sent:
+        fate, what_next = "they have not been written", None
+    else:
+        fate, what_next = "they were never sent", WRITE_AGAIN
+    facts = {
+        "table": str(batch.path.table_path),
+        "partition": batch.path.partition_name,
+        "bucket": batch.bucket_id,
+        "rows": batch.row_count,
+        "in_doubt": batch.in_doubt,
+    }
+    made = error.with_context(during=f"{batch} failed, {fate}", hint=(what_next, *error.hints))
+    made.facts.update(facts)  # `batch` names the place
+    return made
+
+
+def _data_lost(batch: WriteBatch, error: FlussError) -> FlussError:
+    return WriterStateError(
+        "The bucket has lost rows of this writer that it had acknowledged before these: "
+        f"{error.message}",
+        error.error_code,
+        hint="All its replicas must have failed at once. Compare what the table holds with what "
+        "was written, then write again.",
+        server_trace=error.server_trace,
+        sequence=batch.sequence,
+    )
+
+
+def _expired(queue: BucketQueue, settings: WriterSettings) -> FlussError:
+    seconds = settings.delivery_timeout_ms / 1_000
+    last = queue.last_error
+    why = "no leader was found" if last is None else last.message
+    return RequestTimeoutError(
+        f"No batch of the bucket was acknowledged for {seconds:g} s: {why}",
+        hint="Are all tablet servers running?" if last is None else last.hint,
+    )

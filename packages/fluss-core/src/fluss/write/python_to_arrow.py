@@ -1,0 +1,243 @@
+"""Rows and columns of Python values as frames.
+
+Where the table is known, each value becomes one of its column's type by the rules of
+`model.values.conversion`, so a dict means here what it means to a row writer: what is not there is
+NULL, and an error names row and column. Where it is not (a table is to be made of the rows), Arrow
+infers. Arrow imports pandas to do so (see `records.arrow.numpy_arrays`), so numpy's numbers and
+values that are all of one plain class are not shown to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from functools import cached_property
+from types import NoneType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError
+from fluss.model.types.data_type import DataType
+from fluss.model.types.polars_types import is_from_polars
+from fluss.model.types.type_to_arrow import to_wire_arrow_type
+from fluss.model.values.conversion import to_physical
+from fluss.records.arrow.numpy_arrays import from_numpy
+from fluss.records.convert.from_values import array_from_values
+from fluss.write.pandas_frames import check_dtype
+from fluss.write.polars_frames import exportable_series
+
+ROWS_PER_BATCH = 65_536
+# What Arrow takes values of one class for.
+_PLAIN: Final[Mapping[type, pa.DataType]] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    date: pa.date32(),
+    datetime: pa.timestamp("us"),
+}
+_INT64_BITS: Final = 63
+
+
+class RowFrame:
+    """A list of rows: dicts by column name, or values by position."""
+
+    is_whole = True
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that occur in any row, as Arrow infers them.
+
+        Raises:
+            InvalidValueError: There are no rows, or they do not name their columns.
+        """
+        if not self._rows:
+            return pa.schema([])
+        for row in self._rows:
+            if not isinstance(row, Mapping):
+                raise InvalidValueError(
+                    f"A row without names says nothing about columns: {_shown(row)}.",
+                    hint="Give dicts, or a frame.",
+                )
+        return pa.schema(
+            [(name, _inferred_type(self._values(self._rows, name), name)) for name in self.names]
+        )
+
+    def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
+        """The rows, with every column wanted; one that no row has is NULL.
+
+        Raises:
+            InvalidValueError: A row is none, or a value does not fit; `row` and `column` say which.
+        """
+        for start in range(0, len(self._rows), ROWS_PER_BATCH):
+            rows = self._rows[start : start + ROWS_PER_BATCH]
+            if all(isinstance(each, Mapping) for each in rows):
+                extra = [each for each in self.names if each not in types]
+                columns = {name: self._values(rows, name) for name in [*types, *extra]}
+            else:
+                columns = _by_position(rows, types, start)
+            yield _batch(columns, types, start)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns that occur in any row, in the order in which they first do."""
+        named: dict[str, None] = {}
+        for row in self._rows:
+            if isinstance(row, Mapping) and not row.keys() <= named.keys():
+                named.update(dict.fromkeys(row))
+        return list(named)
+
+    @staticmethod
+    def _values(rows: Sequence[Any], name: str) -> list[Any]:
+        return [row.get(name) for row in rows]
+
+
+class ColumnFrame:
+    """A dict of columns: lists, numpy arrays, Arrow arrays, or series of Polars or pandas."""
+
+    is_whole = True
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns
+        self.names = list(columns)
+        lengths = {name: len(values) for name, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InvalidValueError(
+                "The columns have different lengths: "
+                + ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+                + "."
+            )
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns, as Arrow infers them."""
+        return pa.schema(
+            [(name, _inferred_type(values, name)) for name, values in self._columns.items()]
+        )
+
+    def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
+        """All rows as one batch.
+
+        Raises:
+            InvalidValueError: A value does not fit; `row` and `column` say which.
+        """
+        yield _batch(self._columns, types, 0)
+
+
+def is_one_row(data: Mapping[str, Any]) -> bool:
+    """Whether a dict is one row, and not columns: a value of it is no list or array."""
+    return any(not _is_column(each) for each in data.values())
+
+
+def _is_column(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        return True
+    return hasattr(values, "__len__") and (
+        hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__")
+    )
+
+
+def _batch(
+    columns: Mapping[str, Any], types: Mapping[str, DataType], first_row: int
+) -> pa.RecordBatch:
+    arrays = []
+    for name, values in columns.items():
+        data_type = types.get(name)
+        if data_type is not None and isinstance(values, list | tuple):
+            arrays.append(_converted(values, name, data_type, first_row))
+        else:
+            arrays.append(_inferred(values, name))
+    return pa.RecordBatch.from_arrays(arrays, names=[str(each) for each in columns])
+
+
+def _converted(values: Sequence[Any], name: str, data_type: DataType, first_row: int) -> pa.Array:
+    # What may not be NULL is checked with the other frames (`records.convert.cast`), in its words.
+    convert = to_physical(data_type.as_nullable(), name)
+    made: list[Any] = []
+    try:
+        for each in values:
+            made.append(convert(each))  # noqa: PERF401 - its length says which row failed
+    except InvalidValueError as error:
+        raise error.with_context(row=first_row + len(made)) from None
+    return array_from_values(made, data_type, to_wire_arrow_type(data_type))
+
+
+def _inferred_type(values: Any, name: str) -> pa.DataType:
+    if isinstance(values, list | tuple):
+        kinds = set(map(type, values)) - {NoneType}
+        plain = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+        if plain is not None and not _is_beyond(values, plain):
+            return plain
+    return _inferred(values, name).type
+
+
+def _is_beyond(values: Sequence[Any], plain: pa.DataType) -> bool:
+    """Whether a value is more than its class says: a number beyond 64 bits, a time with a zone."""
+    if pa.types.is_integer(plain):
+        return any(each is not None and each.bit_length() > _INT64_BITS for each in values)
+    if pa.types.is_timestamp(plain):
+        return any(each is not None and each.tzinfo is not None for each in values)
+    return False
+
+
+def _inferred(values: Any, name: str) -> pa.Array:
+    try:
+        if _is_numbers(values):
+            return from_numpy(values)
+        if hasattr(values, "iloc"):
+            check_dtype(name, values.dtype)
+        if is_from_polars(values):
+            values = exportable_series(values, name)
+        array = pa.array(values, from_pandas=hasattr(values, "iloc") or None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidValueError(
+            f"The values of the column {name!r} are not of one kind: {error}",
+            hint="Give an Arrow array of the type that is meant.",
+            column=name,
+        ) from error
+    except OverflowError as error:
+        raise InvalidValueError(
+            f"The column {name!r} has a whole number of more than 64 bits.",
+            hint="Give decimals.",
+            column=name,
+        ) from error
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _is_numbers(values: Any) -> bool:
+    """Whether these are numbers or truths in plain memory; a masked array is another class."""
+    if type(values) is not np.ndarray or values.ndim != 1:
+        return False
+    return values.dtype.isnative and values.dtype.kind in "biuf"
+
+
+def _by_position(
+    rows: Sequence[Any], types: Mapping[str, DataType], first_row: int
+) -> dict[str, list[Any]]:
+    names = list(types)
+    for index, row in enumerate(rows):
+        if not isinstance(row, list | tuple):
+            raise InvalidValueError(
+                f"Row {first_row + index} is {_shown(row)}, not a dict, a list or a tuple like "
+                "the others.",
+                hint=f"The columns are {', '.join(names)}.",
+                row=first_row + index,
+            )
+        if len(row) != len(names):
+            raise InvalidValueError(
+                f"Row {first_row + index} has {len(row)} values for {len(names)} columns.",
+                hint=f"The columns are {', '.join(names)}, in this order.",
+                row=first_row + index,
+            )
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _shown(row: object) -> str:
+    text = repr(row)
+    return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it

@@ -1,0 +1,178 @@
+"""One function per writer that reads a whole row: what loops over its columns do, unrolled.
+
+Appending a row costs about a microsecond, and half of it would be the loops. The function's source
+is put together from the types alone (no name and no value of a user gets into it) and compiled
+once, as `collections.namedtuple` does. A value of the plain type passes at once; everything else
+goes to the column's converter (`model.values.conversion`), which accepts or refuses it. What is no
+plain dict, list or tuple of the right length is brought into order by its caller
+(`write.row_values`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any
+
+from fluss.model.types.data_type import (
+    BigIntType,
+    BooleanType,
+    BytesType,
+    CharType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TinyIntType,
+)
+
+# Takes a row; gives the physical values of all columns of the table, and roughly their bytes.
+RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowShape:
+    """What the rows of a writer look like.
+
+    Attributes:
+        names: The columns that a row gives, in order; at least one.
+        types: Their types.
+        converters: What `model.values.conversion.to_physical` made for each.
+        places: Where their values stand in the table; the others are NULL.
+        width: How many columns the table has.
+        by_name: Brings a mapping that has not all of the names into order.
+        otherwise: Brings into order what is no dict, list or tuple of the right length.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    converters: tuple[Callable[[Any], Any], ...]
+    places: tuple[int, ...]
+    width: int
+    by_name: Callable[[Mapping[Any, Any]], Sequence[Any]]
+    otherwise: Callable[[Any], Sequence[Any]]
+
+
+_BITS: dict[type[DataType], int] = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
+_WIDTHS: dict[type[DataType], int] = {
+    BooleanType: 1,
+    TinyIntType: 1,
+    SmallIntType: 2,
+    BigIntType: 8,
+    FloatType: 4,
+    DoubleType: 8,
+    DecimalType: 16,
+    TimestampType: 8,
+    TimestampLtzType: 8,
+}
+_WIDTH_OTHERWISE = 4
+_NESTED_WIDTH = 8
+
+
+def row_function(shape: RowShape) -> RowFunction:
+    """Make the function for rows of this shape.
+
+    Returns:
+        The function. It raises what the converters raise. Texts count by their characters: the size
+        decides when a batch is full, not what is too large.
+    """
+    count = len(shape.types)
+    values = [f"v{index}" for index in range(count)]
+    names: dict[str, Any] = {
+        "pick": itemgetter(*shape.names),
+        "by_name": shape.by_name,
+        "otherwise": shape.otherwise,
+        "nested": _nested_size,
+        "datetime": datetime,
+        "utc": UTC,
+        "epoch": datetime(1970, 1, 1),  # noqa: DTZ001 - what has no zone is subtracted from it
+        "epoch_utc": datetime(1970, 1, 1, tzinfo=UTC),
+    }
+    names |= {f"c{index}": each for index, each in enumerate(shape.converters)}
+    whole = ["None"] * shape.width
+    for place, value in zip(shape.places, values, strict=True):
+        whole[place] = value
+    given = f"{', '.join(values)}," if count > 1 else "v0"  # as itemgetter gives them
+    lines = [
+        "def read(row):",
+        "    kind = type(row)",
+        f"    if kind is dict and len(row) == {count}:",
+        "        try:",
+        f"            {given} = pick(row)",
+        "        except KeyError:",
+        f"            {', '.join(values)}, = by_name(row)",
+        f"    elif (kind is tuple or kind is list) and len(row) == {count}:",
+        f"        {', '.join(values)}, = row",
+        "    else:",
+        f"        {', '.join(values)}, = otherwise(row)",
+        *(f"    {line}" for pair in enumerate(shape.types) for line in _conversion(*pair)),
+        f"    return ({', '.join(whole)},), {' + '.join(_sizes(shape.types))}",
+    ]
+    exec("\n".join(lines), names)  # noqa: S102 - made of numbers and our own words only
+    made: RowFunction = names["read"]
+    return made
+
+
+def _sizes(types: Sequence[DataType]) -> list[str]:
+    """What is added up to the size of a row."""
+    sizes = [str(sum(_WIDTHS.get(type(each), _WIDTH_OTHERWISE) for each in types))]
+    for index, data_type in enumerate(types):
+        value = f"v{index}"
+        if isinstance(data_type, CharType | StringType | BytesType):
+            sizes.append(f"(0 if {value} is None else len({value}))")
+        elif data_type.is_nested:
+            sizes.append(f"nested({value})")
+    return sizes
+
+
+def _conversion(index: int, data_type: DataType) -> list[str]:
+    """The lines that make a value physical."""
+    value, convert = f"v{index}", f"v{index} = c{index}(v{index})"
+    if isinstance(data_type, TimestampType) and data_type.unit == "us":
+        return _moment(value, convert, zone="None", epoch="epoch")
+    if isinstance(data_type, TimestampLtzType) and data_type.unit == "us":
+        return _moment(value, convert, zone="utc", epoch="epoch_utc")
+    doubt = _doubt(data_type, value)
+    return [convert if doubt is None else f"if {doubt}: {convert}"]
+
+
+def _moment(value: str, convert: str, *, zone: str, epoch: str) -> list[str]:
+    return [
+        f"if type({value}) is datetime and {value}.tzinfo is {zone}:",
+        f"    delta = {value} - {epoch}",
+        f"    {value} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
+        f"else: {convert}",
+    ]
+
+
+def _doubt(data_type: DataType, value: str) -> str | None:
+    """The condition under which a value must be looked at; None where it always must."""
+    match data_type:
+        case BooleanType():
+            return f"{value} is not True and {value} is not False"
+        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
+            limit = 1 << _BITS[type(data_type)] - 1
+            return f"type({value}) is not int or not {-limit} <= {value} < {limit}"
+        case DoubleType():
+            return f"type({value}) is not float"
+        case StringType():
+            return f"type({value}) is not str or not {value}.isascii()"
+        case BytesType():
+            return f"type({value}) is not bytes"
+        case _:
+            return None
+
+
+def _nested_size(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value) + _WIDTH_OTHERWISE
+    if isinstance(value, list | tuple):
+        return sum(map(_nested_size, value)) + _WIDTH_OTHERWISE
+    return _NESTED_WIDTH

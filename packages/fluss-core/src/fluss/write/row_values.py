@@ -1,0 +1,101 @@
+"""One row as a user gives it, as a tuple of physical values in the order of the table's columns.
+
+A row is a mapping by column name, or a sequence by position. What reads plain rows is compiled once
+per writer (`write.row_function`); what is written otherwise is brought into order here. Each value
+is converted when the row is taken, so an error concerns the row that is being written and nothing
+of it has been queued. Frames take another way (`records.convert.cast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fluss.errors import InvalidValueError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.types.data_type import DataType
+from fluss.model.values.conversion import to_physical
+from fluss.model.values.limits import NO_LIMITS, ValueLimits
+from fluss.write.row_function import RowFunction, RowShape, row_function
+
+
+class RowReader:
+    """Reads rows of some columns of a table; any thread may use it.
+
+    Args:
+        names: The columns that a row gives, in order.
+        types: Their types.
+        places: Where their values stand in the table; others are left NULL.
+        width: How many columns the table has.
+        ignored: Further columns that a mapping may have without their being read.
+        what: What such a row is called in errors.
+        limits: What the table adds to the limits of its types.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        *,
+        places: Sequence[int],
+        width: int,
+        ignored: frozenset[str] = frozenset(),
+        what: str = "row",
+        limits: ValueLimits = NO_LIMITS,
+    ) -> None:
+        self._names = tuple(names)
+        self._known = frozenset(names) | ignored
+        self._what = what
+        self._places = tuple(places)
+        self._width = width
+        # The row's physical values, one for each column of the table, and roughly their bytes. It
+        # raises InvalidValueError: a value is missing, unknown, or does not fit its column.
+        self.read: RowFunction = row_function(
+            RowShape(
+                names=self._names,
+                types=tuple(types),
+                converters=tuple(
+                    to_physical(each, name, limits=limits)
+                    for each, name in zip(types, names, strict=True)
+                ),
+                places=self._places,
+                width=width,
+                by_name=self._by_name,
+                otherwise=self._otherwise,
+            )
+        )
+
+    def _otherwise(self, row: Any) -> Sequence[Any]:
+        if isinstance(row, Mapping):
+            return self._by_name(row)
+        if isinstance(row, str | bytes | bytearray) or not isinstance(row, Sequence):
+            raise InvalidValueError(
+                f"A {self._what} is a dict, a list or a tuple, not {type(row).__name__}: "
+                f"{_shown(row)}.",
+                hint=f"The columns are {', '.join(self._names)}.",
+            )
+        if len(row) == len(self._names):
+            return row
+        if len(row) != self._width:
+            raise InvalidValueError(
+                f"The {self._what} has {len(row)} values for {len(self._names)} columns.",
+                hint=f"The columns are {', '.join(self._names)}, in this order.",
+            )
+        return [row[place] for place in self._places]
+
+    def _by_name(self, row: Mapping[Any, Any]) -> Sequence[Any]:
+        if not self._known.issuperset(row):
+            unknown = next(each for each in row if each not in self._known)
+            raise InvalidValueError(
+                f"There is no column {unknown!r} for this {self._what}; its columns are "
+                f"{', '.join(self._names)}.",
+                hint=did_you_mean(str(unknown), self._names),
+                column=str(unknown),
+            )
+        # A column that is not there is NULL; the converter of a NOT NULL column refuses that.
+        return [row.get(name) for name in self._names]
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it

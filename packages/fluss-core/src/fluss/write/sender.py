@@ -1,0 +1,332 @@
+"""Sends the batches of all writers of one connection, as `write.plan_sender` decides.
+
+Batches come in from any thread by `queue`; everything else happens on the engine's loop. Requests
+to one server are under way side by side, in the order in which the plan let them go. What has to be
+found out meanwhile (a writer id, a leader, a missing partition) is asked for while other buckets go
+on. What an error means for a batch is never decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from fluss.errors import ClosedError, FlussError, RetriableServerError, TableNotFoundError
+from fluss.hints import Hint, HintKey
+from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.net.cluster_client import Cluster
+from fluss.net.engine_thread import Engine
+from fluss.net.failure_log import FailureLog
+from fluss.net.operation_deadline import Operation, note_waiting, operation, within
+from fluss.net.wait_notices import notices
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
+from fluss.write.partition_finder import PathFinder
+from fluss.write.plan_sender import Departure, SendPlan
+from fluss.write.write_batch import Settlement, WriteBatch, WriterSettings
+from fluss.write.write_memory import WriteRoom
+from fluss.write.write_requests import BucketAnswer, read_answers, write_request_body
+
+log = logging.getLogger("fluss.sender")
+
+# How long the plan may sleep without being asked, whatever it says.
+ALARM_S_MAX = 60.0
+
+
+class Sender:
+    """Sends what its plan decides; all writers of a connection share one.
+
+    A writer that brings its own numbers has a sender and a plan of its own
+    (`write.plan_pinned_sender`).
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: WriterSettings,
+        *,
+        engine: Engine,
+        plan: SendPlan | None = None,
+    ) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.room = WriteRoom(settings.buffer_bytes_max, wait_ms_max=settings.buffer_wait_ms)
+        self._cluster = cluster
+        self._plan = plan or SendPlan(settings, policy=cluster.retry_policy)
+        self._paths = PathFinder(cluster, settings)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking_writer_id = False
+        self._pump_is_due = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._idle: set[asyncio.Future[None]] = set()
+        self._closed: ClosedError | None = None
+        self._failures = FailureLog()
+
+    def register(self, table: TablePath, partition_keys: Sequence[str]) -> None:
+        """Make the partition keys of a table known, for partitions that have to be created."""
+        self._paths.partition_keys[table] = tuple(partition_keys)
+
+    def check_open(self) -> None:
+        """Refuse to write after the end.
+
+        Raises:
+            ClosedError: The sender has been closed.
+        """
+        if self._closed is not None:
+            raise ClosedError(self._closed.message, hint=self._closed.hint)
+
+    def queue(self, batches: Sequence[WriteBatch], *, queued: Callable[[], None]) -> None:
+        """Queue sealed batches; any thread may call this. The order of the calls is kept.
+
+        Args:
+            batches: The batches; their room is taken now and given back when they are settled.
+            queued: Called on the engine thread before any of them can be settled.
+        """
+        self.check_open()
+        self.room.take(sum(each.size_bytes for each in batches))
+        self.engine.post(partial(self._take, batches, queued))
+
+    # --- life ---------------------------------------------------------------------------------
+
+    async def close(self, *, timeout_s: float) -> int:
+        """Deliver what is queued, within a time; returns how many rows were not delivered."""
+        if self._closed is not None:
+            return 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._until_idle()
+        reason = ClosedError(
+            "The connection has been closed; nothing can be written through it any more.",
+            hint="Open a new connection.",
+        )
+        self._closed = reason
+        self.room.close(reason)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        return await self._abandon(timeout_s)
+
+    async def _until_idle(self) -> None:
+        while not self._plan.is_idle:
+            idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle.add(idle)
+            try:
+                await idle
+            finally:
+                self._idle.discard(idle)
+
+    async def _abandon(self, timeout_s: float) -> int:
+        left = list(self._plan.unsettled())
+        rows = sum(each.row_count for each in left)
+        error = ClosedError(
+            f"The connection was closed, and its {timeout_s:g} s for delivering were over.",
+            hint="Flush before you close, or give close() more time.",
+        )
+        self._settle(self._plan.give_up(left, error))
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for batch in list(self._plan.unsettled()):
+            self._failed(batch, error, sent=batch.is_sent)
+        return rows
+
+    # --- deciding and sending -----------------------------------------------------------------
+
+    def _take(self, batches: Sequence[WriteBatch], queued: Callable[[], None]) -> None:
+        queued()
+        now = self._now()
+        for batch in batches:
+            self._plan.add(batch, now=now)
+        if self._closed is not None:
+            self._settle(self._plan.give_up(batches, self._closed))
+            return
+        self._pump_soon()
+
+    def _pump_soon(self) -> None:
+        # Whatever comes in with the same wake-up goes with the same requests.
+        if not self._pump_is_due:
+            self._pump_is_due = True
+            self.engine.loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_is_due = False
+        if self._closed is not None:
+            return
+        departures = self._plan.depart(self._cluster.view, now=self._now())
+        self._settle(departures.settlements)
+        for request in departures.requests:
+            self._start(self._deliver(request))
+        if departures.needs_writer_id and not self._asking_writer_id:
+            self._asking_writer_id = True
+            self._start(self._ask_writer_id())
+        for paths in self._paths.unasked(departures.paths_unknown):
+            self._start(self._find(paths))
+        self._set_alarm(departures.wake_at)
+        if self._plan.is_idle:
+            for idle in self._idle:
+                if not idle.done():
+                    idle.set_result(None)
+
+    def _set_alarm(self, at: float | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if at is not None:
+            at = min(at, self._now() + ALARM_S_MAX)
+            self._alarm = self.engine.loop.call_at(at, self._pump_soon)
+
+    async def _deliver(self, request: Departure) -> None:
+        try:
+            await self._exchange(request)
+        except Exception as bug:
+            log.exception("a write request met a bug")
+            error = FlussError(f"The write request met a bug in the client: {bug!r}")
+            self._answer_all(request, error, sent=True)
+        self._pump_soon()
+
+    async def _exchange(self, request: Departure) -> None:
+        deadline = self._plan.give_up_at(request, now=self._now())
+        with operation(self.settings.delivery_timeout_ms, deadline=deadline) as call:
+            await self._send(request, call)
+
+    async def _send(self, request: Departure, call: Operation) -> None:
+        try:
+            answer = await within(call, self._depart(request))
+        except FlussError as error:
+            self._answer_all(request, error, sent=False)
+            return
+        for each in request.batches:
+            each.is_sent = True
+        try:
+            answers = read_answers(request, await within(call, answer))
+        except FlussError as error:
+            self._answer_all(request, error, sent=True)
+            return
+        for batch, outcome in answers:
+            self._answer(batch, outcome)
+
+    async def _depart(self, request: Departure) -> asyncio.Future[memoryview]:
+        connection = await self._cluster.tablet_server(request.server_id)
+        api = ApiKey.PUT_KV if request.route.is_kv else ApiKey.PRODUCE_LOG
+        note_waiting(f"{connection.address} to answer {api.name}")
+        body = write_request_body(request, self.settings)
+        return await connection.send(api, body, timeout_ms=self.settings.request_timeout_ms)
+
+    def _answer_all(self, request: Departure, error: FlussError, *, sent: bool) -> None:
+        for batch in request.batches:
+            if not batch.is_settled:
+                self._failed(batch, error, sent=sent)
+
+    def _answer(self, batch: WriteBatch, answer: BucketAnswer) -> None:
+        now = self._now()
+        if answer.pressure:
+            self._plan.press(batch, answer.pressure, now=now)
+        if answer.error is not None:
+            self._failed(batch, answer.error, sent=True)
+        else:
+            self._settle([self._plan.written(batch, offset=answer.offset, now=now)])
+
+    def _failed(self, batch: WriteBatch, error: FlussError, *, sent: bool) -> None:
+        view = self._cluster.view
+        if error.refresh_metadata:
+            view.forget_leader(batch.bucket)
+        decide = self._plan.failed if sent else self._plan.unsent
+        settlements = decide(batch, error, now=self._now(), dice=random.random())  # noqa: S311 - spreads clients, hides nothing
+        if not settlements:
+            self._cluster.counters.retries += 1
+            log.debug("%s will be sent again: %s", batch, error.message)
+            notices.retried(
+                f"a server to take {batch}",
+                error.message,
+                since=batch.queued_at,
+                now=self._now(),
+                limit_ms=self.settings.delivery_timeout_ms,
+            )
+        self._settle(settlements)
+
+    def _settle(self, settlements: Iterable[Settlement]) -> None:
+        counters = self._cluster.counters
+        for settled in settlements:
+            batch = settled.batch
+            batch.offset, batch.error = settled.offset, settled.error
+            batch.is_settled = True
+            batch.body = None
+            self.room.give_back(batch.size_bytes)
+            if settled.error is None:
+                counters.batches_written += 1
+                counters.rows_written += batch.row_count
+            else:
+                table, message = batch.path.table_path, settled.error.message
+                self._failures.failed(table, message, now=self._now())
+            waiters, batch.waiters = batch.waiters, []
+            for told in waiters:
+                told(batch)
+
+    # --- finding out --------------------------------------------------------------------------
+
+    async def _ask_writer_id(self) -> None:
+        try:
+            writer_id = await self._cluster.retrying(self._writer_id)
+            self._plan.take_writer_id(writer_id)
+            log.debug("the writer id is %d", writer_id)
+        except FlussError as error:
+            self._settle(self._plan.give_up(list(self._plan.unsettled()), error))
+        finally:
+            self._asking_writer_id = False
+            self._pump_soon()
+
+    async def _writer_id(self) -> int:
+        servers = self._cluster.view.tablet_servers
+        if not servers:
+            await self._cluster.refresh()
+            servers = self._cluster.view.tablet_servers
+        if not servers:
+            raise RetriableServerError("The cluster names no tablet server at the moment.")
+        request = messages.InitWriterRequest()
+        for table in {each.path.table_path for each in self._plan.unsettled()}:
+            request.table_path.add(database_name=table.database_name, table_name=table.table_name)
+        answer = await self._cluster.ask_any_tablet_server(
+            ApiKey.INIT_WRITER, request, messages.InitWriterResponse
+        )
+        return int(answer.writer_id)
+
+    async def _find(self, paths: Sequence[PhysicalTablePath]) -> None:
+        try:
+            async for path, error in self._paths.find(paths):
+                self._settle(self._plan.give_up(self._plan.waiting_for(path), error))
+            for path in paths:
+                self._give_up_predecessors(path.table_path)
+        finally:
+            self._pump_soon()
+
+    def _give_up_predecessors(self, table: TablePath) -> None:
+        """Fail what waits for a table that was dropped and made again under its name."""
+        table_id = self._cluster.view.table_id(table)
+        old = [each for each in self._plan.waiting_for(table) if each.route.table_id != table_id]
+        if table_id is not None and old:
+            error = TableNotFoundError(
+                f"The table {table} with the id {old[0].route.table_id} does not exist any more; "
+                f"the one of that name now has the id {table_id}.",
+                hint=Hint(HintKey.GET_TABLE_AGAIN, table=str(table)),
+                table=str(table),
+            )
+            self._settle(self._plan.give_up(old, error))
+
+    # --- tasks --------------------------------------------------------------------------------
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.engine.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the sender met a bug", exc_info=error)
+
+    def _now(self) -> float:
+        return self.engine.loop.time()

@@ -1,0 +1,181 @@
+"""Anything tabular as a stream of Arrow batches: what users hand over, seen one way.
+
+Arrow, Polars, pandas, datasets and whatever exports an Arrow stream is taken as it is, lazily where
+it is lazy; Python's own rows and columns are the business of `frames.python_values`. Nothing
+is cast here: what a column must be is known to whoever writes it (`records.convert.cast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError
+from fluss.model.types.data_type import DataType
+from fluss.model.types.polars_types import is_from_polars
+from fluss.write.pandas_frames import (
+    arrow_of,
+    index_names,
+    is_from_pandas,
+    with_index,
+)
+from fluss.write.polars_frames import exportable
+from fluss.write.python_to_arrow import ColumnFrame, RowFrame, is_one_row
+
+Tabular: TypeAlias = Any  # what `frame_of` takes; there is no common type
+
+_TAKEN = (
+    "Give a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of Polars or pandas, "
+    "a list of dicts, a dict of columns, or anything with __arrow_c_stream__."
+)
+
+
+class Frame(Protocol):
+    """Rows with named columns.
+
+    Attributes:
+        names: The columns; none where rows are given by position.
+        schema: The columns, as far as they say by themselves what they are.
+        is_whole: Whether all rows are in memory, so that they can be checked before any is used.
+    """
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def is_whole(self) -> bool: ...
+
+    def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
+        """The rows; may be called once where the frame is a stream.
+
+        Args:
+            types: The columns wanted. Values of Python are made values of these types; what is
+                Arrow already stays as it is.
+        """
+
+
+class ArrowFrame:
+    """Rows that are Arrow already."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        is_whole: bool,
+        index: Sequence[str] = (),
+    ) -> None:
+        self.schema = schema
+        self.index = tuple(index)  # the columns that are the index of a DataFrame
+        self.names: list[str] = schema.names
+        self.is_whole = is_whole
+        self._batches = batches
+
+    def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - they have types of their own
+        return iter(self._batches)
+
+
+def frame_of(data: Tabular) -> Frame:
+    """What somebody handed over, as a frame; a frame is returned itself.
+
+    A list of dicts is rows, a dict of lists or arrays is columns, a dict of anything else is one
+    row. Levels of a pandas index that have names are columns, others are left out; NaN of pandas is
+    NULL, as everywhere in pandas.
+
+    Raises:
+        InvalidValueError: It is nothing tabular, or Arrow cannot read it.
+    """
+    if isinstance(data, ArrowFrame | RowFrame | ColumnFrame):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return ArrowFrame(data.schema, [data], is_whole=True)
+    if isinstance(data, pa.Table):
+        return _whole(data)
+    if isinstance(data, pa.RecordBatchReader):
+        return _stream(data)
+    if _is_from(data, "pyarrow") and hasattr(data, "to_reader"):  # a dataset's scanner
+        return _stream(data.to_reader())
+    if _is_from(data, "pyarrow") and hasattr(data, "scanner"):
+        return _stream(data.scanner().to_reader())
+    if is_from_pandas(data):
+        index = index_names(data)
+        table = arrow_of(with_index(data, index))
+        return ArrowFrame(table.schema, table.to_batches(), is_whole=True, index=index)
+    if is_from_polars(data):
+        return _of_polars(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _stream(_read(data, lambda: pa.RecordBatchReader.from_stream(data)))
+    if hasattr(data, "__arrow_c_array__"):
+        batch = _read(data, lambda: pa.record_batch(data))
+        return ArrowFrame(batch.schema, [batch], is_whole=True)
+    return _of_python(data)
+
+
+def _of_polars(data: Any) -> Frame:
+    if hasattr(data, "collect"):
+        data = data.collect()
+    if hasattr(data, "to_frame"):
+        data = data.to_frame()
+    data = exportable(data)
+    reader = _read(data, lambda: pa.RecordBatchReader.from_stream(data))
+    return _whole(reader.read_all())
+
+
+def _of_python(data: Any) -> Frame:
+    if isinstance(data, Mapping):
+        return RowFrame([data]) if is_one_row(data) else ColumnFrame(data)
+    if isinstance(data, list | tuple):
+        if not data or not isinstance(data[0], pa.RecordBatch | pa.Table):
+            return RowFrame(data)
+        return _of_batches(iter(data), is_whole=True)
+    if isinstance(data, Iterator):
+        return _of_batches(data, is_whole=False)
+    raise InvalidValueError(f"A {type(data).__name__} is nothing tabular.", hint=_TAKEN)
+
+
+def _of_batches(batches: Iterator[Any], *, is_whole: bool) -> Frame:
+    first = next(batches, None)
+    if not isinstance(first, pa.RecordBatch | pa.Table):
+        what = "nothing" if first is None else f"a {type(first).__name__} first"
+        raise InvalidValueError(
+            f"An iterator of batches was expected; this one gave {what}.", hint=_TAKEN
+        )
+    flat = chain.from_iterable(map(_batches_of, chain([first], batches)))
+    return ArrowFrame(first.schema, list(flat) if is_whole else flat, is_whole=is_whole)
+
+
+def _batches_of(each: Any) -> list[pa.RecordBatch]:
+    if isinstance(each, pa.Table):
+        batches: list[pa.RecordBatch] = each.to_batches()
+        return batches
+    if not isinstance(each, pa.RecordBatch):
+        raise InvalidValueError(f"A {type(each).__name__} came among the batches.", hint=_TAKEN)
+    return [each]
+
+
+def _whole(table: pa.Table) -> Frame:
+    return ArrowFrame(table.schema, table.to_batches(), is_whole=True)
+
+
+def _stream(reader: pa.RecordBatchReader) -> Frame:
+    return ArrowFrame(reader.schema, reader, is_whole=False)
+
+
+def _read(data: Any, read: Any) -> Any:
+    try:
+        return read()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidValueError(
+            f"The {type(data).__name__} cannot be read as Arrow: {error}",
+            hint="A column of objects must hold one kind of values.",
+        ) from error
+
+
+def _is_from(data: Any, package: str) -> bool:
+    return type(data).__module__.partition(".")[0] == package

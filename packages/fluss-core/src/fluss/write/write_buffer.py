@@ -1,0 +1,428 @@
+"""Collects the rows of one writer until they are sealed, and keeps count of what became of them.
+
+Rows are only appended to a list; sealing turns them into columns, batches and requests' worth of
+bytes. Whoever makes the buffer full, waits for a row, or flushes seals on his own thread; when only
+the time is over, a worker does. Sealing is serialised, so the order of the calls is the order in
+every bucket. While the room of the connection is used up, sealing waits, and with it whoever writes
+more; the engine never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from time import monotonic
+from typing import TypeAlias
+
+import anyio.to_thread
+import numpy as np
+import pyarrow as pa
+
+from fluss.errors import ClosedError, FlussError
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.convert.from_values import batch_from_values
+from fluss.records.convert.numpy_columns import to_batch, to_columns
+from fluss.rows.buffers.columns import BoolArray
+from fluss.waiting import InterruptibleLock
+from fluss.write.caller_rows import rows_counted
+from fluss.write.plan_accumulator import BatchSizes
+from fluss.write.sender import Sender
+from fluss.write.write_batch import WriteBatch
+from fluss.write.write_encoding import Encoded, Target
+from fluss.write.write_failures import failed_write
+from fluss.write.write_result import Chunk, WriteResultHandle, copy_of, in_doubt
+from fluss.write.write_tally import WriteTally
+
+log = logging.getLogger("fluss.writer")
+
+Values: TypeAlias = tuple[object, ...]
+
+# Sealing so few rows is quick enough for the thread of an event loop.
+ROWS_SEALED_HERE_MAX = 500
+
+_FULL_FRAME = 0.25
+# Of a frame that is spread over many buckets more is encoded at a time, so that the batch of each
+# is worth its header, its checksum and its way; never so much that nothing is on its way meanwhile.
+_BATCH_BYTES_LEAST = 128 * 1024
+_PARTS_IN_ROOM = 4
+
+
+class WriteBuffer:
+    """The rows that one writer has taken. Any thread may write; order is that of the calls.
+
+    Args:
+        sender: Delivers batches.
+        target: Encodes rows.
+        keeper: What must live as long as this: a connection that nobody refers to is closed.
+    """
+
+    def __init__(self, sender: Sender, target: Target, *, keeper: object = None) -> None:
+        self._sender = sender
+        self._keeper = keeper
+        self._engine = sender.engine
+        self._target = target
+        self._sizes = BatchSizes(sender.settings)
+        self._lock = threading.Lock()  # held for the time of an append
+        self._sealing = (
+            InterruptibleLock()
+        )  # held for the time of a sealing; taken before the other
+        self._linger_s = sender.settings.linger_ms / 1_000
+        self._clock_runs = False
+        self._closed: ClosedError | None = None
+        self._frame_ratio = 0.5  # encoded bytes per byte of a frame, learned from the last ones
+        self._rows_before = 0  # how many rows were taken before the open chunk
+        self._spread = 1  # over how many buckets the rows of a frame go, learned from the last one
+        self._open_chunk()
+        # Only the engine thread touches these.
+        self._unsettled: set[WriteBatch] = set()
+        # Whether a frame is taken no further once a batch has failed; rows taken singly are.
+        self.stops_at_failure = False
+        self.tally = WriteTally()
+        self.progress = self.tally.report()  # of the last flush
+        self._failure: FlussError | None = None  # the first, or the first that leaves a doubt
+
+    @property
+    def request_bytes_max(self) -> int:
+        """The largest request, and therefore the largest row."""
+        return self._sender.settings.request_bytes_max
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a batch has failed since the last flush."""
+        return self._failure is not None
+
+    def _open_chunk(self) -> None:
+        self._chunk = Chunk(self)
+        self._rows: list[Values] = []
+        self._frames: list[pa.RecordBatch] = []
+        self._deletes: list[tuple[int, int]] = []
+        self._count = 0
+        self._bytes = 0
+        self._begun_at = 0.0
+
+    # --- taking rows --------------------------------------------------------------------------
+
+    def add_row(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: FBT001 - keywords cost what a value costs
+        """Take one row of physical values that takes about `size` bytes."""
+        target_bytes = self._sizes.target_bytes
+        if self._bytes >= target_bytes:
+            self.seal()
+        with self._lock:
+            place = self._count
+            if not place or self._closed is not None:
+                self._begin()
+            chunk = self._chunk
+            self._rows.append(values)
+            self._count = stop = place + 1
+            self._bytes = filled = self._bytes + size
+            if deletes:
+                self._deletes.append((place, stop))
+        if not self._clock_runs:
+            self._start_clock()
+        if filled >= target_bytes and self._sender.room.is_left:
+            self.seal()
+        return WriteResultHandle(chunk, place, stop)
+
+    def add_alone(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
+        """Take one row that may be too large, and find out at once."""
+        batch = batch_from_values([values], self._target.layout)
+        marks = np.ones(1, dtype=np.bool_) if deletes else None
+        return self._add_now([batch], marks, is_frame=False)[0]
+
+    def add_frame(self, batch: pa.RecordBatch, *, deletes: bool = False) -> list[WriteResultHandle]:
+        """Take rows in wire form, at least one; a small frame waits for company."""
+        size = batch.nbytes  # walks through all buffers, so it is asked once
+        if size < self._sizes.target_bytes * _FULL_FRAME:
+            return [self._collect(batch, size, deletes=deletes)]
+        marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
+        return self._add_now(self._parts(batch, size), marks, is_frame=True)
+
+    def add_changes(self, batch: pa.RecordBatch, deletes: BoolArray) -> list[WriteResultHandle]:
+        """Take rows in wire form, of which some delete their keys; they are queued at once."""
+        return self._add_now(self._parts(batch, batch.nbytes), deletes, is_frame=True)
+
+    def _collect(self, batch: pa.RecordBatch, size: int, *, deletes: bool) -> WriteResultHandle:
+        if self._bytes >= self._sizes.target_bytes:
+            self.seal()
+        with self._lock:
+            place = self._count
+            if not place or self._closed is not None:
+                self._begin()
+            chunk = self._chunk
+            self._gather_rows()
+            self._frames.append(batch)
+            self._count = stop = place + batch.num_rows
+            self._bytes += size
+            if deletes:
+                self._deletes.append((place, stop))
+        if not self._clock_runs:
+            self._start_clock()
+        return WriteResultHandle(chunk, place, stop)
+
+    def _begin(self) -> None:
+        """The first row of a chunk, or one too late."""
+        if self._closed is not None:
+            raise copy_of(self._closed)
+        self._sender.check_open()
+        self._begun_at = monotonic()
+
+    def _gather_rows(self) -> None:
+        if self._rows:
+            self._frames.append(batch_from_values(self._rows, self._target.layout))
+            self._rows = []
+
+    def _add_now(
+        self, batches: Iterable[pa.RecordBatch], deletes: BoolArray | None, *, is_frame: bool
+    ) -> list[WriteResultHandle]:
+        """Encode and queue batches at once, behind what was collected before."""
+        results = []
+        first = 0
+        with self._sealing:
+            if self._closed is not None:
+                raise copy_of(self._closed)
+            self._seal_open_chunk()
+            for batch in batches:
+                self._sender.check_open()
+                self._sender.room.wait()
+                if self.stops_at_failure and self._failure is not None:
+                    break  # the flush raises it
+                marks = None if deletes is None else deletes[first : first + batch.num_rows]
+                # Rows of a frame are counted in it, others by the writer.
+                with rows_counted(first=first if is_frame else self._rows_before):
+                    encoded = self._target.encode(batch, marks, is_frame=is_frame)
+                first += batch.num_rows
+                self._learn(batch, encoded)
+                chunk = Chunk(self)
+                self.tally.add(self._rows_before, batch.num_rows, chunk)
+                self._rows_before += batch.num_rows
+                self._queue(chunk, encoded)
+                results.append(WriteResultHandle(chunk, 0, batch.num_rows))
+        return results
+
+    def _parts(self, batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+        """Cut a frame so that each part makes about one full batch, or many that are not tiny."""
+        start = 0
+        while start < batch.num_rows:
+            left = batch.num_rows - start
+            # Both are learned from the part before, where it was cut as this one is.
+            encoded = size * left / batch.num_rows * self._frame_ratio
+            rows = -(-left // max(1, round(encoded / self._part_bytes())))
+            yield batch.slice(start, rows)
+            start += rows
+
+    def _part_bytes(self) -> int:
+        settings = self._sender.settings
+        wanted = self._spread * min(_BATCH_BYTES_LEAST, settings.batch_bytes_max)
+        most = settings.buffer_bytes_max // _PARTS_IN_ROOM
+        return max(settings.batch_bytes_max, min(wanted, most))
+
+    def _learn(self, batch: pa.RecordBatch, encoded: Encoded) -> None:
+        size = sum(each.size_bytes for each in encoded.batches)
+        ratio = min(max(size / max(batch.nbytes, 1), 0.02), 2.0)
+        self._frame_ratio += (ratio - self._frame_ratio) / 2
+        self._spread = len({(each.path, each.bucket_id) for each in encoded.batches})
+
+    # --- sealing ------------------------------------------------------------------------------
+
+    def seal(self, *, waits: bool = True) -> None:
+        """Make batches of what was collected and queue them; waits for room, on this thread.
+
+        Raises:
+            LimitExceededError: There was no room in time. The rows stay where they are.
+        """
+        with self._sealing:
+            if not self._count:
+                return
+            if waits:
+                self._sender.room.wait()
+            self._seal_open_chunk()
+
+    def _seal_open_chunk(self) -> None:
+        with self._lock:
+            if not self._count:
+                return
+            chunk, count, deletes = self._chunk, self._count, self._deletes
+            rows, frames, size = self._rows, self._frames, self._bytes
+            first = self._rows_before
+            self._rows_before += count
+            self._open_chunk()
+        self.tally.add(first, count, chunk)
+        self._sizes.observe(size)
+        try:
+            if rows:
+                frames.append(batch_from_values(rows, self._target.layout))
+            marks = _marks(deletes, count) if deletes else None
+            batch = _joined(frames, self._target.layout)
+            with rows_counted(first=first):
+                encoded = self._target.encode(batch, marks, is_frame=False)
+            self._queue(chunk, encoded)
+        except FlussError as error:
+            # The rows were taken: their handles say what became of them, and the next flush does.
+            self._engine.post(partial(self._spoil, chunk, error))
+        except BaseException as error:
+            lost = FlussError(f"{count} rows could not be sealed: {error!r}")
+            self._engine.post(partial(self._spoil, chunk, lost))
+            raise
+
+    def _queue(self, chunk: Chunk, encoded: Encoded) -> None:
+        batches = encoded.batches
+        for batch in batches:
+            batch.waiters.append(self._settled)
+        self._sender.queue(batches, queued=partial(self._queued, chunk, encoded))
+
+    def hurry(self, chunk: Chunk) -> None:
+        """Seal a chunk that somebody waits for: here, unless that would hold up an event loop."""
+        if chunk is not self._chunk:
+            return
+        if self._in_loop() and not (
+            self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left
+        ):
+            self.post(self._seal_soon)
+        else:
+            self.seal()
+
+    def hurry_all(self) -> None:
+        """Seal what was collected if that is quick here; the flush that follows does the rest."""
+        if 0 < self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left:
+            with contextlib.suppress(FlussError):  # which the flush will meet again, and say
+                self.seal()
+
+    def post(self, job: Callable[[], None]) -> None:
+        """Have a job done on the engine thread."""
+        self._engine.post(job)
+
+    @staticmethod
+    def _in_loop() -> bool:
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop()
+            return True
+        return False
+
+    # --- the time is over ---------------------------------------------------------------------
+
+    def _start_clock(self) -> None:
+        self._clock_runs = True
+        self._engine.post(partial(self._set_clock, self._linger_s))
+
+    def _set_clock(self, delay_s: float) -> None:
+        self._engine.loop.call_later(delay_s, self._time_is_over)
+
+    def _time_is_over(self) -> None:
+        with self._lock:
+            if not self._count:
+                self._clock_runs = False
+                return
+            left = self._begun_at + self._linger_s - monotonic()
+        if left > 0:
+            self._set_clock(left)
+            return
+        self._seal_soon()
+        self._set_clock(max(self._linger_s, _WORKER_PAUSE_S))
+
+    def _seal_soon(self) -> None:
+        self._engine.loop.create_task(self._seal_in_worker())
+
+    async def _seal_in_worker(self) -> None:
+        try:
+            await anyio.to_thread.run_sync(self.seal)
+        except ClosedError as error:
+            self._drop(error)
+        except FlussError as error:
+            # No room in time: the rows stay where they are, and the clock comes again.
+            log.debug("rows wait for room: %s", error.message)
+
+    def _drop(self, error: FlussError) -> None:
+        """The connection is gone, and what was collected for it."""
+        with self._lock:
+            chunk, count, first = self._chunk, self._count, self._rows_before
+            self._rows_before += count
+            self._open_chunk()
+        if count:
+            self.tally.add(first, count, chunk)
+            self._spoil(chunk, error)
+
+    # --- on the engine thread -----------------------------------------------------------------
+
+    def _queued(self, chunk: Chunk, encoded: Encoded) -> None:
+        self._unsettled.update(encoded.batches)
+        chunk.sealed(encoded.batches, encoded.batch_of_row)
+
+    def _settled(self, batch: WriteBatch) -> None:
+        self._unsettled.discard(batch)
+        if batch.error is not None:
+            self._note(batch.error)
+
+    def _spoil(self, chunk: Chunk, error: FlussError) -> None:
+        self._note(error)
+        chunk.spoiled(error)
+
+    def _note(self, error: FlussError) -> None:
+        if self._failure is None or (in_doubt(error) and not in_doubt(self._failure)):
+            self._failure = error
+
+    async def flush(self) -> None:
+        """Wait until everything taken so far is written. Runs on the engine's loop.
+
+        Raises:
+            FlussError: Something could not be written since the last flush; it is said once.
+        """
+        if self._count or not self._sealing.is_free:
+            await anyio.to_thread.run_sync(self.seal)
+        pending = [each for each in self._unsettled if not each.is_settled]
+        if pending:
+            await all_settled(pending)
+        self.progress = self.tally.report()
+        self.tally.reset()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failed_write(self._target.table, failure, self.progress)
+
+    async def close(self) -> None:
+        """Flush, and take no more rows."""
+        reason = ClosedError("The writer has been closed.", hint="Make a new one from the table.")
+        with self._lock:
+            self._closed = reason
+        await self.flush()
+
+
+_WORKER_PAUSE_S = 0.005
+
+
+async def all_settled(batches: Sequence[WriteBatch]) -> None:
+    """Wait until these batches have come to their end. Runs on the engine's loop."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    left = len(batches)
+
+    def settled(_: WriteBatch) -> None:
+        nonlocal left
+        left -= 1
+        if not left and not done.done():
+            done.set_result(None)
+
+    for batch in batches:
+        batch.waiters.append(settled)
+    await done
+
+
+def _marks(deletes: Sequence[tuple[int, int]], count: int) -> BoolArray:
+    marks = np.zeros(count, dtype=np.bool_)
+    for first, stop in deletes:
+        marks[first:stop] = True
+    return marks
+
+
+def _joined(frames: Sequence[pa.RecordBatch], layout: BatchLayout) -> pa.RecordBatch:
+    if len(frames) == 1:
+        return frames[0]
+    # Wire form leaves names of nested fields, zones and nullability open; one table does not.
+    same = [
+        each
+        if each.schema.equals(layout.wire_schema)
+        else to_batch(to_columns(each, layout.types), layout.wire_schema)
+        for each in frames
+    ]
+    return pa.Table.from_batches(same).combine_chunks().to_batches()[0]

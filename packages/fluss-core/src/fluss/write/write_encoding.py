@@ -1,0 +1,306 @@
+"""From rows that were sealed together to one encoded batch per bucket.
+
+A target is made once per writer: it knows the table's formats, codec and keys. `encode` works on
+whichever thread seals. No batch is larger than one request may be: what is, is cut in two until it
+fits, and a row that does not fit by itself is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from fluss.errors import LimitExceededError
+from fluss.model.paths import PhysicalTablePath
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.tables.table_options import KvFormat, LogFormat
+from fluss.records.arrow.arrow_body import BODY_BYTES_MAX, BodyCodec
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.numpy_arrays import from_numpy
+from fluss.records.arrow.received_bytes import size_of
+from fluss.records.kv.kv_batch import HEADER_BYTES as KV_HEADER_BYTES, kv_body
+from fluss.records.kv.row_bytes import rows_from_batch
+from fluss.records.log.log_header import format_of
+from fluss.records.log.log_writer import LogBody, arrow_log_body
+from fluss.records.log.row_log import row_log_body
+from fluss.records.log.statistics import collect_statistics, has_statistics, write_statistics
+from fluss.rows.buffers.columns import BoolArray, Int32Array, RowBytes
+from fluss.rows.keys.encoders import primary_key_encoder
+from fluss.write.caller_rows import rows_counted
+from fluss.write.placement import Placement, Share
+from fluss.write.write_batch import Route, WriteBatch, WriterSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Encoded:
+    """What was made of rows that were sealed together.
+
+    Attributes:
+        batches: Encoded batches, in order within each bucket.
+        batch_of_row: Which of them each row is in; None where there is one.
+    """
+
+    batches: list[WriteBatch]
+    batch_of_row: Int32Array | None
+
+
+class Target(Protocol):
+    """How the rows of one writer are encoded."""
+
+    layout: BatchLayout
+    table: TableInfo
+
+    def encode(
+        self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
+    ) -> Encoded:
+        """Encode rows in wire form; `deletes` says which of them delete their key."""
+
+
+# What the uncompressed buffers of a batch may take, so that embedded servers accept it and that it
+# is read again. Arrow counts a little more than `nbytes`: it aligns each buffer.
+UNCOMPRESSED_BYTES_MAX: Final = BODY_BYTES_MAX - (1 << 20)
+
+
+class LogTarget:
+    """Log batches of a table without a primary key."""
+
+    def __init__(
+        self,
+        table: TableInfo,
+        settings: WriterSettings,
+        placement: Placement,
+        layout: BatchLayout,
+        *,
+        has_statistics: bool,
+    ) -> None:
+        self.table = table
+        options = table.options
+        self.layout = layout
+        self._placement = placement
+        self._settings = settings
+        self._route = Route(table_id=table.table_id, is_kv=False, schema_id=table.schema_id)
+        self._format = options.log_format
+        self._codec = BodyCodec(options.arrow_compression, options.zstd_level)
+        self._statistics = _statistics_places(table, layout) if has_statistics else ()
+
+    def encode(
+        self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
+    ) -> Encoded:
+        """Encode rows in wire form; nothing is ever deleted from a log."""
+        if deletes is not None:
+            raise AssertionError("rows cannot be deleted from a log")
+        placed = self._placement.place(batch, is_frame=is_frame)
+        ordered = batch if placed.order is None else batch.take(from_numpy(placed.order))
+        made: list[WriteBatch] = []
+        edges = [0]
+        with rows_counted(places=placed.order):
+            for share in placed.shares:
+                for each in self._bodies(ordered, share.start, share.stop):
+                    made.append(self._made(share.path, share.bucket_id, each))
+                    edges.append(edges[-1] + each.record_count)
+        return _encoded(made, edges, placed.order)
+
+    def encode_rest(self, made: WriteBatch, rows: pa.RecordBatch) -> list[WriteBatch]:
+        """Encode some rows of a batch, for where it belongs."""
+        bodies = self._bodies(rows, 0, rows.num_rows)
+        return [self._made(made.path, made.bucket_id, each) for each in bodies]
+
+    def _bodies(self, rows: pa.RecordBatch, start: int, stop: int) -> Iterator[LogBody]:
+        piece = rows.slice(start, stop - start)
+        memory_bytes = piece.nbytes
+        if memory_bytes <= UNCOMPRESSED_BYTES_MAX:
+            with rows_counted(first=start, names=self.layout.names):
+                body = self._body(piece)
+            size = _log_size(body)
+            limit = self._settings.request_bytes_max
+            if size <= limit:
+                yield body
+                return
+            if stop - start == 1:
+                raise _too_large(size, limit, row=start)
+        elif stop - start == 1:
+            raise _too_large_in_memory(memory_bytes, row=start)
+        half = (start + stop) // 2
+        yield from self._bodies(rows, start, half)
+        yield from self._bodies(rows, half, stop)
+
+    def _body(self, rows: pa.RecordBatch) -> LogBody:
+        if self._format is not LogFormat.ARROW:
+            return row_log_body(rows, self.layout, KvFormat(self._format.value))
+        statistics = None
+        if self._statistics:
+            found = collect_statistics(rows, self.layout, self._statistics)
+            statistics = write_statistics(found, self.layout.types)
+        # On one thread: Arrow's pool costs a quarter more time of processors, and others (the
+        # engine, the server beside us) need them too; measured, it ended no sooner.
+        return arrow_log_body(rows, self._codec, statistics=statistics)
+
+    def _made(self, path: PhysicalTablePath, bucket_id: int, body: LogBody) -> WriteBatch:
+        return WriteBatch(
+            route=self._route,
+            path=path,
+            bucket_id=bucket_id,
+            body=body,
+            row_count=body.record_count,
+            size_bytes=_log_size(body),
+        )
+
+
+class KvTarget:
+    """Key-value batches of a table with a primary key."""
+
+    def __init__(
+        self,
+        table: TableInfo,
+        settings: WriterSettings,
+        placement: Placement,
+        layout: BatchLayout,
+        *,
+        target_columns: Sequence[int] = (),
+        agg_mode: int | None = None,
+    ) -> None:
+        self.table = table
+        options = table.options
+        self.layout = layout
+        self._placement = placement
+        self._settings = settings
+        self._route = Route(
+            table_id=table.table_id,
+            is_kv=True,
+            schema_id=table.schema_id,
+            target_columns=tuple(target_columns),
+            agg_mode=agg_mode,
+        )
+        self._format = options.kv_format
+        self._key_places = table.schema.column_indexes(table.physical_primary_keys)
+        self._encoder = primary_key_encoder(
+            [layout.types[each] for each in self._key_places],
+            lake_format=options.datalake_format,
+            kv_format_version=options.kv_format_version or 1,
+            is_default_bucket_key=table.is_default_bucket_key,
+        )
+        bucket_places = table.schema.column_indexes(table.bucket_keys)
+        self._has_one_key = bucket_places == self._key_places and placement.encoder == self._encoder
+
+    def encode(
+        self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
+    ) -> Encoded:
+        """Encode rows in wire form; `deletes` says which of them delete their key."""
+        with rows_counted(names=[self.layout.names[each] for each in self._key_places]):
+            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
+        placed = self._placement.place(
+            batch, keys=keys if self._has_one_key else None, is_frame=is_frame
+        )
+        order = placed.order
+        if order is not None:
+            batch = batch.take(from_numpy(order))
+            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
+            deletes = None if deletes is None else deletes[order]
+        made: list[WriteBatch] = []
+        edges = [0]
+        with rows_counted(places=order, names=self.layout.names):
+            rows = rows_from_batch(batch, self.layout, self._format)
+            for share in placed.shares:
+                for start, stop in self._cuts(share, keys, rows):
+                    made.append(self._made(share, keys, rows, deletes, start, stop))
+                    edges.append(stop)
+        return _encoded(made, edges, order)
+
+    def _cuts(self, share: Share, keys: RowBytes, rows: RowBytes) -> Iterator[tuple[int, int]]:
+        """Where to cut the rows of a bucket so that every batch has its size."""
+        ends = keys.offsets + rows.offsets
+        ends = ends + np.arange(len(ends)) * _KV_RECORD_BYTES
+        start = share.start
+        while start < share.stop:
+            limit = ends[start] + self._settings.batch_bytes_max - KV_HEADER_BYTES
+            stop = int(np.searchsorted(ends, limit, side="right")) - 1
+            stop = min(max(stop, start + 1), share.stop, start + _KV_ROWS_MAX)
+            size = int(ends[stop] - ends[start]) + KV_HEADER_BYTES
+            if size > self._settings.request_bytes_max:
+                raise _too_large(size, self._settings.request_bytes_max, row=start)
+            yield start, stop
+            start = stop
+
+    def _made(
+        self,
+        share: Share,
+        keys: RowBytes,
+        rows: RowBytes,
+        deletes: BoolArray | None,
+        start: int,
+        stop: int,
+    ) -> WriteBatch:
+        body = kv_body(
+            _slice(keys, start, stop),
+            _slice(rows, start, stop),
+            deletes=None if deletes is None else deletes[start:stop],
+        )
+        return WriteBatch(
+            route=self._route,
+            path=share.path,
+            bucket_id=share.bucket_id,
+            body=body,
+            row_count=stop - start,
+            size_bytes=KV_HEADER_BYTES + len(body.records),
+        )
+
+
+# The server makes one log batch of a KV batch, and puts its change types, of which a replaced row
+# has two, into one page behind the header (Java: `ChangeTypeVectorWriter`; a page is 128 KiB, see
+# `server.buffer.page-size`). One more, and the whole batch is refused.
+_KV_ROWS_MAX = 65_000
+
+# The length of a record, and of its key as far as that is usual.
+_KV_RECORD_BYTES = 5
+
+
+def _slice(rows: RowBytes, start: int, stop: int) -> RowBytes:
+    return RowBytes(data=rows.data, offsets=rows.offsets[start : stop + 1])
+
+
+def _log_size(body: LogBody) -> int:
+    statistics = body.statistics
+    header = format_of(0 if statistics is None else 1).size
+    return header + len(statistics or b"") + size_of(body.buffers)
+
+
+def _statistics_places(table: TableInfo, layout: BatchLayout) -> tuple[int, ...]:
+    able = tuple(
+        name for name, each in zip(layout.names, layout.types, strict=True) if has_statistics(each)
+    )
+    return tuple(layout.names.index(each) for each in table.options.statistics_columns(able))
+
+
+def _encoded(made: list[WriteBatch], edges: list[int], order: Any) -> Encoded:
+    if len(made) == 1:
+        return Encoded(batches=made, batch_of_row=None)
+    in_order = np.repeat(np.arange(len(made), dtype=np.int32), np.diff(edges))
+    if order is None:
+        return Encoded(batches=made, batch_of_row=in_order)
+    batch_of_row = np.empty(len(in_order), dtype=np.int32)
+    batch_of_row[order] = in_order
+    return Encoded(batches=made, batch_of_row=batch_of_row)
+
+
+def _too_large_in_memory(size: int, *, row: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"A row takes {size} bytes uncompressed, which exceeds the largest batch of "
+        f"{UNCOMPRESSED_BYTES_MAX} bytes that is read again.",
+        hint="Keep large values elsewhere, or cut them into several rows.",
+        size=size,
+        limit=UNCOMPRESSED_BYTES_MAX,
+    ).add_context(row=row)
+
+
+def _too_large(size: int, limit: int, *, row: int) -> LimitExceededError:
+    return LimitExceededError(
+        f"One row takes {size} bytes, and a request may have {limit}.",
+        hint="Raise 'writer.request-max-size' (servers take requests up to 100 MiB, their "
+        "'netty.server.max-request-size'), or keep large values elsewhere.",
+        size=size,
+        limit=limit,
+    ).add_context(row=row)

@@ -1,0 +1,108 @@
+"""What became of the rows of a frame: how many were written, and where each bucket ends now.
+
+Handles are let go of as soon as they are settled, so a stream of any length takes the memory of
+what is under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fluss.errors import FlussError
+from fluss.model.paths import TableBucket
+from fluss.net.handoff import BlockingCaller
+from fluss.write.write_result import JoinedResult
+from fluss.write.writer_cores import WriteOutcome, WriteResultHandle
+
+HANDLES_KEPT = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteReport:
+    """What was written.
+
+    Attributes:
+        rows: How many rows were sent. In a changelog, the rows that updates replace are not.
+        counts: How many rows were given of each kind: `append`, `upsert`, `delete` or `update`,
+            and in a changelog `insert`, `update_before`, `update_after` and `delete`.
+        last_offsets: The offset of the last row of each bucket that was written to; in a
+            primary-key table, of the last change in its changelog. Buckets whose server did not
+            say are missing.
+    """
+
+    rows: int
+    counts: Mapping[str, int]
+    last_offsets: Mapping[TableBucket, int]
+
+    @property
+    def next_offsets(self) -> dict[TableBucket, int]:
+        """Where to begin to read in order to see only what came later."""
+        return {bucket: offset + 1 for bucket, offset in self.last_offsets.items()}
+
+
+class Outcomes:
+    """The handles of what is under way, for one writing thread."""
+
+    def __init__(self) -> None:
+        self.rows_written = 0
+        self.last_offsets: dict[TableBucket, int] = {}
+        self._pending: deque[tuple[WriteResultHandle, int]] = deque()
+
+    def add(self, result: WriteResultHandle, rows: int) -> None:
+        """Rows were taken; this is their handle."""
+        self._pending.append((result, rows))
+        if len(self._pending) >= HANDLES_KEPT:
+            self._fold_done()
+
+    def finish(self) -> None:
+        """Wait for everything that is under way.
+
+        Raises:
+            FlussError: Rows could not be written; the others have been counted all the same.
+        """
+        left, self._pending = list(self._pending), deque()
+        self._fold(left)
+
+    def _fold_done(self) -> None:
+        done = []
+        while self._pending and self._pending[0][0].done:
+            done.append(self._pending.popleft())
+        self._fold(done)
+
+    def _fold(self, handles: Sequence[tuple[WriteResultHandle, int]]) -> None:
+        if not handles:
+            return
+        try:
+            outcome = _outcome([each for each, _ in handles])
+        except FlussError:
+            if len(handles) == 1:
+                raise
+            self._fold_one_by_one(handles)
+            return
+        self.rows_written += sum(rows for _, rows in handles)
+        for batch in outcome.batches:
+            end = batch.log_end_offset
+            if batch.base_offset is not None:
+                end = batch.base_offset + batch.row_count
+            if end is not None and end > 0:
+                last = self.last_offsets.get(batch.bucket, -1)
+                self.last_offsets[batch.bucket] = max(last, end - 1)
+
+    def _fold_one_by_one(self, handles: Sequence[tuple[WriteResultHandle, int]]) -> None:
+        failed: FlussError | None = None
+        for each in handles:
+            try:
+                self._fold([each])
+            except FlussError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+
+def _outcome(results: Sequence[WriteResultHandle]) -> WriteOutcome:
+    caller: BlockingCaller[WriteOutcome] = BlockingCaller()
+    JoinedResult(results).subscribe(caller)
+    caller.wait()  # ends: a batch is delivered or fails in its time
+    return caller.result()

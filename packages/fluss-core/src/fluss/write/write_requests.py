@@ -1,0 +1,114 @@
+"""PRODUCE_LOG and PUT_KV: from the batches that travel together to a request, and back.
+
+The headers of the batches are made here, because only now their writer ids and numbers are known;
+the records behind them are sent as they are, without being copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.records.arrow.received_bytes import to_view
+from fluss.records.kv.kv_batch import write_kv_batch
+from fluss.records.log.log_writer import write_log_batch
+from fluss.wire import messages
+from fluss.wire.byte_buffers import Buffer
+from fluss.wire.zero_copy.record_batches import (
+    PRODUCE_LOG_REQUEST,
+    PUT_KV_REQUEST,
+    ProduceLogRequest,
+    PutKvRequest,
+    WrittenBucket,
+)
+from fluss.write.plan_sender import Departure
+from fluss.write.write_batch import WriteBatch, WriterSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketAnswer:
+    """What a server says of one batch."""
+
+    offset: int | None = None
+    error: FlussError | None = None
+    pressure: float = 0.0
+
+
+def write_request_body(request: Departure, settings: WriterSettings) -> list[Buffer]:
+    """The request as buffers to be sent one after the other."""
+    route = request.route
+    buckets = tuple(
+        WrittenBucket(
+            partition_id=batch.partition_id, bucket_id=batch.bucket_id, records=_records(batch)
+        )
+        for batch in request.batches
+    )
+    if route.is_kv:
+        return PUT_KV_REQUEST.write(
+            PutKvRequest(
+                acks=settings.acks,
+                table_id=route.table_id,
+                timeout_ms=settings.replica_wait_ms,
+                target_columns=route.target_columns,
+                buckets_req=buckets,
+                agg_mode=route.agg_mode,
+            )
+        )
+    return PRODUCE_LOG_REQUEST.write(
+        ProduceLogRequest(
+            acks=settings.acks,
+            table_id=route.table_id,
+            timeout_ms=settings.replica_wait_ms,
+            buckets_req=buckets,
+        )
+    )
+
+
+def read_answers(request: Departure, body: Buffer) -> Iterator[tuple[WriteBatch, BucketAnswer]]:
+    """What the server says of each batch.
+
+    Raises:
+        ProtocolError: The answer cannot be read; then nothing is known of any of them.
+    """
+    kind: Any = messages.PutKvResponse if request.route.is_kv else messages.ProduceLogResponse
+    answer = messages.read_message(kind, body)
+    found = {
+        (each.partition_id if each.HasField("partition_id") else None, each.bucket_id): each
+        for each in answer.buckets_resp
+    }
+    return iter([
+        (batch, _answer(batch, found.get((batch.partition_id, batch.bucket_id))))
+        for batch in request.batches
+    ])  # fmt: skip
+
+
+def _answer(batch: WriteBatch, found: Any) -> BucketAnswer:
+    if found is None:
+        why = f"it says nothing about bucket {batch.bucket_id}"
+        error = ProtocolError(
+            f"The answer to a write request is incomplete: {why}.",
+            what="the answer to a write request",
+            at=0,
+            why=why,
+        )
+        return BucketAnswer(error=error)
+    pressure = found.pressure if batch.route.is_kv and found.HasField("pressure") else 0.0
+    if found.HasField("error_code"):
+        message = found.error_message if found.HasField("error_message") else None
+        return BucketAnswer(error=error_from_code(found.error_code, message), pressure=pressure)
+    field = "log_end_offset" if batch.route.is_kv else "base_offset"
+    offset = getattr(found, field) if found.HasField(field) else None
+    return BucketAnswer(offset=offset, pressure=pressure)
+
+
+def _records(batch: WriteBatch) -> tuple[Buffer, ...]:
+    write = write_kv_batch if batch.route.is_kv else write_log_batch
+    buffers: Sequence[Any] = write(
+        batch.body,
+        schema_id=batch.route.schema_id,
+        writer_id=batch.writer_id,
+        batch_sequence=batch.sequence,
+    )
+    return tuple(to_view(each) for each in buffers)

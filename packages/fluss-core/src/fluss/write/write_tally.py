@@ -1,0 +1,175 @@
+"""What has become of the rows of one writer: acknowledged, in doubt, or not written.
+
+The writer counts its rows in the order in which it took them. What is fully acknowledged is only a
+number; the parts that are not are kept, so that a failure can name its rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fluss.rows.buffers.columns import Int64Array
+from fluss.write.write_batch import WriteBatch
+
+if TYPE_CHECKING:
+    from fluss.write.write_result import Chunk
+
+# Parts beyond these are counted, and their rows are no longer named.
+PARTS_MAX: Final = 4_096
+_ACKNOWLEDGED, _IN_DOUBT, _NOT_WRITTEN, _UNDER_WAY = range(4)
+_FATES: Final = 4
+
+Fates: TypeAlias = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteProgress:
+    """How far a write came that failed; the attribute `progress` of its error.
+
+    Rows are counted from 0, in the order of the frame, or of the calls of the writer.
+
+    Attributes:
+        acknowledged: How many rows the servers have.
+        in_doubt: How many rows were sent and may have been written or not.
+        not_written: How many rows were certainly not written.
+        first_missing: The first row that is not acknowledged: every row before it is.
+        first_untaken: From this row on nothing was sent.
+        rows: How many rows the frame has; None for a stream, whose end is not known.
+        doubtful: The numbers of the rows that may have been written or not.
+        missing: The numbers of the rows before `first_untaken` that were certainly not written.
+    """
+
+    acknowledged: int
+    in_doubt: int
+    not_written: int
+    first_missing: int
+    first_untaken: int
+    rows: int | None = None
+    doubtful: Int64Array
+    missing: Int64Array
+
+    def rows_to_write(self) -> Int64Array:
+        """The numbers of the rows that were certainly not written, to the end of the frame."""
+        left = np.arange(self.first_untaken, max(self.rows or 0, self.first_untaken))
+        return np.concatenate([self.missing, left])
+
+    @property
+    def total(self) -> int:
+        """How many rows these are."""
+        return self.acknowledged + self.in_doubt + self.not_written
+
+    def of(self, rows: int | None) -> Self:
+        """The same for a frame of so many rows, of which the last were never taken."""
+        untaken = 0 if rows is None else max(rows - self.first_untaken, 0)
+        return replace(self, rows=rows, not_written=self.not_written + untaken)
+
+    def __str__(self) -> str:
+        parts = [f"{self.acknowledged:,} rows acknowledged"]
+        if self.in_doubt:
+            parts.append(f"{self.in_doubt:,} in doubt (sent, without an answer)")
+        return f"{', '.join(parts)} and {self.not_written:,} not written"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Rows that were sealed together, from the writer's row `first` on."""
+
+    first: int
+    count: int
+    chunk: Chunk
+
+    def fates(self) -> Fates:
+        """What became of each row."""
+        chunk = self.chunk
+        if chunk.error is not None:
+            return np.full(self.count, _NOT_WRITTEN, np.uint8)
+        if chunk.batches is None:
+            return np.full(self.count, _UNDER_WAY, np.uint8)
+        fates = np.array([_fate(each) for each in chunk.batches], np.uint8)
+        if chunk.batch_of_row is None:
+            return np.full(self.count, fates[0], np.uint8)
+        return fates[chunk.batch_of_row]
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the servers have all of it."""
+        batches = self.chunk.batches
+        return batches is not None and all(_fate(each) == _ACKNOWLEDGED for each in batches)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it is not known yet what became of all of it."""
+        chunk = self.chunk
+        if chunk.error is not None:
+            return False
+        return chunk.batches is None or any(not each.is_settled for each in chunk.batches)
+
+
+class WriteTally:
+    """Counts the rows of one writer. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: deque[_Part] = deque()
+        self._counts = [0, 0, 0, 0]  # of parts that are not kept any more
+        self._taken = 0
+
+    def add(self, first: int, count: int, chunk: Chunk) -> None:
+        """Note rows that are being sealed."""
+        with self._lock:
+            self._parts.append(_Part(first=first, count=count, chunk=chunk))
+            self._taken = first + count
+            while self._parts and (self._parts[0].is_acknowledged or len(self._parts) > PARTS_MAX):
+                self._count(self._parts.popleft().fates())
+
+    def report(self) -> WriteProgress:
+        """What has become of the rows since the last `reset`."""
+        with self._lock:
+            counts, parts, taken = list(self._counts), list(self._parts), self._taken
+        found: dict[int, list[Int64Array]] = {_IN_DOUBT: [], _NOT_WRITTEN: []}
+        first_missing = taken
+        for part in parts:
+            fates = part.fates()
+            is_missing = fates != _ACKNOWLEDGED
+            if is_missing.any():
+                first_missing = min(first_missing, part.first + int(is_missing.argmax()))
+            for fate, places in found.items():
+                places.append(part.first + np.flatnonzero(fates == fate))
+            counts = np.add(counts, np.bincount(fates, minlength=_FATES)).tolist()
+        return WriteProgress(
+            acknowledged=counts[_ACKNOWLEDGED],
+            in_doubt=counts[_IN_DOUBT],
+            not_written=counts[_NOT_WRITTEN],
+            first_missing=first_missing,
+            first_untaken=taken,
+            doubtful=_joined(found[_IN_DOUBT]),
+            missing=_joined(found[_NOT_WRITTEN]),
+        )
+
+    def reset(self) -> None:
+        """Count from here on; what is still under way is kept."""
+        with self._lock:
+            self._parts = deque(each for each in self._parts if each.is_under_way)
+            self._counts = [0] * _FATES
+
+    def _count(self, fates: Fates) -> None:
+        for fate, count in enumerate(np.bincount(fates, minlength=_FATES).tolist()):
+            self._counts[fate] += count
+
+
+def _fate(batch: WriteBatch) -> int:
+    if not batch.is_settled:
+        return _UNDER_WAY
+    if batch.error is None:
+        return _ACKNOWLEDGED
+    return _IN_DOUBT if batch.in_doubt else _NOT_WRITTEN
+
+
+def _joined(places: list[Int64Array]) -> Int64Array:
+    return np.concatenate(places) if places else np.zeros(0, np.int64)

@@ -1,0 +1,148 @@
+"""Which columns of a primary-key table a writer may write, and in which layout it encodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedOperationError
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.tables.table_options import MergeEngine
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.numpy_arrays import to_numpy
+from fluss.rows.buffers.columns import BoolArray
+
+
+def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tuple[int, ...]:
+    """The columns to write, by rising position; empty for all.
+
+    A table with an auto-increment column is written without that column, whose values the server
+    gives.
+
+    Raises:
+        SchemaMismatchError: The columns are not the table's, lack a part of the key, contain what
+            only the server may write, or leave out a column that must have a value.
+    """
+    schema = table.schema
+    names = schema.column_names
+    counted = set(schema.column_indexes(schema.auto_increment_columns))
+    if columns is None:
+        if not counted:
+            return ()
+        return tuple(each for each in range(len(names)) if each not in counted)
+    targets = tuple(sorted(set(columns)))
+    if any(not 0 <= each < len(names) for each in targets):
+        raise SchemaMismatchError(
+            f"The columns to write are {list(columns)}; {table.table_path} has the positions 0 to "
+            f"{len(names) - 1}.",
+        )
+    missing = [names[each] for each in schema.primary_key_indexes if each not in targets]
+    if missing:
+        raise SchemaMismatchError(
+            f"The columns to write lack {', '.join(missing)}, which belongs to the primary key.",
+            hint=f"Add the whole key: {', '.join(schema.primary_keys)}.",
+            column=missing[0],
+        )
+    for each in targets:
+        if each in counted:
+            raise SchemaMismatchError(
+                f"The column {names[each]!r} is counted up by the server and cannot be written.",
+                hint="Leave it out.",
+                column=names[each],
+            )
+    _check_left_out(table, targets, counted)
+    return targets if len(targets) < len(names) else ()
+
+
+def check_partial_writes(table: TableInfo) -> None:
+    """Refuse to write some columns where the merge engine takes whole rows only.
+
+    Servers refuse it too, but with the code of errors that they did not foresee, which leaves open
+    what has been written.
+
+    Raises:
+        UnsupportedOperationError: The merge engine is FIRST_ROW or VERSIONED.
+    """
+    engine = table.options.merge_engine
+    if engine in {MergeEngine.FIRST_ROW, MergeEngine.VERSIONED}:
+        raise UnsupportedOperationError(
+            f"{table.table_path} has the merge engine {engine.value.lower()}, which takes whole "
+            "rows only. Nothing was written.",
+            hint="Upsert whole rows.",
+            table=str(table.table_path),
+            in_doubt=False,
+        )
+
+
+def check_row_deletes(table: TableInfo, row: int | None = None) -> None:
+    """Refuse to delete rows where a column is counted up by the server.
+
+    Servers take writes to such a table by named columns only, without the counted one. A delete
+    then empties the other columns and keeps the row.
+
+    Args:
+        table: The table.
+        row: Which row of a changelog is the first delete.
+
+    Raises:
+        UnsupportedOperationError: The table has an auto-increment column.
+    """
+    for name in table.schema.auto_increment_columns:
+        error = UnsupportedOperationError(
+            f"Rows of {table.table_path} cannot be deleted: servers would empty the columns beside "
+            f"the auto-increment column {name!r}, and keep the row.",
+            hint="Mark deleted rows in a column of their own, or update their columns to NULL.",
+            table=str(table.table_path),
+        )
+        raise error.add_context(row=row)
+
+
+def nullable_layout(table: TableInfo) -> BatchLayout:
+    """The layout of rows with holes: what is not written is NULL, whatever the schema says."""
+    keys = set(table.schema.primary_key_indexes)
+    types = [
+        each if place in keys else each.as_nullable()
+        for place, each in enumerate(table.schema.column_types)
+    ]
+    return BatchLayout.of(table.schema.column_names, types, limits=table.value_limits)
+
+
+def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) -> None:
+    """Refuse changes that leave a NULL where none may be. Of a row that goes, only the key counts.
+
+    Args:
+        table: The table.
+        rows: The rows, in a `nullable_layout`.
+        deletes: Which of them delete.
+
+    Raises:
+        InvalidValueError: A column that is NOT NULL has no value; `row` says where.
+    """
+    for name in rows.schema.names:
+        if table.schema.column(name).data_type.nullable or not rows.column(name).null_count:
+            continue
+        missing = to_numpy(rows.column(name).is_null()) & ~deletes
+        if missing.any():
+            row = int(missing.argmax())
+            raise InvalidValueError(
+                f"The column {name!r} cannot take None: it may not be NULL.",
+                hint="Fill it; only a row that deletes its key may leave it out.",
+                column=name,
+            ).add_context(row=row)
+
+
+def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int]) -> None:
+    schema = table.schema
+    free = set(schema.primary_key_indexes) | counted
+    if len(targets) == len(schema.columns):
+        return
+    for place, column in enumerate(schema.columns):
+        # The server asks this of all columns beside the key, of those that are written too.
+        if place not in free and not column.data_type.nullable:
+            raise SchemaMismatchError(
+                f"{table.table_path} cannot be written in part: the column {column.name!r} is "
+                "NOT NULL, and a new row would have no value for it.",
+                hint="Write all columns.",
+                column=column.name,
+            )

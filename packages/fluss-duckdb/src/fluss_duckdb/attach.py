@@ -1,0 +1,227 @@
+"""The ways in: a connection of its own, the tables in somebody's connection, plain `duckdb.sql`."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import duckdb
+
+import fluss
+from fluss.doors import at_door
+from fluss.errors import InvalidValueError
+from fluss.hints import Door
+from fluss.model.options.config import Config
+from fluss.session import Session
+from fluss.waiting import InterruptibleLock
+from fluss_duckdb.duckdb_connection import Connection
+from fluss_duckdb.view_catalog import Catalog
+
+_PATCHED = ("execute", "executemany", "from_query", "query", "sql", "table", "view")
+# DuckDB writes a macro's text into each place where it is called, so one is enough for all names.
+_MACRO = """
+CREATE OR REPLACE TEMP MACRO fluss(name) AS TABLE SELECT * FROM query_table(
+    '"{catalog}"."' || replace(split_part(name, '.', 1), '"', '""')
+    || '"."' || replace(split_part(name, '.', 2), '"', '""') || '"')
+"""
+
+
+@at_door(Door.DUCKDB)
+def connect(
+    database: Any = ":memory:",
+    url: str | None = None,
+    *,
+    config: Config | Mapping[str, Any] | None = None,
+    session: Session | None = None,
+    read_only: bool = False,
+    duckdb_config: Mapping[str, Any] | None = None,
+    catalog: str = "fluss",
+    **settings: Any,
+) -> Connection:
+    """Open a DuckDB in which `fluss('database.table')` and `fluss.database.table` are tables.
+
+    Args:
+        database: DuckDB's database: a file, or its memory.
+        url: The cluster, as of `fluss.connect`.
+        config: Settings of the cluster, in place of a URL or beside it.
+        session: A session to use, in place of all that; it is left open.
+        read_only: Whether the database is opened for reading alone.
+        duckdb_config: DuckDB's own settings.
+        catalog: Under which name the tables are attached.
+        **settings: What `fluss.connect` takes besides.
+
+    Raises:
+        ConnectError: No server of the cluster can be reached.
+        InvalidNameError: DuckDB has another database of the catalog's name.
+
+    Example:
+        >>> con = connect(url="fluss://127.0.0.1:9123")  # doctest: +SKIP
+        >>> con.sql("SELECT count(*) FROM fluss('fluss.events')")  # doctest: +SKIP
+    """
+    opened, is_mine = _session(url, config, session, settings)
+    try:
+        connection = duckdb.connect(database, read_only=read_only, config=dict(duckdb_config or {}))
+        try:
+            tables = Catalog(connection, lambda: opened, catalog)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        if is_mine:
+            opened.close()
+        raise
+    return Connection(connection, tables, on_close=opened.close if is_mine else _nothing)
+
+
+@at_door(Door.DUCKDB)
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    url: str | None = None,
+    *,
+    database: str | None = None,
+    config: Config | Mapping[str, Any] | None = None,
+    session: Session | None = None,
+    catalog: str = "fluss",
+    **settings: Any,
+) -> list[str]:
+    """Bring the tables that exist now into any connection of DuckDB's.
+
+    There they are `fluss.database.table` and `fluss('database.table')`. Each query sees their rows
+    as they are then; tables that are made later need another `attach`, and options of scans and
+    Ctrl-C need a connection of `connect`.
+
+    Args:
+        connection: The connection; its cursors see the tables, too.
+        url: The cluster, as of `fluss.connect`.
+        database: The database whose tables are wanted; all, by default.
+        config: Settings of the cluster, in place of a URL or beside it.
+        session: A session to use, in place of all that.
+        catalog: Under which name the tables are attached.
+        **settings: What `fluss.connect` takes besides.
+
+    Returns:
+        The tables: `database.table` of each.
+    """
+    opened, _ = _session(url, config, session, settings)
+    tables = Catalog(connection, lambda: opened, catalog)
+    names = tables.attach_all(database)
+    connection.execute(_MACRO.format(catalog=catalog.replace('"', '""')))
+    _attached.setdefault(id(connection), []).append(tables)  # its sources live as long
+    return names
+
+
+def install(
+    url: str | None = None,
+    *,
+    config: Config | Mapping[str, Any] | None = None,
+    session: Session | None = None,
+    catalog: str = "fluss",
+    **settings: Any,
+) -> None:
+    """Make `duckdb.sql("SELECT * FROM fluss('database.table')")` work, and what is like it.
+
+    It puts other functions in the place of `duckdb.sql`, `duckdb.execute` and their kind; they do
+    the same for DuckDB's default connection, and know Fluss. The cluster is asked when a statement
+    first speaks of it. Connections that are made with `duckdb.connect` are left alone. Twice is
+    once, with the settings given last.
+
+    Args:
+        url: The cluster, as of `fluss.connect`.
+        config: Settings of the cluster, in place of a URL or beside it.
+        session: A session to use, in place of all that; it is left open.
+        catalog: Under which name the tables are attached.
+        **settings: What `fluss.connect` takes besides.
+    """
+    uninstall()
+    atexit.register(uninstall)  # once for each; a second time it does nothing
+    _installed.settings = lambda: _session(url, config, session, settings)
+    _installed.catalog = catalog
+    for name in _PATCHED:
+        _installed.originals[name] = getattr(duckdb, name)
+        setattr(duckdb, name, _replacement(name, _installed.originals[name]))
+
+
+def uninstall() -> None:
+    """Take `install` back; what was attached stays attached, and is read no more."""
+    with _installed.lock:
+        for name, original in _installed.originals.items():
+            setattr(duckdb, name, original)
+        _installed.originals.clear()
+        connection, _installed.connection = _installed.connection, None
+        _installed.settings = None
+        if connection is not None:
+            connection._catalog.close()  # noqa: SLF001 - the proxy goes, DuckDB's connection stays
+        opened, _installed.session = _installed.session, None
+        if opened is not None:
+            opened.close()
+
+
+class _Installed:
+    """What `install` has put in place."""
+
+    def __init__(self) -> None:
+        self.lock = InterruptibleLock()
+        self.originals: dict[str, Callable[..., Any]] = {}
+        self.settings: Callable[[], tuple[Session, bool]] | None = None
+        self.catalog = "fluss"
+        self.connection: Connection | None = None
+        self.session: Session | None = None
+
+    def default(self) -> Connection:
+        """DuckDB's default connection, with the tables of Fluss."""
+        with self.lock:
+            default = duckdb.default_connection()
+            if self.connection is None or self.connection.plain is not default:
+                self.connection = Connection(default, Catalog(default, self._open, self.catalog))
+            return self.connection
+
+    def _open(self) -> Session:
+        with self.lock:
+            if self.session is not None:
+                return self.session
+            if self.settings is None:
+                raise InvalidValueError("fluss_duckdb is not installed.", hint="call install()")
+            opened, is_mine = self.settings()
+            if is_mine:
+                self.session = opened
+            return opened
+
+
+_installed = _Installed()
+_attached: dict[int, list[Catalog]] = {}
+
+
+def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **more: Any) -> Any:
+        given = more.pop("connection", None)
+        if given is not None:
+            return original(*args, **more, connection=given)
+        frame = sys._getframe(1)  # noqa: SLF001 - whose variables are tables
+        return _installed.default().called_from(frame, name, *args, **more)
+
+    call.__name__ = name
+    call.__doc__ = original.__doc__
+    return call
+
+
+def _session(
+    url: str | None,
+    config: Config | Mapping[str, Any] | None,
+    session: Session | None,
+    settings: Mapping[str, Any],
+) -> tuple[Session, bool]:
+    """The session, and whether it was opened here."""
+    if session is None:
+        return fluss.connect(url, config=config, **settings), True
+    if url is not None or config is not None or settings:
+        raise InvalidValueError(
+            "A session is given, and settings for another one as well.",
+            hint="give session=, or url= and config=",
+        )
+    return session, False
+
+
+def _nothing() -> None:
+    """A session that is somebody's is left open."""

@@ -1,0 +1,243 @@
+"""A DuckDB connection in which `fluss('db.events')` and `fluss.db.events` are tables.
+
+It is a proxy: DuckDB's own connection does everything, and whatever is not named here passes
+through. What runs through it can be interrupted, and its errors are what Fluss raised.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Literal, Self
+
+import duckdb
+
+from fluss.errors import UnsupportedOperationError
+from fluss.session import Session
+from fluss_duckdb.proxy import called_from, plain, wrapped
+from fluss_duckdb.statement_rewriter import Rewritten, rewritten
+from fluss_duckdb.statements import Run
+from fluss_duckdb.table_reference import reference_of
+from fluss_duckdb.view_catalog import Catalog
+
+_MISSING = (duckdb.CatalogException, duckdb.BinderException)
+
+
+class Connection:
+    """A connection to DuckDB that knows the tables of Fluss; `fluss_duckdb.connect` makes it.
+
+    Like DuckDB's own, it is for one thread at a time; `cursor()` gives another thread its own.
+
+    Args:
+        connection: DuckDB's connection.
+        catalog: The tables.
+        on_close: What else is to be closed with it.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._catalog = catalog
+        self._on_close = on_close
+        self._run: Run | None = None
+
+    # --- statements ---------------------------------------------------------------------------
+
+    def execute(self, query: Any, parameters: Any = None) -> Self:
+        """Run statements; see DuckDB's `execute`.
+
+        Raises:
+            FlussError: A table of Fluss that they speak of is not there, or cannot be read.
+        """
+        self.called_from(_caller(), "execute", query, parameters)
+        return self
+
+    def executemany(self, query: Any, parameters: Any = None) -> Self:
+        """Run a statement once for each list of parameters; see DuckDB's `executemany`."""
+        self.called_from(_caller(), "executemany", query, parameters)
+        return self
+
+    def sql(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
+        """A relation over a query, which runs when its rows are asked for; see DuckDB's `sql`."""
+        return self.called_from(_caller(), "sql", query, params, alias=alias)
+
+    def query(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
+        """The same as `sql`."""
+        return self.called_from(_caller(), "sql", query, params, alias=alias)
+
+    def from_query(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
+        """The same as `sql`."""
+        return self.called_from(_caller(), "sql", query, params, alias=alias)
+
+    def table(self, table_name: str) -> Any:
+        """A relation over a table: `con.table("fluss.db.events")`."""
+        return self.called_from(_caller(), "table", table_name)
+
+    def view(self, view_name: str) -> Any:
+        """A relation over a view."""
+        return self.called_from(_caller(), "view", view_name)
+
+    def fluss(self, table: Any, **options: Any) -> Any:
+        """A relation over a table, as a call in SQL gives it.
+
+        Args:
+            table: `"database.table"`, a URL with a table in it, or a `Table`.
+            **options: Options of the scan; `filter` takes `col()`'s predicates.
+
+        Raises:
+            FlussError: There is no such table, or it cannot be read so.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        with self._catalog.runs.running() as run:
+            reference = reference_of(table, self._catalog.session, given)
+            place = self._catalog.attach(reference, run)
+            try:
+                relation = self._connection.table(place)
+            except _MISSING as error:
+                raise self._explained(error, Rewritten(sql=place, speaks=True)) from None
+            return wrapped(relation, self._catalog)
+
+    def extract_statements(self, query: str) -> list[duckdb.Statement]:
+        """The statements of a text; the tables they speak of are looked at now."""
+        with self._catalog.runs.running() as run:
+            text = rewritten(self._catalog, query, None, run).sql
+            return self._connection.extract_statements(text)
+
+    # --- connections --------------------------------------------------------------------------
+
+    @property
+    def plain(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's own connection, which knows the tables and not `fluss(...)`."""
+        return self._connection
+
+    @property
+    def session(self) -> Session:
+        """The way to Fluss: tables are made, written and looked up there."""
+        return self._catalog.session
+
+    @property
+    def catalog(self) -> str:
+        """The name under which the tables of Fluss are attached."""
+        return self._catalog.name
+
+    def cursor(self) -> Connection:
+        """Another connection to the same data, for another thread or another query meanwhile."""
+        return Connection(self._connection.cursor(), self._catalog)
+
+    duplicate = cursor
+
+    def interrupt(self) -> None:
+        """End what runs through this catalog, also where it waits for Fluss. Any thread may."""
+        self._catalog.runs.cancel()
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close the connection; with the first one, the way to Fluss. Twice is once."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            self._catalog.close()
+        self._connection.close()
+        if on_close is not None:
+            on_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        self.close()
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self._connection, name)
+        return wrapped(found, self._catalog, self, self._connection)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._connection)})
+
+    def __repr__(self) -> str:
+        return f"Connection({self._catalog.name}: {self._catalog.session})"
+
+    # --- shared -------------------------------------------------------------------------------
+
+    def called_from(
+        self,
+        frame: FrameType,
+        method: str,
+        query: Any,
+        parameters: Any = None,
+        *,
+        params: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Call a method of DuckDB's connection that takes SQL, as if `frame` called it."""
+        runs = self._catalog.runs
+        parameters = params if parameters is None else parameters
+        with runs.running() as run:
+            asked = self._asked(query, parameters, run, is_repeated=method == "executemany")
+            name = "parameters" if method.startswith("execute") else "params"
+            given = {} if asked.parameters is None else {name: plain(asked.parameters)}
+            text = asked.sql if isinstance(query, str) or asked.speaks else query
+            function = getattr(self._connection, method)
+            try:
+                found = called_from(frame, function, text, **given, **options)
+            except _MISSING as error:
+                raise self._explained(error, asked) from None
+            return wrapped(found, self._catalog, self, self._connection)
+
+    def _asked(self, query: Any, parameters: Any, run: Run, *, is_repeated: bool) -> Rewritten:
+        text = query.query if isinstance(query, duckdb.Statement) else query
+        if not isinstance(text, str):
+            return Rewritten(sql=text, parameters=parameters)
+        return rewritten(self._catalog, text, parameters, run, is_repeated=is_repeated)
+
+    def _explained(self, error: Exception, asked: Rewritten) -> Exception:
+        if asked.missing:
+            return asked.missing[0]
+        if not asked.speaks or "does not exist" not in str(error):
+            return error
+        # A statement that has not given all its rows sees the views of when it began, too.
+        unfinished = self._unfinished()
+        if unfinished is not None:
+            return unfinished
+        if self._is_in_transaction():
+            return UnsupportedOperationError(
+                "A table of Fluss was first spoken of inside a transaction of DuckDB's, which does "
+                f"not see what came after it began: {str(error).partition(chr(10))[0]}",
+                hint="end the transaction, or speak of the table before it begins",
+            )
+        return error
+
+    def _unfinished(self) -> duckdb.Error | None:
+        """What DuckDB says where the connection has a result that is not read to its end."""
+        try:
+            self._connection.sql("SELECT 1").fetchall()
+        except duckdb.ResourceInUseException as error:
+            return error
+        except duckdb.Error:
+            return None  # a transaction that has failed, for example
+        return None
+
+    def _is_in_transaction(self) -> bool:
+        try:
+            self._connection.begin()
+        except duckdb.Error:
+            return True
+        self._connection.rollback()
+        return False
+
+
+def _caller() -> FrameType:
+    """Whoever called the method that calls this: DuckDB finds frames among its variables."""
+    return sys._getframe(2)  # noqa: SLF001 - there is no other way to them

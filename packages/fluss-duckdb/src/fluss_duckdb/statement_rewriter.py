@@ -1,0 +1,154 @@
+"""A statement as DuckDB can run it: each `fluss(...)` is the view that it stands for.
+
+Parameters inside a call are worked out here and taken from the list; those that are left keep their
+order. A name `fluss.db.events` stays as it is, and what it speaks of is attached; that it may be
+something else, a column for example, is why its errors are told only when DuckDB finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from fluss.errors import FlussError, InvalidValueError
+from fluss_duckdb.call_finder import (
+    Argument,
+    Call,
+    Parameter,
+    find_references,
+    keeps_text,
+    parameters_of,
+    speaks_of,
+    substituted,
+)
+from fluss_duckdb.statements import Run
+from fluss_duckdb.table_reference import python_value, reference_of_call, reference_of_name
+from fluss_duckdb.view_catalog import Catalog
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """A text, its parameters, and what to say where DuckDB finds a name of Fluss's missing."""
+
+    sql: str
+    parameters: Parameters = None
+    missing: tuple[FlussError, ...] = field(default=())
+    speaks: bool = False
+
+
+def rewritten(
+    catalog: Catalog, sql: str, parameters: Parameters, run: Run, *, is_repeated: bool = False
+) -> Rewritten:
+    """A statement as DuckDB can run it.
+
+    Args:
+        catalog: Where the tables are.
+        sql: One statement or several.
+        parameters: Their parameters.
+        run: The statement that it is for.
+        is_repeated: Whether it runs once for each of several lists of parameters.
+
+    Raises:
+        FlussError: A call does not stand for a table that is there.
+    """
+    if not speaks_of(sql, catalog.name):
+        return Rewritten(sql=sql, parameters=parameters)
+    references = find_references(sql, catalog.name)
+    keep = keeps_text(sql)
+    used: list[Parameter] = []
+    pieces: list[tuple[int, int, str]] = []
+    missing: list[FlussError] = []
+    for each in references:
+        if isinstance(each, Call):
+            if is_repeated and any(argument.parameters for argument in each.arguments):
+                raise _no_value("a call of fluss(...) in executemany() has a parameter")
+            values = _Values(catalog, each, parameters)
+            name = catalog.attach(
+                reference_of_call(each, catalog.session, values.of), run, keep=keep
+            )
+            pieces.append((each.start, each.stop, name))
+            used += [found for argument in each.arguments for found in argument.parameters]
+            continue
+        try:
+            catalog.attach(reference_of_name(each, catalog.session), run, keep=keep)
+        except FlussError as error:
+            missing.append(error)
+    rest, renamed = _left_over(sql, parameters, used)
+    return Rewritten(
+        sql=substituted(sql, [*pieces, *renamed]) if pieces else sql,
+        parameters=rest,
+        missing=tuple(missing),
+        speaks=bool(references),
+    )
+
+
+class _Values:
+    """Works out the arguments of one call."""
+
+    def __init__(self, catalog: Catalog, call: Call, parameters: Parameters) -> None:
+        self._catalog = catalog
+        self._arguments = {each.sql: each for each in call.arguments}
+        self._parameters = parameters
+
+    def of(self, sql: str) -> Any:
+        argument = self._arguments[sql]
+        given = self._given(argument)
+        try:
+            return python_value(self._catalog.value(sql, given))
+        except duckdb.Error as error:
+            what = f"The option {argument.name!r}" if argument.name else "The table's name"
+            reason = str(error).partition("\n")[0]
+            raise InvalidValueError(
+                f"{what} in a call of fluss(...) is {sql}, which is no constant: {reason}",
+                hint="write text in single quotes: fluss('database.table', start := 'earliest')",
+                option=argument.name,
+            ) from None
+
+    def _given(self, argument: Argument) -> Any:
+        if not argument.parameters:
+            return None
+        if self._parameters is None:
+            raise _no_value(f"{argument.sql} in a call of fluss(...) has no value yet")
+        try:
+            if isinstance(self._parameters, Mapping):
+                named = {str(each.name) for each in argument.parameters}
+                return {name: self._parameters[name] for name in named}
+            if all(isinstance(each.name, int) for each in argument.parameters):
+                return [self._parameters[int(each.name)] for each in argument.parameters]
+            # DuckDB takes the values of $1 and $2 by their names as well.
+            numbers = {int(each.name) for each in argument.parameters}
+            return {str(number): self._parameters[number - 1] for number in numbers}
+        except (LookupError, ValueError):
+            raise _no_value(f"{argument.sql} in a call of fluss(...) is given no value") from None
+
+
+def _left_over(
+    sql: str, parameters: Parameters, used: Sequence[Parameter]
+) -> tuple[Parameters, list[tuple[int, int, str]]]:
+    """The parameters that the statement still has, and what those are called now."""
+    if not used or parameters is None:
+        return parameters, []
+    starts = {each.start for each in used}
+    left = [each for each in parameters_of(sql) if each.start not in starts]
+    if isinstance(parameters, Mapping):
+        gone = {str(each.name) for each in used} - {str(each.name) for each in left}
+        return {key: value for key, value in parameters.items() if key not in gone}, []
+    if all(isinstance(each.name, int) for each in used):
+        numbers = {each.name for each in used}
+        return [value for index, value in enumerate(parameters) if index not in numbers], []
+    numbers_left = sorted({int(each.name) for each in left})
+    place_of = {number: place for place, number in enumerate(numbers_left, start=1)}
+    renamed = [(each.start, each.stop, f"${place_of[int(each.name)]}") for each in left]
+    return [parameters[number - 1] for number in numbers_left], renamed
+
+
+def _no_value(what: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"Which table a statement reads, and how, must be known before it is prepared: {what}.",
+        hint="pass the value with execute(sql, [...]), or write it into the call",
+    )

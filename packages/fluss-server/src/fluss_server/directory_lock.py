@@ -1,0 +1,193 @@
+"""One server per data directory: locks that the system releases, with a note of the holder.
+
+There are two locks: one on the file LOCK and one on the directory itself, because a file can be
+removed while a server runs. Both belong to open files, so they are gone when the process is,
+however it ended. The note in LOCK has the server's address, for a caller that attaches instead of
+starting another server.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from fluss.errors import LocalServerError
+from fluss_server.data_layout import LOCK
+
+_LOG = logging.getLogger(__name__)
+# File systems that have no locks at all, or none for directories.
+_NO_LOCKS: Final = frozenset(
+    {errno.EINVAL, errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who serves a directory; the addresses are missing while it is starting."""
+
+    pid: int
+    bootstrap_servers: str | None = None
+    sasl_bootstrap_servers: str | None = None
+
+
+class DirectoryLock:
+    """The locks of one data directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path = directory / LOCK
+        self._descriptor: int | None = None
+        self._directory_descriptor: int | None = None
+        self._holder = Holder(pid=os.getpid())
+
+    def take(self) -> None:
+        """Take the locks.
+
+        Raises:
+            LocalServerError: Another process has one; the error names it and where it listens.
+            OSError: The directory cannot be written.
+        """
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        directory: int | None = None
+        try:
+            _lock(descriptor)
+            directory = _locked_directory(self._directory)
+        except OSError:
+            os.close(descriptor)
+            raise self._taken() from None
+        self._descriptor, self._directory_descriptor = descriptor, directory
+        self.write(Holder(pid=os.getpid()))
+
+    def write(self, holder: Holder) -> None:
+        """Note who holds it."""
+        self._holder = holder
+        if self._descriptor is not None:
+            data = json.dumps(asdict(holder)).encode()
+            os.lseek(self._descriptor, _NOTE_AT, os.SEEK_SET)
+            os.write(self._descriptor, data)
+            os.ftruncate(self._descriptor, _NOTE_AT + len(data))
+
+    def restore(self) -> None:
+        """Make the file LOCK again where it was removed; callers that attach look for it.
+
+        The lock on the directory keeps other servers out meanwhile.
+
+        Raises:
+            OSError: The directory cannot be written.
+        """
+        held = self._descriptor
+        if held is None or self._directory_descriptor is None or _is_at(held, self._path):
+            return
+        _LOG.warning("%s was removed while the server runs; it is made again", self._path)
+        fresh = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(fresh)
+        except BlockingIOError:
+            os.close(fresh)  # a server that is about to be refused has it for a moment
+            return
+        self._descriptor = fresh
+        os.close(held)
+        self.write(self._holder)
+
+    def release(self) -> None:
+        """Give the locks back."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+        directory, self._directory_descriptor = self._directory_descriptor, None
+        if directory is not None:
+            os.close(directory)
+
+    def _taken(self) -> LocalServerError:
+        holder = read_holder(self._path.parent)
+        who = "another process" if holder is None else f"process {holder.pid}"
+        where = holder.bootstrap_servers if holder is not None else None
+        at = f" at {where}" if where else ""
+        return LocalServerError(
+            f"{self._path.parent} is served by {who}{at} already.",
+            hint=f"Connect to {where}, or stop that server." if where else "Stop that server.",
+            path=str(self._path.parent),
+            pid=None if holder is None else holder.pid,
+            bootstrap_servers=where,
+        )
+
+
+# Windows locks bytes that nobody else may read, so the note stands behind the locked one.
+_NOTE_AT = 1
+
+
+def read_holder(directory: Path) -> Holder | None:
+    """Who wrote the note last; whether they still live is known to the lock alone."""
+    try:
+        data = (directory / LOCK).read_bytes()[_NOTE_AT:]
+        return Holder(**json.loads(data))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def is_served(directory: Path) -> bool:
+    """Whether a living process holds one of the directory's locks."""
+    try:
+        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        descriptor = None
+    held: int | None = None
+    try:
+        if descriptor is not None:
+            _lock(descriptor)
+        held = _locked_directory(directory)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    finally:
+        for each in (descriptor, held):
+            if each is not None:
+                os.close(each)
+    return False
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _locked_directory(directory: Path) -> int | None:
+    """A lock on the directory itself; None where the system has no such lock.
+
+    Raises:
+        OSError: Another process has it, or there is no such directory.
+    """
+    if sys.platform == "win32":
+        return None  # a file that is open cannot be removed there, so LOCK is enough
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _lock(descriptor)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in _NO_LOCKS:
+            return None
+        raise
+    return descriptor
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one that a path names."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False

@@ -1,0 +1,167 @@
+"""What a client asks of a cluster as such: versions, login, metadata, writer ids, health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fluss.error_codes import ErrorCode
+from fluss.wire import messages as pb
+from fluss.wire.api import ApiKey, ServerApis
+from fluss.wire.table_paths import read_table_path, write_table_path
+from fluss_server.catalog.entries import PartitionEntry, TableEntry
+from fluss_server.request import Call, plain
+from fluss_server.server_errors import refuse
+from fluss_server.server_node import NODE_ID, Node
+
+_EPOCH = 0
+
+
+def authenticate(
+    node: Node, call: Call, request: pb.AuthenticateRequest
+) -> pb.AuthenticateResponse:
+    """Let somebody in, or not."""
+    del node
+    return call.caller.gate.respond(request)
+
+
+def versions_of(keys: list[ApiKey]) -> pb.ApiVersionsResponse:
+    """The answer to API_VERSIONS of a server with these handlers.
+
+    It names no role: whoever is told one refuses to use this port for the other.
+    """
+    return ServerApis.of(sorted(keys)).to_response()
+
+
+def init_writer(node: Node, call: Call, request: pb.InitWriterRequest) -> pb.InitWriterResponse:
+    """An id for an idempotent writer."""
+    del call, request
+    return pb.InitWriterResponse(writer_id=node.catalog.next_writer_id())
+
+
+# --- metadata -------------------------------------------------------------------------------------
+
+
+def get_metadata(node: Node, call: Call, request: pb.MetadataRequest) -> pb.MetadataResponse:
+    """Where everything is: here, at the address that the caller came in by."""
+    host, port = call.caller.address
+    response = pb.MetadataResponse()
+    response.coordinator_server.node_id = NODE_ID
+    response.coordinator_server.host = host
+    response.coordinator_server.port = port
+    response.tablet_servers.add(node_id=NODE_ID, host=host, port=port)
+    named: list[TableEntry] = []
+    for path in request.table_path:
+        table = node.catalog.table(read_table_path(path))
+        named.append(table)
+        _add_table(response, table)
+    for table, partition in _asked_partitions(node, request, named).values():
+        added = response.partition_metadata.add(
+            table_id=table.table_id,
+            partition_name=partition.name,
+            partition_id=partition.partition_id,
+        )
+        _add_buckets(added.bucket_metadata, table.bucket_count)
+    return response
+
+
+def _add_table(response: pb.MetadataResponse, table: TableEntry) -> None:
+    added = response.table_metadata.add(
+        table_id=table.table_id,
+        schema_id=table.schema_id,
+        table_json=table.json,
+        created_time=table.created_ms,
+        modified_time=table.modified_ms,
+        table_path=write_table_path(table.path),
+    )
+    if not table.descriptor.is_partitioned:
+        _add_buckets(added.bucket_metadata, table.bucket_count)
+
+
+def _add_buckets(buckets: Any, count: int) -> None:
+    for bucket in range(count):
+        buckets.add(bucket_id=bucket, leader_id=NODE_ID, replica_id=[NODE_ID], leader_epoch=_EPOCH)
+
+
+def _asked_partitions(
+    node: Node, request: pb.MetadataRequest, named: list[TableEntry]
+) -> dict[int, tuple[TableEntry, PartitionEntry]]:
+    found: dict[int, tuple[TableEntry, PartitionEntry]] = {}
+    for path in request.partitions_path:
+        table = node.catalog.find_table(read_table_path(path))
+        partition = (
+            None if table is None else node.catalog.find_partition(table, path.partition_name)
+        )
+        if table is None or partition is None:
+            raise refuse(
+                ErrorCode.PARTITION_NOT_EXISTS,
+                f"The partition '{path.partition_name}' of table "
+                f"'{path.database_name}.{path.table_name}' does not exist.",
+            )
+        found[partition.partition_id] = (table, partition)
+    by_id = {each.table_id: each for each in named}
+    for partition_id in request.partitions_id:
+        partition = node.catalog.find_partition_by_id(partition_id)
+        table = None if partition is None else node.catalog.find_table_by_id(partition.table_id)
+        if partition is None or table is None or (by_id and table.table_id not in by_id):
+            raise refuse(
+                ErrorCode.PARTITION_NOT_EXISTS,
+                f"The partition id '{partition_id}' does not exist or you don't have permission to "
+                "access it.",
+            )
+        found[partition_id] = (table, partition)
+    return found
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def get_security_token(
+    node: Node, call: Call, request: pb.GetFileSystemSecurityTokenRequest
+) -> pb.GetFileSystemSecurityTokenResponse:
+    """No token: nothing of this server lies in a remote store."""
+    del node, call, request
+    return pb.GetFileSystemSecurityTokenResponse(schema="file", token=b"")
+
+
+def describe_configs(
+    node: Node, call: Call, request: pb.DescribeClusterConfigsRequest
+) -> pb.DescribeClusterConfigsResponse:
+    """What an acknowledgement promises, which no real server says; nothing else can be changed."""
+    del call, request
+    response = pb.DescribeClusterConfigsResponse()
+    response.configs.add(
+        config_key="embedded.durability",
+        config_value=str(node.config.durability),
+        config_source="INITIAL_SERVER_CONFIG",
+    )
+    return response
+
+
+def get_health(
+    node: Node, call: Call, request: pb.GetClusterHealthRequest
+) -> pb.GetClusterHealthResponse:
+    """Green: a server of one node that answers is well."""
+    del call, request
+    count = 0
+    for table in node.catalog.tables:
+        parents = 1
+        if table.descriptor.is_partitioned:
+            parents = len(node.catalog.partitions_of(table))
+        count += parents * table.bucket_count
+    return pb.GetClusterHealthResponse(
+        num_replicas=count,
+        in_sync_replicas=count,
+        num_leader_replicas=count,
+        active_leader_replicas=count,
+        status=0,
+    )
+
+
+HANDLERS = (
+    plain(ApiKey.AUTHENTICATE, authenticate),
+    plain(ApiKey.INIT_WRITER, init_writer),
+    plain(ApiKey.GET_METADATA, get_metadata),
+    plain(ApiKey.GET_FILESYSTEM_SECURITY_TOKEN, get_security_token),
+    plain(ApiKey.DESCRIBE_CLUSTER_CONFIGS, describe_configs),
+    plain(ApiKey.GET_CLUSTER_HEALTH, get_health),
+)

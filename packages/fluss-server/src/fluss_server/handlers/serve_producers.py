@@ -1,0 +1,80 @@
+"""REGISTER, GET and DELETE of producer offsets: what a writer wrote down to come back to."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from fluss.error_codes import ErrorCode
+from fluss.wire import messages as pb
+from fluss.wire.api import ApiKey
+from fluss_server.catalog.entries import ProducerOffsets
+from fluss_server.request import Call, plain
+from fluss_server.server_errors import refuse
+from fluss_server.server_node import Node
+
+TTL_MS: Final = 86_400_000  # coordinator.producer-offsets.ttl
+CREATED, ALREADY_EXISTS = range(2)
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_TIME_MAX: Final = 2**63 - 1
+
+
+def register(
+    node: Node, call: Call, request: pb.RegisterProducerOffsetsRequest
+) -> pb.RegisterProducerOffsetsResponse:
+    """Write offsets down, unless there are some that have not expired."""
+    del call
+    producer_id = _checked(request.producer_id)
+    now_ms = node.now_ms()
+    known = node.catalog.producer(producer_id)
+    if known is not None and known.expires_ms > now_ms:
+        return pb.RegisterProducerOffsetsResponse(result=ALREADY_EXISTS)
+    ttl_ms = request.ttl_ms if request.HasField("ttl_ms") else TTL_MS
+    body = pb.GetProducerOffsetsResponse(table_offsets=request.table_offsets)
+    node.catalog.put_producer(
+        ProducerOffsets(
+            producer_id=producer_id,
+            expires_ms=min(now_ms + ttl_ms, _TIME_MAX),
+            body=body.SerializeToString(),
+        )
+    )
+    return pb.RegisterProducerOffsetsResponse(result=CREATED)
+
+
+def get(
+    node: Node, call: Call, request: pb.GetProducerOffsetsRequest
+) -> pb.GetProducerOffsetsResponse:
+    """What was written down, expired or not; an empty answer where nothing was."""
+    del call
+    known = node.catalog.producer(_checked(request.producer_id))
+    if known is None:
+        return pb.GetProducerOffsetsResponse()
+    response = pb.GetProducerOffsetsResponse.FromString(known.body)
+    response.producer_id = known.producer_id
+    response.expiration_time = known.expires_ms
+    return response
+
+
+def delete(
+    node: Node, call: Call, request: pb.DeleteProducerOffsetsRequest
+) -> pb.DeleteProducerOffsetsResponse:
+    """Forget what was written down."""
+    del call
+    node.catalog.drop_producers([_checked(request.producer_id)])
+    return pb.DeleteProducerOffsetsResponse()
+
+
+def _checked(producer_id: str) -> str:
+    if not _ID.fullmatch(producer_id):
+        raise refuse(
+            ErrorCode.INVALID_PRODUCER_ID_EXCEPTION,
+            f"The producer id {producer_id[:40]!r} is not 1 to 200 ASCII letters, digits, '_' and '-'.",
+        )
+    return producer_id
+
+
+HANDLERS = (
+    plain(ApiKey.REGISTER_PRODUCER_OFFSETS, register),
+    plain(ApiKey.GET_PRODUCER_OFFSETS, get),
+    plain(ApiKey.DELETE_PRODUCER_OFFSETS, delete),
+)

@@ -1,0 +1,128 @@
+"""CREATE, DROP, ALTER, LIST, EXISTS and GET of tables and their schemas."""
+
+from __future__ import annotations
+
+from fluss.error_codes import ErrorCode
+from fluss.errors import InvalidNameError
+from fluss.model.paths import TablePath
+from fluss.wire import messages as pb
+from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import read_table_path
+from fluss_server.catalog.alteration import altered_table
+from fluss_server.catalog.creation import check, check_replication, completed, read_descriptor
+from fluss_server.request import Call, plain
+from fluss_server.server_errors import refuse, with_code
+from fluss_server.server_node import Node
+
+
+def create_table(node: Node, call: Call, request: pb.CreateTableRequest) -> pb.CreateTableResponse:
+    """Make a table."""
+    del call
+    path = read_table_path(request.table_path)
+    _check_name(path)
+    descriptor = completed(read_descriptor(request.table_json))
+    if not descriptor.is_partitioned:
+        check_replication(descriptor)
+    check(descriptor)
+    node.catalog.database(path.database_name)
+    if request.ignore_if_exists and node.catalog.find_table(path) is not None:
+        return pb.CreateTableResponse()
+    table = node.catalog.create_table(path, descriptor, now_ms=node.now_ms())
+    node.make_partitions(table)
+    return pb.CreateTableResponse()
+
+
+def _check_name(path: TablePath) -> None:
+    try:
+        path.check_new()
+    except InvalidNameError as error:
+        raise with_code(error, ErrorCode.INVALID_TABLE_EXCEPTION) from error
+
+
+async def alter_table(
+    node: Node, call: Call, request: pb.AlterTableRequest
+) -> pb.AlterTableResponse:
+    """Change a table's properties, or add columns."""
+    del call
+    path = read_table_path(request.table_path)
+    if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
+        return pb.AlterTableResponse()
+    known = node.catalog.table(path)
+    altered = altered_table(known.descriptor, request)
+    if altered is not known.descriptor:
+        table = node.catalog.change_table(path, altered, now_ms=node.now_ms())
+        await node.tablets.change_table(table)
+        node.make_partitions(table)
+    return pb.AlterTableResponse()
+
+
+async def drop_table(node: Node, call: Call, request: pb.DropTableRequest) -> pb.DropTableResponse:
+    """Drop a table; its files go in the background."""
+    del call
+    path = read_table_path(request.table_path)
+    if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
+        return pb.DropTableResponse()
+    await node.bury(node.catalog.drop_table(path))
+    return pb.DropTableResponse()
+
+
+def list_tables(node: Node, call: Call, request: pb.ListTablesRequest) -> pb.ListTablesResponse:
+    """The names of a database's tables."""
+    del call
+    node.catalog.database(request.database_name)
+    tables = node.catalog.tables_of(request.database_name)
+    return pb.ListTablesResponse(table_name=[each.path.table_name for each in tables])
+
+
+def table_exists(node: Node, call: Call, request: pb.TableExistsRequest) -> pb.TableExistsResponse:
+    """Whether there is such a table."""
+    del call
+    found = node.catalog.find_table(read_table_path(request.table_path))
+    return pb.TableExistsResponse(exists=found is not None)
+
+
+def get_table_info(
+    node: Node, call: Call, request: pb.GetTableInfoRequest
+) -> pb.GetTableInfoResponse:
+    """What there is to know of a table."""
+    del call
+    table = node.catalog.table(read_table_path(request.table_path))
+    return pb.GetTableInfoResponse(
+        table_id=table.table_id,
+        schema_id=table.schema_id,
+        table_json=table.json,
+        created_time=table.created_ms,
+        modified_time=table.modified_ms,
+    )
+
+
+def get_table_schema(
+    node: Node, call: Call, request: pb.GetTableSchemaRequest
+) -> pb.GetTableSchemaResponse:
+    """One of a table's schemas, the newest where none is named."""
+    del call
+    path = read_table_path(request.table_path)
+    if request.HasField("schema_id"):
+        schema_id, table = request.schema_id, node.catalog.find_table(path)
+    else:
+        table = node.catalog.table(path)
+        schema_id = table.schema_id
+    schema = None if table is None else table.schemas.get(schema_id)
+    if schema is None:
+        # Also where there is no such table: Fluss looks for the schema alone.
+        raise refuse(
+            ErrorCode.SCHEMA_NOT_EXIST,
+            f"Schema for table {path} with schema id {schema_id} does not exist.",
+        )
+    return pb.GetTableSchemaResponse(schema_id=schema_id, schema_json=schema.to_json().encode())
+
+
+HANDLERS = (
+    plain(ApiKey.CREATE_TABLE, create_table),
+    plain(ApiKey.ALTER_TABLE, alter_table),
+    plain(ApiKey.DROP_TABLE, drop_table),
+    plain(ApiKey.LIST_TABLES, list_tables),
+    plain(ApiKey.TABLE_EXISTS, table_exists),
+    plain(ApiKey.GET_TABLE_INFO, get_table_info),
+    plain(ApiKey.GET_TABLE_SCHEMA, get_table_schema),
+)

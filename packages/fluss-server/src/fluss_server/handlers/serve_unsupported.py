@@ -1,0 +1,191 @@
+"""What other parts of a cluster would do: lake, remote snapshots, access control.
+
+Answered as a cluster without a lake, without snapshots and without an authorizer answers. Calls
+that have no such answer (rebalancing, server tags) are served by nobody and refused with a code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from fluss.error_codes import ErrorCode
+from fluss.wire import messages as pb
+from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import read_table_path
+from fluss_server.catalog.entries import TableEntry
+from fluss_server.request import Call, plain
+from fluss_server.server_errors import refuse
+from fluss_server.server_node import Node
+
+_COORDINATOR_EPOCH = 0
+_OTHER_WAYS = "Read the rows by SCAN_KV (this package's clients do) or LIMIT_SCAN (pyfluss does)."
+
+
+def get_lake_snapshot(node: Node, call: Call, request: pb.GetLakeSnapshotRequest) -> NoReturn:
+    """There is none: rows leave this server for no lake."""
+    del call
+    table = node.catalog.table(read_table_path(request.table_path))
+    kind = "readable snapshot" if request.readable else "snapshot"
+    raise refuse(
+        ErrorCode.LAKE_SNAPSHOT_NOT_EXIST,
+        f"Lake table {kind} doesn't exist for table: {table.path}, table id: {table.table_id}",
+    )
+
+
+def lake_heartbeat(
+    node: Node, call: Call, request: pb.LakeTieringHeartbeatRequest
+) -> pb.LakeTieringHeartbeatResponse:
+    """No table waits to be copied into a lake."""
+    del node, call, request
+    return pb.LakeTieringHeartbeatResponse(coordinator_epoch=_COORDINATOR_EPOCH)
+
+
+def refuse_lake(node: Node, call: Call, request: Any) -> NoReturn:
+    """Nothing can be committed to a lake that is not there."""
+    del node, request
+    raise refuse(
+        ErrorCode.LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION,
+        f"{call.key.name}: this cluster has no lake.",
+        hint="Run Fluss itself where tables shall be copied into a lake.",
+    )
+
+
+# --- snapshots of primary key state -------------------------------------------------------------
+
+
+def get_latest_kv_snapshots(
+    node: Node, call: Call, request: pb.GetLatestKvSnapshotsRequest
+) -> pb.GetLatestKvSnapshotsResponse:
+    """Buckets without snapshots, as Fluss says before the first one: readers take the whole log.
+
+    Where the log has lost its beginning they would miss rows without knowing, and are refused.
+    """
+    del call
+    table = node.catalog.table(read_table_path(request.table_path))
+    _check_keyed(table)
+    response = pb.GetLatestKvSnapshotsResponse(table_id=table.table_id)
+    partition_id = None
+    if request.HasField("partition_name"):
+        partition_id = _partition_id(node, table, request.partition_name)
+        response.partition_id = partition_id
+    elif table.descriptor.is_partitioned:
+        raise refuse(
+            ErrorCode.PARTITION_NOT_EXISTS,
+            f"Table '{table.path}' is a partitioned table, but partition name is not provided.",
+        )
+    for bucket in range(table.bucket_count):
+        log = node.tablets.find(table.table_id, partition_id, bucket).log
+        if log.start_offset > 0:
+            raise refuse(
+                ErrorCode.KV_SNAPSHOT_NOT_EXIST,
+                f"The changelog of {log.bucket} begins at offset {log.start_offset}, and the "
+                "embedded server makes no snapshots: the rows cannot be read from the log any more.",
+                hint=_OTHER_WAYS,
+            )
+        response.latest_snapshots.add(bucket_id=bucket)
+    return response
+
+
+def get_kv_snapshot_metadata(
+    node: Node, call: Call, request: pb.GetKvSnapshotMetadataRequest
+) -> NoReturn:
+    """There are none."""
+    del node, call
+    raise refuse(
+        ErrorCode.KV_SNAPSHOT_NOT_EXIST,
+        f"Bucket {request.bucket_id} of table {request.table_id} has no snapshot "
+        f"{request.snapshot_id}; the embedded server makes none.",
+        hint=_OTHER_WAYS,
+    )
+
+
+def list_kv_snapshots(
+    node: Node, call: Call, request: pb.ListKvSnapshotsRequest
+) -> pb.ListKvSnapshotsResponse:
+    """There are none."""
+    del call
+    if node.catalog.find_table_by_id(request.table_id) is None:
+        raise refuse(ErrorCode.TABLE_NOT_EXIST, f"There is no table {request.table_id}.")
+    return pb.ListKvSnapshotsResponse(table_id=request.table_id)
+
+
+def acquire_lease(
+    node: Node, call: Call, request: pb.AcquireKvSnapshotLeaseRequest
+) -> pb.AcquireKvSnapshotLeaseResponse:
+    """All snapshots asked for are unavailable, because there are none."""
+    del node, call
+    return pb.AcquireKvSnapshotLeaseResponse(unavailable_snapshots=request.snapshots_to_lease)
+
+
+def release_lease(
+    node: Node, call: Call, request: pb.ReleaseKvSnapshotLeaseRequest
+) -> pb.ReleaseKvSnapshotLeaseResponse:
+    """Nothing was leased."""
+    del node, call, request
+    return pb.ReleaseKvSnapshotLeaseResponse()
+
+
+def drop_lease(
+    node: Node, call: Call, request: pb.DropKvSnapshotLeaseRequest
+) -> pb.DropKvSnapshotLeaseResponse:
+    """Nothing was leased."""
+    del node, call, request
+    return pb.DropKvSnapshotLeaseResponse()
+
+
+def list_remote_manifests(
+    node: Node, call: Call, request: pb.ListRemoteLogManifestsRequest
+) -> pb.ListRemoteLogManifestsResponse:
+    """No segment has moved anywhere."""
+    del node, call, request
+    return pb.ListRemoteLogManifestsResponse()
+
+
+def _check_keyed(table: TableEntry) -> None:
+    if not table.descriptor.has_primary_key:
+        raise refuse(
+            ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION,
+            f"Table '{table.path}' is not a primary key table, so it doesn't have any kv snapshots.",
+        )
+
+
+def _partition_id(node: Node, table: TableEntry, name: str) -> int:
+    if not table.descriptor.is_partitioned:
+        raise refuse(
+            ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION,
+            f"Table '{table.path}' is not a partitioned table.",
+        )
+    found = node.catalog.find_partition(table, name)
+    if found is None:
+        raise refuse(
+            ErrorCode.PARTITION_NOT_EXISTS,
+            f"The partition '{name}' of table '{table.path}' does not exist.",
+        )
+    return found.partition_id
+
+
+# --- access control -------------------------------------------------------------------------------
+
+
+def refuse_acls(node: Node, call: Call, request: Any) -> NoReturn:
+    """Whoever may come in may do everything."""
+    del node, call, request
+    raise refuse(ErrorCode.SECURITY_DISABLED_EXCEPTION, "No Authorizer is configured.")
+
+
+HANDLERS = (
+    plain(ApiKey.GET_LAKE_SNAPSHOT, get_lake_snapshot),
+    plain(ApiKey.LAKE_TIERING_HEARTBEAT, lake_heartbeat),
+    plain(ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT, refuse_lake),
+    plain(ApiKey.COMMIT_LAKE_TABLE_SNAPSHOT, refuse_lake),
+    plain(ApiKey.GET_LATEST_KV_SNAPSHOTS, get_latest_kv_snapshots),
+    plain(ApiKey.GET_KV_SNAPSHOT_METADATA, get_kv_snapshot_metadata),
+    plain(ApiKey.LIST_KV_SNAPSHOTS, list_kv_snapshots),
+    plain(ApiKey.ACQUIRE_KV_SNAPSHOT_LEASE, acquire_lease),
+    plain(ApiKey.RELEASE_KV_SNAPSHOT_LEASE, release_lease),
+    plain(ApiKey.DROP_KV_SNAPSHOT_LEASE, drop_lease),
+    plain(ApiKey.LIST_REMOTE_LOG_MANIFESTS, list_remote_manifests),
+    plain(ApiKey.CREATE_ACLS, refuse_acls),
+    plain(ApiKey.LIST_ACLS, refuse_acls),
+    plain(ApiKey.DROP_ACLS, refuse_acls),
+)

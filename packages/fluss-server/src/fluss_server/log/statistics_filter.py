@@ -1,0 +1,271 @@
+"""Leaving out batches by their statistics: what a reader's filter says of smallest and largest.
+
+A batch is left out only where no row of it can fulfil the filter; which rows do is for the reader
+to decide. So everything that is not understood, or not known of a batch, keeps the batch: another
+function, a literal of another type, a column that the batch is too old for (main does the same,
+and 0.9.1 knows no filters). Reading the batches that are kept is `log.filtered_read`.
+
+Numbers are compared as SQL compares them, which takes -0.0 and 0.0 for the same; where NaN is
+involved nothing is left out, because writers and readers do not agree on its place.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fluss.model.predicates.predicate import CompoundFunction, LeafFunction
+from fluss.model.schema.schema import Schema
+from fluss.model.types.data_type import (
+    UNITS_PER_SECOND,
+    BigIntType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    SmallIntType,
+    StringType,
+    TimestampLtzType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+from fluss.records.log.statistics import BatchStatistics
+from fluss.wire import messages as pb
+
+LEAF, COMPOUND = range(2)
+_NANOS_PER_MS: Final = 1_000_000
+_MS_PER_SECOND: Final = 1_000
+_NANOS_PER_SECOND: Final = 1_000_000_000
+
+# The literal types that fit a column type, by their numbers on the wire, and the field they use.
+_LITERALS: Final[dict[type[DataType], tuple[frozenset[int], str]]] = {
+    BooleanType: (frozenset({0}), "boolean_value"),
+    TinyIntType: (frozenset({1}), "int_value"),
+    SmallIntType: (frozenset({2}), "int_value"),
+    IntType: (frozenset({3}), "int_value"),
+    BigIntType: (frozenset({4}), "bigint_value"),
+    FloatType: (frozenset({5}), "float_value"),
+    DoubleType: (frozenset({6}), "double_value"),
+    CharType: (frozenset({7, 8}), "string_value"),
+    StringType: (frozenset({7, 8}), "string_value"),
+    DecimalType: (frozenset({9}), "decimal_value"),
+    DateType: (frozenset({10}), "bigint_value"),
+    TimeType: (frozenset({11}), "int_value"),
+    TimestampType: (frozenset({12}), "timestamp_millis_value"),
+    TimestampLtzType: (frozenset({13}), "timestamp_millis_value"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What statistics say of one column, in the unit that literals are compared in."""
+
+    low: Any
+    high: Any
+    has_nulls: bool
+    has_values: bool
+
+
+# Whether a batch of which this is known may have a row that is wanted.
+_Test = Callable[[_Known], bool]
+BatchTest = Callable[[BatchStatistics, int], bool]
+
+
+def keep_all(statistics: BatchStatistics, record_count: int) -> bool:
+    """The test of a filter that says nothing."""
+    del statistics, record_count
+    return True
+
+
+def batch_test(predicate: pb.PbPredicate, schema: Schema) -> BatchTest:
+    """Whether a batch may have rows that fulfil a predicate, by its statistics.
+
+    Args:
+        predicate: What the reader wants.
+        schema: The schema of the batches.
+    """
+    if predicate.type == COMPOUND and predicate.HasField("compound"):
+        return _joined(predicate.compound, schema)
+    if predicate.type == LEAF and predicate.HasField("leaf"):
+        return _of_column(predicate.leaf, schema)
+    return keep_all
+
+
+def _joined(compound: pb.PbCompoundPredicate, schema: Schema) -> BatchTest:
+    tests = [batch_test(each, schema) for each in compound.children]
+    if not tests:
+        return keep_all
+    match compound.function:
+        case CompoundFunction.AND:
+            return lambda statistics, count: all(each(statistics, count) for each in tests)
+        case CompoundFunction.OR:
+            return lambda statistics, count: any(each(statistics, count) for each in tests)
+        case _:
+            return keep_all
+
+
+def _of_column(leaf: pb.PbLeafPredicate, schema: Schema) -> BatchTest:
+    position = next(
+        (i for i, each in enumerate(schema.columns) if each.column_id == leaf.field_id), None
+    )
+    if position is None:
+        return keep_all
+    data_type = schema.columns[position].data_type
+    test = _test_of(leaf, data_type)
+    if test is None:
+        return keep_all
+
+    def may_have(statistics: BatchStatistics, record_count: int) -> bool:
+        if position not in statistics.positions:
+            return True
+        return test(_known(statistics, position, record_count, data_type))
+
+    return may_have
+
+
+def _known(
+    statistics: BatchStatistics, position: int, record_count: int, data_type: DataType
+) -> _Known:
+    slot = statistics.positions.index(position)
+    nulls = statistics.null_counts[slot]
+    low, high = statistics.minimums[slot], statistics.maximums[slot]
+    has_values = nulls < record_count
+    if has_values and low is not None and high is not None:
+        low, high = _comparable(low, data_type), _comparable(high, data_type)
+        if isinstance(data_type, TimeType) and data_type.unit in {"us", "ns"}:
+            high += 1  # rows may have digits below the millisecond, statistics have none
+    return _Known(low, high, has_nulls=nulls > 0, has_values=has_values)
+
+
+def _comparable(value: Any, data_type: DataType) -> Any:
+    """A physical value in the unit of literals: ms for times, ns for timestamps."""
+    match data_type:
+        case TimeType():
+            return value * _MS_PER_SECOND // UNITS_PER_SECOND[data_type.unit]
+        case TimestampType() | TimestampLtzType():
+            return value * (_NANOS_PER_SECOND // UNITS_PER_SECOND[data_type.unit])
+        case _:
+            return value
+
+
+def covers(claimed: BatchStatistics, found: BatchStatistics, types: Sequence[DataType]) -> bool:
+    """Whether a writer's statistics hide none of the rows that are there.
+
+    Args:
+        claimed: What the writer says.
+        found: What the rows say, of the same columns.
+        types: The column types of the batch's schema.
+    """
+    if claimed.null_counts != found.null_counts:
+        return False
+    for slot, position in enumerate(claimed.positions):
+        wide = (claimed.minimums[slot], claimed.maximums[slot])
+        narrow = (found.minimums[slot], found.maximums[slot])
+        if not _spans(wide, narrow, types[position]):
+            return False
+    return True
+
+
+def _spans(wide: tuple[Any, Any], narrow: tuple[Any, Any], data_type: DataType) -> bool:
+    (low, high), (least, greatest) = wide, narrow
+    if least is None:
+        return True  # there are only NULLs, and their number is known to be right
+    if low is None or high is None:
+        return False
+    if isinstance(data_type, TimeType):
+        low, high, least, greatest = (
+            _comparable(each, data_type) for each in (low, high, least, greatest)
+        )
+    # Where NaN is involved nothing is left out, so any claim will do.
+    below = math.isnan(low) or math.isnan(least) if isinstance(low, float) else False
+    above = math.isnan(high) or math.isnan(greatest) if isinstance(high, float) else False
+    return bool((below or low <= least) and (above or high >= greatest))
+
+
+# --- the functions --------------------------------------------------------------------------------
+
+
+def _test_of(leaf: pb.PbLeafPredicate, data_type: DataType) -> _Test | None:
+    """The test of a function and its literals; None where it leaves nothing out."""
+    try:
+        function = LeafFunction(leaf.function)
+    except ValueError:
+        return None
+    if function is LeafFunction.IS_NULL:
+        return lambda known: known.has_nulls
+    if function is LeafFunction.IS_NOT_NULL:
+        return lambda known: known.has_values
+    # A list may be empty, and nothing is in it.
+    if function not in _RANGES or (function is not LeafFunction.IN and len(leaf.literals) != 1):
+        return None
+    literals = [_literal(each, data_type) for each in leaf.literals]
+    if any(each is _UNUSABLE for each in literals):
+        return None
+    values = [each for each in literals if each is not None]  # nothing is equal to NULL
+    if function is LeafFunction.STARTS_WITH and not isinstance(data_type, CharType | StringType):
+        return None
+    fits = _RANGES[function]
+    ordered = sorted(values)
+
+    def test(known: _Known) -> bool:
+        if not known.has_values or not ordered:
+            return False
+        if known.low is None or known.high is None or _has_nan(known):
+            return True
+        return fits(known.low, known.high, ordered)
+
+    return test
+
+
+def _has_nan(known: _Known) -> bool:
+    return isinstance(known.low, float) and (math.isnan(known.low) or math.isnan(known.high))
+
+
+def _one_between(low: Any, high: Any, ordered: Sequence[Any]) -> bool:
+    slot = bisect_left(ordered, low)
+    return slot < len(ordered) and bool(ordered[slot] <= high)
+
+
+def _begins(low: str, high: str, ordered: Sequence[str]) -> bool:
+    prefix = ordered[0]
+    return high >= prefix and low[: len(prefix)] <= prefix
+
+
+_RANGES: Final[dict[LeafFunction, Callable[[Any, Any, Sequence[Any]], bool]]] = {
+    LeafFunction.EQUAL: _one_between,
+    LeafFunction.IN: _one_between,
+    LeafFunction.LESS_THAN: lambda low, _, ordered: low < ordered[0],
+    LeafFunction.LESS_OR_EQUAL: lambda low, _, ordered: low <= ordered[0],
+    LeafFunction.GREATER_THAN: lambda _, high, ordered: high > ordered[0],
+    LeafFunction.GREATER_OR_EQUAL: lambda _, high, ordered: high >= ordered[0],
+    LeafFunction.STARTS_WITH: _begins,
+}
+
+_UNUSABLE: Final = object()
+
+
+def _literal(literal: pb.PbLiteralValue, data_type: DataType) -> Any:
+    """A literal in the unit of the comparison, None for NULL, `_UNUSABLE` where it does not fit."""
+    numbers, field = _LITERALS.get(type(data_type), (frozenset(), ""))
+    if literal.literal_type not in numbers:
+        return _UNUSABLE
+    if literal.is_null:
+        return None
+    if isinstance(data_type, DecimalType) and literal.HasField("decimal_bytes"):
+        return int.from_bytes(literal.decimal_bytes, "big", signed=True)
+    if not literal.HasField(field):
+        return _UNUSABLE
+    value = getattr(literal, field)
+    if isinstance(value, float) and math.isnan(value):
+        return _UNUSABLE
+    if field == "timestamp_millis_value":
+        return value * _NANOS_PER_MS + literal.timestamp_nano_of_millis_value
+    return value

@@ -1,0 +1,374 @@
+"""Options as Spark users write them, as Fluss understands them.
+
+Names are those of a scan and of a client's settings, in any case, with the names that Kafka's
+source and Fluss's own connector have for the same. A name nobody knows is refused with the
+nearest one; one of writing does nothing where is read, and the other way round, because a view has
+one set of options for both. Spark hands options to workers; a secret is better a marker
+(`${env:NAME}`), which is looked up where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from fluss.errors import ConfigError, InvalidValueError, UnsupportedOperationError
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.config import Config
+from fluss.model.options.scan_options import SCAN_OPTIONS
+from fluss.model.options.secrets import is_marker
+from fluss_spark.read_bounds import FULL, place_of
+
+FILTER: Final = "filter"
+TIME_ZONE: Final = "timeZone"
+# Other names for the options of a scan, as users write them.
+ALIASES: Final = {
+    "startingOffsets": "start",
+    "startingTimestamp": "start",
+    "scan.startup.mode": "start",
+    "scan.startup.timestamp": "start",
+    "scan.incremental.start.timestamp": "start",
+    "endingOffsets": "end",
+    "endingTimestamp": "end",
+    "scan.incremental.end.timestamp": "end",
+    "asOf": "as_of",
+    "withMetadata": "with_metadata",
+    "metadataPrefix": "metadata_prefix",
+    "onTrimmed": "on_trimmed",
+    "missingPartitions": "missing_partitions",
+    "maxParallel": "max_parallel",
+}
+_STARTUP_MODE: Final = "scan.startup.mode"
+_BY_TIMESTAMP: Final = "timestamp"
+READING: Final = (
+    "maxOffsetsPerTrigger",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxPartitions",
+    "nanoseconds",
+    FILTER,
+    TIME_ZONE,
+)
+WRITING: Final = (
+    "operation",
+    "targetColumns",
+    "createIfNotExists",
+    "primaryKey",
+    "partitionBy",
+    "bucketNum",
+    "exactlyOnce",
+    "mayDiffer",
+)
+_NUMBERS: Final = ("maxOffsetsPerTrigger", "minPartitions", "maxPartitions", "bucketNum")
+_FLAGS: Final = ("failOnDataLoss", "createIfNotExists")
+# What Spark itself puts among the options.
+_OF_SPARK: Final = frozenset(
+    {
+        "owner",
+        "location",
+        "provider",
+        "checkpointlocation",
+        "queryname",
+        "outputmode",
+        "is_managed_location",
+    }
+)
+# What the options of a table in Spark's catalog have before them, besides standing without it.
+_OF_A_CATALOG: Final = "option."
+_TABLE: Final = ("path", "table")
+# What Fluss itself keeps of a table; how one is made that is not there.
+_PROPERTIES: Final = "table."
+_EMBEDDED: Final = "embedded:"
+_DIGITS_MAX: Final = 18
+# What people who come from elsewhere write, and what it is here.
+_ELSEWHERE: Final = {
+    "subscribe": "name the table: .load('db.table')",
+    **dict.fromkeys(
+        ("kafka.bootstrap.servers", "servers", "server", "host", "url"),
+        "its name here is 'bootstrap.servers', host:port; or .load('fluss://host:9123/db.table')",
+    ),
+    "includeheaders": "'with_metadata' adds offset, time, bucket, partition and kind of change",
+    "follow": "spark.readStream.format('fluss') reads on and on",
+    "streaming": "spark.readStream.format('fluss') reads on and on",
+    "unbounded": "spark.readStream.format('fluss') reads on and on",
+    "maxbytespertrigger": "'maxOffsetsPerTrigger' limits a micro-batch",
+    **dict.fromkeys(
+        ("numpartitions", "num_partitions"), "'maxPartitions' and 'minPartitions' limit the tasks"
+    ),
+    "read.optimized": "what is read is always as of now; 'as_of' names an earlier moment",
+}
+_VIEW: Final = (
+    "CREATE TEMPORARY VIEW t USING fluss OPTIONS (path 'db.table') can be selected from and inserted "
+    "into"
+)
+Operation = Literal["append", "upsert", "delete", "update"]
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    "append": "append",
+    "upsert": "upsert",
+    "delete": "delete",
+    "update": "update",
+}
+
+
+def _folded(names: Iterable[str]) -> dict[str, str]:
+    return {each.lower(): each for each in names}
+
+
+_SCAN: Final = {name.lower(): (name, of) for name, of in ALIASES.items()} | {
+    name: (name, name) for name in SCAN_OPTIONS if name != FILTER
+}
+_OWN: Final = _folded([*READING, *WRITING])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlussOptions:
+    """What was written beside `format("fluss")`, checked.
+
+    Args:
+        table: `database.table`, or its URL.
+        settings: The client's settings, by key; secrets may be markers.
+        scan: The options of a scan.
+        spark: The options that only Spark has, by their names here.
+        is_full: Whether a stream begins with the state of its table.
+        properties: Fluss's properties of a table that is made, `table.…`.
+    """
+
+    table: str = field(repr=False)  # a URL may hold a password
+    settings: dict[str, Any] = field(repr=False)
+    scan: dict[str, Any]
+    spark: dict[str, str]
+    is_full: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The table, for messages: `database.table`, also of a URL."""
+        if "://" not in self.table:
+            return self.table.partition("$")[0]
+        from fluss.connection.url import hidden  # the rest of that room is heavy
+
+        place = hidden(self.table).partition("?")[0]
+        return place.rpartition("/")[2].partition("$")[0]
+
+    def number(self, name: str, default: int) -> int:
+        """An option that counts something.
+
+        Raises:
+            InvalidValueError: It is no positive whole number.
+        """
+        text = self.spark.get(name)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdecimal()) or len(text) > _DIGITS_MAX or int(text) < 1:
+            raise InvalidValueError(
+                f"{name} is {text[:40]!r}, not a positive whole number.",
+                hint="leave it out, and it is what it usually is",
+                option=name,
+            )
+        return int(text)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """An option that is true or false.
+
+        Raises:
+            InvalidValueError: It is neither.
+        """
+        return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
+
+    def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
+        """An option that is one of a few words.
+
+        Raises:
+            InvalidValueError: It is none of them; the hint names the nearest.
+        """
+        text = self.spark.get(name, default).lower()
+        if text not in known:
+            raise InvalidValueError(
+                f"{name} is {text[:40]!r}, none of {', '.join(known)}.",
+                hint=did_you_mean(text, known),
+                option=name,
+            )
+        return text
+
+    def names(self, name: str) -> list[str] | None:
+        """An option that lists columns, with commas."""
+        text = self.spark.get(name)
+        return None if text is None else [each.strip() for each in text.split(",")]
+
+
+def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
+    """Sort options out.
+
+    Args:
+        given: The options, in any case.
+        what: What is being done, for messages: `read`, `write`.
+
+    Raises:
+        ConfigError: No table is named, or an option is unknown.
+        InvalidValueError: A value is not one that its option takes, or two options contradict each
+            other.
+    """
+    tables: dict[str, str] = {}
+    settings: dict[str, Any] = {}
+    scan: dict[str, tuple[str, Any]] = {}
+    spark: dict[str, str] = {}
+    properties: dict[str, str] = {}
+    is_by_timestamp = False
+    for key, value in given.items():
+        name = key.lower()
+        if name.startswith(_OF_A_CATALOG):
+            raise _of_a_catalog()
+        if name in _TABLE:
+            tables[name] = value
+        elif name == _STARTUP_MODE and value.lower() == _BY_TIMESTAMP:
+            is_by_timestamp = True
+        elif name in _SCAN:
+            _put(scan, *_SCAN[name], value)
+        elif name.startswith(_PROPERTIES):
+            properties[name] = value
+        elif name in _OWN:
+            spark[_OWN[name]] = value
+        elif name in _ELSEWHERE:
+            raise _elsewhere(key)
+        elif name not in _OF_SPARK:
+            settings[_setting(key)] = value
+    named = set(tables.values())
+    for each in named:
+        check_no_password(each)
+    if len(named) > 1:
+        from fluss.connection.url import hidden  # the rest of that room is heavy
+
+        shown = ", ".join(sorted(map(hidden, named)))
+        raise InvalidValueError(f"path and table name two tables: {shown}.", option="table")
+    if not named or "" in named:
+        raise _no_table(what)
+    if any(each.startswith(_EMBEDDED) for each in named):
+        raise _of_one_process()
+    values = {of: value for of, (_, value) in scan.items()}
+    if is_by_timestamp and "start" not in values:
+        raise ConfigError(
+            f"{_STARTUP_MODE} is {_BY_TIMESTAMP!r}, and no timestamp is there.",
+            hint="say scan.startup.timestamp, or startingTimestamp",
+            key=_STARTUP_MODE,
+        )
+    is_full = values.get("start") is FULL
+    if is_full:
+        del values["start"]
+    read = FlussOptions(
+        table=named.pop(),
+        settings=settings,
+        scan=values,
+        spark=spark,
+        is_full=is_full,
+        properties=properties,
+    )
+    _check_values(read)
+    return read
+
+
+def check_no_password(table: str) -> None:
+    """Refuse a URL with a password: Spark shows paths in plans, in its UI and in its event log.
+
+    Raises:
+        ConfigError: It has one, or is no URL of Fluss.
+    """
+    if "://" not in table:
+        return
+    from fluss.connection.url import parse_url  # the rest of these rooms is heavy
+    from fluss.session.views import without_view
+
+    url = parse_url(without_view(table.strip())[0])
+    secrets = [value for key, value in url.settings.items() if Config.OPTIONS[key].secret]
+    if not all(map(is_marker, [*secrets, *([] if url.password is None else [url.password])])):
+        raise ConfigError(
+            "The URL of the table has a password, and Spark shows it in plans, in its UI and in its "
+            "event log.",
+            hint="option('security.sasl.password', '${env:FLUSS_PASSWORD}'), and the URL without it",
+            key="security.sasl.password",
+        )
+
+
+def _check_values(options: FlussOptions) -> None:
+    """Refuse what no use of the options could take, before anything is asked of a server."""
+    for name in _FLAGS:
+        options.flag(name, default=True)
+    for name in _NUMBERS:
+        options.number(name, 1)
+    least, most = (options.number(name, 0) for name in ("minPartitions", "maxPartitions"))
+    if 0 < most < least:
+        raise InvalidValueError(
+            f"minPartitions is {least} and maxPartitions is {most}, which is fewer.",
+            hint="leave one of them out",
+            option="minPartitions",
+        )
+
+
+def _put(scan: dict[str, tuple[str, Any]], name: str, of: str, value: str) -> None:
+    is_place = of in {"start", "end", "as_of"}
+    said = place_of(value, name, is_time="timestamp" in name.lower()) if is_place else value
+    if said is FULL and of != "start":
+        raise InvalidValueError(
+            f"{name} is 'full', which is where a stream may begin.",
+            hint="'latest', a time, or an offset",
+            option=name,
+        )
+    if of in scan and scan[of][1] != said:
+        raise InvalidValueError(
+            f"{scan[of][0]} and {name} both say where {of} is, and not the same.",
+            hint="leave one of them out",
+            option=name,
+        )
+    scan[of] = (name, said)
+
+
+def _setting(key: str) -> str:
+    name = key.lower()
+    for candidate in (key, name):
+        try:
+            return Config.option(candidate).key
+        except ConfigError as error:
+            # One that Fluss's Java client has is explained, in either case.
+            if "Java client" in error.message:
+                raise
+    known = [*SCAN_OPTIONS, *ALIASES, *READING, *WRITING, "path", *Config.OPTIONS]
+    raise ConfigError(
+        f"format('fluss') has no option {key!r}.",
+        hint=did_you_mean(key, known) or "the docstring of fluss_spark.FlussDataSource lists them",
+        key=key,
+    )
+
+
+def _elsewhere(key: str) -> ConfigError | UnsupportedOperationError:
+    name = key.lower()
+    said = f"format('fluss') has no option {key!r}."
+    if "readStream" in _ELSEWHERE[name]:
+        return UnsupportedOperationError(said, hint=_ELSEWHERE[name], option=key)
+    return ConfigError(said, hint=_ELSEWHERE[name], key=key)
+
+
+def _of_a_catalog() -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        "A table of Spark's own catalog cannot stand for one of Fluss: Spark keeps its options, and "
+        "gives them neither to who reads it nor to who writes it.",
+        hint=f"{_VIEW}; fluss_spark.register_views(spark, 'db') makes one for every table",
+    )
+
+
+def _of_one_process() -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{_EMBEDDED}... is a server inside of one process, and Spark's workers are others.",
+        hint="fluss server --data-dir data, and load('fluss://127.0.0.1:9123/db.table'); or, as long "
+        "as a session of this process keeps it, option('bootstrap.servers', "
+        "session.config.bootstrap_servers)",
+        option="path",
+    )
+
+
+def _no_table(what: str) -> ConfigError:
+    return ConfigError(
+        f"format('fluss') does not know which table to {what}.",
+        hint="name it: .load('db.table'), .save('db.table'). In SQL, Spark gives no options to a "
+        f"table of its own catalog, nor to CREATE TABLE ... AS SELECT: {_VIEW}; or say them with the "
+        "table: t WITH (path = 'db.table')",
+    )

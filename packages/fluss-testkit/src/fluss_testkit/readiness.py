@@ -1,0 +1,95 @@
+"""Asks servers, in their own protocol, whether they are ready.
+
+A port that accepts connections proves little: a coordinator listens before it has elected
+anybody, and a tablet server before it has heard of the cluster. A cluster is ready when the
+coordinator knows every tablet server, every tablet server knows the coordinator and all of its
+peers, and the database that a new cluster begins with is there.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from fluss.errors import FlussError
+from fluss.wire import messages
+from fluss.wire.api import ApiKey, ServerApis, ServerType
+from fluss.wire.frame import RequestHeader, ResponseType, read_response, write_request
+from fluss.wire.splitter import FrameSplitter
+from fluss_testkit.ports import HOST
+
+ASK_TIMEOUT_S = 2.0
+ANSWER_BYTES_MAX = 1 << 20
+REQUEST_ID = 1
+
+Check = Callable[[], str | None]
+"""Asks for what is still missing; None when nothing is."""
+
+
+def listening(port: int) -> str | None:
+    """Whether anybody accepts connections there."""
+    try:
+        socket.create_connection((HOST, port), ASK_TIMEOUT_S).close()
+    except OSError as error:
+        return f"port {port} does not answer ({error})"
+    return None
+
+
+def coordinator_ready(address: str, tablet_servers: int) -> str | None:
+    """Whether the coordinator knows that many tablet servers, and has a database."""
+    try:
+        missing = _missing_member(address, ServerType.COORDINATOR, tablet_servers)
+        if missing is None:
+            listed = _ask(address, ApiKey.LIST_DATABASES, messages.ListDatabasesRequest())
+            missing = None if listed.database_name else "there is no database yet"
+    except (OSError, FlussError) as error:
+        return f"{address} does not answer ({error})"
+    return missing
+
+
+def tablet_server_ready(address: str, tablet_servers: int) -> str | None:
+    """Whether the tablet server knows the coordinator and that many tablet servers."""
+    try:
+        return _missing_member(address, ServerType.TABLET_SERVER, tablet_servers)
+    except (OSError, FlussError) as error:
+        return f"{address} does not answer ({error})"
+
+
+def _missing_member(address: str, role: ServerType, tablet_servers: int) -> str | None:
+    hello = messages.ApiVersionsRequest(
+        client_software_name="fluss-server", client_software_version="probe"
+    )
+    ServerApis.from_response(_ask(address, ApiKey.API_VERSIONS, hello)).check_type(role)
+    known = _ask(address, ApiKey.GET_METADATA, messages.MetadataRequest())
+    if not known.HasField("coordinator_server"):
+        return f"{address} knows no coordinator"
+    if len(known.tablet_servers) < tablet_servers:
+        return f"{address} knows {len(known.tablet_servers)} of {tablet_servers} tablet servers"
+    return None
+
+
+def _ask(address: str, key: ApiKey, request: Message) -> Any:
+    """One request on a connection of its own."""
+    host, port = address.rsplit(":", 1)
+    asked = RequestHeader(api_key=key, api_version=0, request_id=REQUEST_ID)
+    with socket.create_connection((host, int(port)), ASK_TIMEOUT_S) as connection:
+        connection.sendall(b"".join(write_request(asked, [messages.write_message(request)])))
+        answered, body = read_response(_receive(connection))
+    if answered.type is not ResponseType.SUCCESS:
+        raise messages.read_error(body)
+    return messages.read_message(key.response, body)
+
+
+def _receive(connection: socket.socket) -> memoryview:
+    """The one frame that comes back."""
+    splitter = FrameSplitter(frame_bytes_max=ANSWER_BYTES_MAX)
+    frames: list[memoryview] = []
+    while not frames:
+        received = connection.recv_into(splitter.get_buffer())
+        if not received:
+            raise ConnectionError("it hung up")
+        frames = splitter.buffer_updated(received)
+    return frames[0]

@@ -1,0 +1,49 @@
+"""Writing while the leader of a replicated bucket is killed, with all replicas acknowledging."""
+
+import threading
+import time
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from fluss.wire import messages as pb
+from tests.support.servers.raw_client import COORDINATOR, RawClient
+from tests.support.servers.write_harness import Desk, wait
+
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
+ROWS = 3_000
+
+
+@pytest.fixture
+def replicated_desk(replicated_cluster):
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with RawClient(replicated_cluster.bootstrap_servers) as client:
+        client.call(
+            pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=False), to=COORDINATOR
+        )
+    made = Desk(replicated_cluster.bootstrap_servers, name)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_no_row_is_lost_doubled_or_moved_when_the_leader_dies(replicated_desk, replicated_cluster):
+    desk = replicated_desk
+    table = desk.table(SCHEMA, properties={"table.replication.factor": "3"})
+    core = desk.appender(table, batch_bytes_max=4_000, batch_bytes_min=4_000, linger_ms=100)
+    wait(core.append({"id": 0, "s": "first"}))
+    path = table.table_path
+    leader = desk.raw.leader(path.database_name, path.table_name)
+    killer = threading.Timer(1.0, replicated_cluster.kill_tablet_server, [leader])
+    killer.start()
+    for number in range(1, ROWS):
+        core.append({"id": number, "s": "x" * 20})
+        time.sleep(0.001)
+    desk.flush(core)
+    killer.join()
+    assert desk.raw.leader(path.database_name, path.table_name) != leader
+    assert [each["id"] for each in desk.rows(table)] == list(range(ROWS))
+    assert desk.cluster.counters.retries > 0
+    replicated_cluster.restart_tablet_server(leader)

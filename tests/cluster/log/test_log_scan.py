@@ -1,0 +1,299 @@
+"""Scanning logs and changelogs of a real cluster."""
+
+import time
+
+import pyarrow as pa
+import pytest
+
+from fluss.errors import (
+    FlussError,
+    OffsetOutOfRangeError,
+    PartitionNotFoundError,
+    TableNotFoundError,
+)
+from fluss.model.change_type import ChangeType
+from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
+from fluss.model.tables.partitions import PartitionSpec
+from fluss.wire import messages as pb
+from tests.support.scripted.scripted_cluster import batch_bytes
+from tests.support.servers.raw_client import RawClient
+from tests.support.servers.read_harness import ReadDesk, poll_rows
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+KEYED = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+
+
+@pytest.fixture
+def desk(cluster, database):
+    made = ReadDesk(cluster.bootstrap, database)
+    yield made
+    made.close()
+
+
+def rows(numbers):
+    return {"id": list(numbers), "name": [f"n{each}" for each in numbers]}
+
+
+def keep_polling(scanner):
+    for _ in range(60):
+        scanner.poll_arrow(1_000)
+
+
+def ids(table):
+    return table.column("id").to_pylist()
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_all_buckets_are_read_each_in_its_order(desk):
+    table = desk.make(SCHEMA, bucket_count=7, bucket_keys=["id"])
+    for start in range(0, 3_000, 500):
+        desk.append(table, rows(range(start, start + 500)))
+    with desk.scanner(table) as scanner:
+        assert sorted(ids(scanner.to_arrow())) == list(range(3_000))
+        found = {}
+        deadline = time.monotonic() + 30
+        while sum(map(len, found.values())) < 3_000 and time.monotonic() < deadline:
+            for batch in scanner.poll_record_batch(500):
+                before = found.setdefault(batch.bucket, [])
+                assert batch.base_offset == len(before)
+                before += ids(batch.batch)
+    assert len(found) > 1
+    assert all(each == sorted(each) for each in found.values())
+
+
+def test_an_empty_table_is_read_at_once_from_anywhere(desk):
+    table = desk.make(SCHEMA, bucket_count=3)
+    for start in (EARLIEST_OFFSET, LATEST_OFFSET, 0):
+        begin = time.monotonic()
+        assert desk.read(table, start=start).num_rows == 0
+        assert time.monotonic() - begin < 30
+
+
+def test_partitions_are_read_by_their_ids(desk):
+    schema = pa.schema([*SCHEMA, ("p", pa.string())])
+    table = desk.make(schema, partition_keys=["p"], bucket_count=2)
+    path = table.info.table_path
+    admin = desk.connection.admin
+    for name in ("a", "b", "c"):
+        desk.run(admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False))
+        desk.append(table, {"id": [1, 2], "name": ["x", "y"], "p": [name, name]})
+    partitions = {
+        each.partition_name: each.partition_id
+        for each in desk.run(admin.list_partition_infos(path))
+    }
+    with desk.scanner(table, start=None) as scanner:
+        scanner.subscribe_partition_buckets(
+            {(partitions[name], bucket): EARLIEST_OFFSET for name in "ab" for bucket in (0, 1)}
+        )
+        assert sorted(scanner.to_arrow().column("p").to_pylist()) == ["a", "a", "b", "b"]
+        scanner.subscribe_partition(999_999, 0, EARLIEST_OFFSET)
+        with pytest.raises(PartitionNotFoundError, match="999999"):
+            scanner.to_arrow()
+
+
+def test_offsets_choose_where_reading_begins(desk):
+    table = desk.make(SCHEMA)
+    desk.append(table, rows(range(10)))
+    desk.append(table, rows(range(10, 15)))
+    assert ids(desk.read(table, start=7)) == list(range(7, 15))
+    assert ids(desk.read(table, start=15)) == []
+    assert ids(desk.read(table, start=LATEST_OFFSET)) == []
+    with desk.scanner(table, start=LATEST_OFFSET, gives_batches=False) as scanner:
+        assert scanner.poll(100).is_empty()
+        desk.append(table, rows([99]))
+        (record,) = poll_rows(scanner, 1)
+        assert (record.offset, record.row) == (15, {"id": 99, "name": "n99"})
+
+
+def test_an_offset_that_is_not_there_is_refused_with_what_is(desk):
+    table = desk.make(SCHEMA)
+    desk.append(table, rows(range(3)))
+    with pytest.raises(OffsetOutOfRangeError, match="the log ends at 3") as caught:
+        desk.read(table, start=50)
+    assert (caught.value.earliest_offset, caught.value.latest_offset) == (0, 3)
+
+
+def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(desk, cluster):
+    table = desk.make(SCHEMA)
+    writer = table.append()
+    waiting = {"scanner.log.fetch.wait-max-time": "10min"}
+    tailing = ReadDesk(cluster.bootstrap, desk.database, **waiting)
+    try:
+        same = tailing.table(table.info.table_path)
+        with tailing.scanner(same, start=LATEST_OFFSET, gives_batches=False) as scanner:
+            scanner.poll(200)
+            for number in range(20):
+                writer.append({"id": number, "name": "x"})
+                desk.run(writer.flush())
+                (record,) = poll_rows(scanner, 1, timeout_s=30)
+                assert record.row["id"] == number
+    finally:
+        tailing.close()
+
+
+# --- changelogs -----------------------------------------------------------------------------------
+
+
+def test_the_changelog_tells_what_was_before_and_after(desk):
+    table = desk.make(KEYED, primary_keys=["id"])
+    desk.upsert(table, {"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 1, "name": "c"})
+    desk.delete(table, {"id": 2})
+    with desk.scanner(table, gives_batches=False) as scanner:
+        records = poll_rows(scanner, 5)
+    assert [
+        (each.change_type, each.offset, each.row["id"], each.row["name"]) for each in records
+    ] == [
+        (ChangeType.Insert, 0, 1, "a"),
+        (ChangeType.Insert, 1, 2, "b"),
+        (ChangeType.UpdateBefore, 2, 1, "a"),
+        (ChangeType.UpdateAfter, 3, 1, "c"),
+        (ChangeType.Delete, 4, 2, "b"),
+    ]
+
+
+def test_writes_that_change_nothing_leave_offsets_without_rows(desk):
+    table = desk.make(KEYED, primary_keys=["id"])
+    desk.upsert(table, {"id": 1, "name": "a"})
+    for _ in range(3):
+        desk.delete(table, {"id": 77})
+    assert ids(desk.read(table)) == [1]
+    with desk.scanner(table, start=LATEST_OFFSET) as scanner:
+        assert scanner.to_arrow().num_rows == 0
+    desk.upsert(table, {"id": 2, "name": "b"})
+    assert ids(desk.read(table)) == [1, 2]
+
+
+# --- columns that came later ----------------------------------------------------------------------
+
+
+def test_a_column_that_came_later_is_null_in_older_rows(desk):
+    table = desk.make(SCHEMA)
+    desk.append(table, rows([1, 2]))
+    newer = desk.add_column(table, "extra", {"type": "INTEGER"})
+    desk.append(newer, {"id": [3], "name": ["n3"], "extra": [30]})
+    desk.append(table, rows([4]))  # an old writer goes on
+    desk.append(newer, {"id": [5], "name": ["n5"], "extra": [50]})
+    whole = {"id": [1, 2, 3, 4, 5], "name": ["n1", "n2", "n3", "n4", "n5"]}
+    extra = [None, None, 30, None, 50]
+    assert desk.read(newer).to_pydict() == {**whole, "extra": extra}
+    assert desk.read(table).to_pydict() == whole
+    assert desk.read(newer, [2, 0]).to_pydict() == {"extra": extra, "id": whole["id"]}
+    assert desk.read(newer, [2]).to_pydict() == {"extra": extra}
+    assert desk.read(newer, [0]).to_pydict() == {"id": whole["id"]}
+    with desk.scanner(newer, [2], gives_batches=False) as scanner:
+        assert [each.row["extra"] for each in poll_rows(scanner, 5)] == extra
+
+
+def test_a_changelog_goes_on_over_a_new_column(desk):
+    table = desk.make(KEYED, primary_keys=["id"])
+    desk.upsert(table, {"id": 1, "name": "a"})
+    newer = desk.add_column(table, "extra", {"type": "STRING"})
+    desk.upsert(newer, {"id": 1, "name": "b", "extra": "e"})
+    assert desk.read(newer, [2, 0]).to_pydict() == {"extra": [None, None, "e"], "id": [1, 1, 1]}
+    assert desk.lookup(newer, {"id": 1}) == {"id": 1, "name": "b", "extra": "e"}
+    assert desk.lookup(table, {"id": 1}) == {"id": 1, "name": "b"}
+
+
+def test_a_batch_of_an_unknown_schema_is_named(desk, cluster):
+    table = desk.make(SCHEMA)
+    desk.append(table, rows([1]))
+    quick = ReadDesk(cluster.bootstrap, desk.database, **{"operation-timeout": "2s"})
+    try:
+        other = quick.table(table.info.table_path)
+        _append_with_schema(quick, other, 77)
+        with quick.scanner(other) as scanner:
+            assert ids(scanner.poll_arrow(5_000)) == [1]
+            with pytest.raises(FlussError, match="schema"):
+                scanner.poll_arrow(20_000)
+    finally:
+        quick.close()
+
+
+def _append_with_schema(desk, table, schema_id):
+    batch = pa.RecordBatch.from_pydict(rows([5]), table.info.schema.to_arrow())
+    data = batch_bytes(batch, 0, schema=table.info.schema, schema_id=schema_id)
+    path = table.info.table_path
+    with RawClient(desk.bootstrap) as client:
+        leader = client.leader(path.database_name, path.table_name)
+        request = pb.ProduceLogRequest(acks=-1, table_id=table.info.table_id, timeout_ms=10_000)
+        request.buckets_req.add(bucket_id=0, records=data)
+        (answer,) = client.call(request, to=leader).buckets_resp
+        assert not answer.HasField("error_code"), answer.error_message
+
+
+# --- tables that go away --------------------------------------------------------------------------
+
+
+def test_a_table_dropped_while_it_is_read_is_said(desk):
+    table = desk.make(SCHEMA)
+    desk.append(table, rows([1]))
+    with desk.scanner(table) as scanner:
+        assert ids(scanner.poll_arrow(5_000)) == [1]
+        admin = desk.connection.admin
+        desk.run(admin.drop_table(table.info.table_path, ignore_if_not_exists=False))
+        with pytest.raises(TableNotFoundError):
+            keep_polling(scanner)
+
+
+def test_a_table_dropped_and_made_again_is_another(desk):
+    table = desk.make(SCHEMA)
+    desk.append(table, rows([1]))
+    with desk.scanner(table) as scanner:
+        assert ids(scanner.poll_arrow(5_000)) == [1]
+        admin, path = desk.connection.admin, table.info.table_path
+        desk.run(admin.drop_table(path, ignore_if_not_exists=False))
+        desk.run(admin.create_table(path, table.info.to_descriptor(), ignore_if_exists=False))
+        with pytest.raises(TableNotFoundError):
+            keep_polling(scanner)
+
+
+def test_a_partition_dropped_while_it_is_read_stops_no_other(desk):
+    schema = pa.schema([*SCHEMA, ("p", pa.string())])
+    table = desk.make(schema, partition_keys=["p"])
+    path, admin = table.info.table_path, desk.connection.admin
+    for name in "ab":
+        desk.run(admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False))
+        desk.append(table, {"id": [1], "name": ["x"], "p": [name]})
+    partitions = {
+        each.partition_name: each.partition_id
+        for each in desk.run(admin.list_partition_infos(path))
+    }
+    with desk.scanner(table, start=None) as scanner:
+        scanner.subscribe_partition_buckets(
+            {(each, 0): EARLIEST_OFFSET for each in partitions.values()}
+        )
+        assert sorted(scanner.to_arrow().column("p").to_pylist()) == ["a", "b"]
+        while scanner.poll_arrow(500).num_rows:
+            pass
+        desk.run(admin.drop_partition(path, PartitionSpec({"p": "a"}), ignore_if_not_exists=False))
+        desk.append(table, {"id": [2], "name": ["y"], "p": ["b"]})
+        seen, errors = [], []
+        deadline = time.monotonic() + 60
+        # Which of the two comes first is the server's business.
+        while not (seen and errors) and time.monotonic() < deadline:
+            try:
+                seen += ids(scanner.poll_arrow(500))
+            except PartitionNotFoundError as error:
+                errors = [error]
+        assert seen == [2]
+        assert errors
+
+
+# --- the ways in ----------------------------------------------------------------------------------
+
+
+def test_a_scanner_logs_in_where_it_must(cluster, database, desk):
+    table = desk.make(SCHEMA, bucket_count=2)
+    desk.append(table, rows(range(10)))
+    facts = {
+        "security.protocol": "sasl",
+        "security.sasl.username": cluster.user,
+        "security.sasl.password": cluster.password,
+    }
+    other = ReadDesk(cluster.sasl_bootstrap, database, **facts)
+    try:
+        assert sorted(ids(other.read(other.table(table.info.table_path)))) == list(range(10))
+    finally:
+        other.close()

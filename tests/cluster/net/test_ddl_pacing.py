@@ -1,0 +1,122 @@
+"""What is made inside a new table waits, whoever made the table; nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import pytest
+
+import fluss.net.ddl_pacing
+from fluss.errors import TableNotFoundError
+from fluss.model.paths import TablePath
+from fluss.net.cluster_client import Cluster
+from fluss.net.ddl_pacing import DATABASE_REST_S, TABLE_REST_S, Newcomers
+
+PATH = TablePath("sales", "orders")
+SCHEDULING_S = 0.01
+
+
+@dataclass
+class _Answer:
+    created_time: int
+
+
+class _FakeCluster:
+    """Tells the age of every table, and counts how often it was asked."""
+
+    def __init__(self, age_s: float | None) -> None:
+        self._age_s = age_s
+        self.asked = 0
+
+    async def ask_any(self, *_: Any) -> _Answer:
+        self.asked += 1
+        if self._age_s is None:
+            raise TableNotFoundError("there is no such table.")
+        return _Answer(created_time=int((time.time() - self._age_s) * 1000))
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long each rest was meant to be, which a busy machine may draw out."""
+    meant: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        meant.append(seconds)
+        await anyio.sleep(seconds)
+
+    monkeypatch.setattr(fluss.net.ddl_pacing, "anyio", SimpleNamespace(sleep=sleep))
+    return meant
+
+
+async def _rest(newcomers: Newcomers, cluster: _FakeCluster) -> float:
+    """How long it took."""
+    since = asyncio.get_running_loop().time()
+    await newcomers.let_table_rest(cast("Cluster", cluster), PATH)
+    return asyncio.get_running_loop().time() - since
+
+
+async def test_a_table_that_somebody_else_has_just_made_rests() -> None:
+    cluster = _FakeCluster(age_s=0.0)
+
+    assert await _rest(Newcomers(), cluster) >= TABLE_REST_S - SCHEDULING_S
+
+
+async def test_an_old_table_is_asked_for_its_age_once_and_never_waited_for(
+    slept: list[float],
+) -> None:
+    cluster, newcomers = _FakeCluster(age_s=60.0), Newcomers()
+
+    await _rest(newcomers, cluster)
+    await _rest(newcomers, cluster)
+
+    assert not any(slept)
+    assert cluster.asked == 1
+
+
+async def test_our_own_new_table_rests_without_a_question() -> None:
+    cluster, newcomers = _FakeCluster(age_s=60.0), Newcomers()
+
+    newcomers.made(PATH)
+
+    assert await _rest(newcomers, cluster) >= TABLE_REST_S - SCHEDULING_S
+    assert cluster.asked == 0
+
+
+async def test_a_clock_that_runs_ahead_costs_no_more_than_the_rest(slept: list[float]) -> None:
+    await _rest(Newcomers(), _FakeCluster(age_s=-3600.0))
+
+    assert 0 < sum(slept) <= TABLE_REST_S
+
+
+async def test_a_dropped_table_is_unknown_again() -> None:
+    cluster, newcomers = _FakeCluster(age_s=60.0), Newcomers()
+    await _rest(newcomers, cluster)
+
+    newcomers.forget(PATH)
+    await _rest(newcomers, cluster)
+
+    assert cluster.asked == 2
+
+
+async def test_a_missing_table_is_left_to_the_request_that_follows(slept: list[float]) -> None:
+    await _rest(Newcomers(), _FakeCluster(age_s=None))
+
+    assert not any(slept)
+
+
+async def test_a_new_database_rests_and_a_known_one_does_not(slept: list[float]) -> None:
+    newcomers = Newcomers()
+    newcomers.made("sales")
+    since = asyncio.get_running_loop().time()
+
+    await newcomers.let_rest("sales")
+    rested = asyncio.get_running_loop().time() - since
+    await newcomers.let_rest("elsewhere")
+
+    assert rested >= DATABASE_REST_S - SCHEDULING_S
+    assert len(slept) == 1

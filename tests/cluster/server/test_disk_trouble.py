@@ -1,0 +1,180 @@
+"""A disk that is full, damaged or not to be written, and requests that are too large.
+
+Whoever asked is told; everybody else is served on; what was acknowledged is there afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fluss.errors import LocalServerError
+from fluss.wire import messages as pb
+from fluss_server.data_layout import DATA
+from fluss_server.directory_lock import read_holder
+from fluss_server.server_config import Limits
+from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_tables import TwinTable
+from tests.support.servers.crashing_load import KIND_BY_NAME, state_of
+from tests.support.servers.embedded import running
+from tests.support.servers.embedded_table import LogTable
+from tests.support.servers.raw_client import RawConnection, RefusedError
+from tests.support.servers.server_logs import batch_bytes
+
+# Of 512 bytes: what one file may have. The catalog needs some of it before the logs are full.
+FULL_AT_BLOCKS = 400
+STORAGE, KV_STORAGE = 26, 11
+
+
+def keyed_table(twin):
+    table = TwinTable(KIND_BY_NAME["keyed"])
+    twin.call(
+        pb.CreateTableRequest(
+            table_path=twin.path(table.name),
+            table_json=table.descriptor.to_json().encode(),
+            ignore_if_exists=True,
+        )
+    )
+    return table
+
+
+def put(twin, table, keys, *, name="word"):
+    records = [((key, name, key, None), False) for key in keys]
+    request = pb.PutKvRequest(acks=-1, table_id=twin.table_id(table.name), timeout_ms=1_000)
+    request.buckets_req.add(bucket_id=0, records=table.kv_batch(records, schema_id=1))
+    (answer,) = twin.call(request).buckets_resp
+    return answer
+
+
+def fill_until_refused(write):
+    """How many writes were acknowledged, and the refusal."""
+    for count in range(10_000):
+        answer = write(count)
+        if answer.HasField("error_code"):
+            return count, answer
+    raise AssertionError("the disk never became full")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit for files")
+def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
+    limited = f'ulimit -f {FULL_AT_BLOCKS}; exec "$0" -m fluss_server -d "$1" --port 0'
+    command = ["sh", "-c", limited, sys.executable, str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process.stdout.readline()
+    twin = Twin(read_holder(tmp_path).bootstrap_servers, "fluss")
+    small, events = LogTable(twin.connection, "small"), LogTable(twin.connection)
+    appended, refused = fill_until_refused(
+        lambda count: events.produce(batch_bytes(500, writer=(1, count)))
+    )
+    assert refused.error_code == STORAGE
+    assert "disk" in refused.error_message
+    table = keyed_table(twin)
+    filled, refused = fill_until_refused(
+        lambda count: put(twin, table, range(100 * count, 100 * count + 100), name="w" * 50)
+    )
+    assert refused.error_code == STORAGE
+    # Who asks for little is served, and what was there is given out.
+    assert small.produce(batch_bytes(3)).base_offset == 0
+    assert events.fetch().high_watermark == 500 * appended
+    assert len(state_of(twin, table)) == 100 * filled
+    twin.close()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with running(tmp_path) as server:
+        twin = Twin(server.address, "fluss")
+        events = LogTable(twin.connection)
+        assert events.fetch().high_watermark == 500 * appended
+        assert events.produce(batch_bytes(500, writer=(1, appended))).base_offset == 500 * appended
+        assert len(state_of(twin, table)) == 100 * filled
+        twin.close()
+
+
+# --- the store of rows by key -------------------------------------------------------------------
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A directory with a table of keys, flushed and closed."""
+    with running(tmp_path) as server:
+        twin = Twin(server.address, "fluss")
+        table = keyed_table(twin)
+        for first in range(0, 20_000, 2_000):
+            # Keys that do not compress, so that there are many blocks.
+            put(twin, table, range(first, first + 2_000), name=os.urandom(20).hex())
+        twin.close()
+    return tmp_path, table
+
+
+@pytest.mark.parametrize("pattern", ["*.sst", "CURRENT", "MANIFEST-*"])
+def test_a_damaged_store_is_named_and_made_again_from_the_log(stored, pattern):
+    directory, table = stored
+    (folder,) = (directory / DATA).rglob("kv-0")
+    damaged = max(folder.glob(pattern), key=lambda path: path.stat().st_size)
+    content = bytearray(damaged.read_bytes())
+    for each in range(len(content) // 2, min(len(content) // 2 + 40, len(content))):
+        content[each] ^= 0x5A
+    damaged.write_bytes(content)
+    with running(directory) as server:
+        twin = Twin(server.address, "fluss")
+        other = LogTable(twin.connection)
+        code, text = refusal_of_a_whole_scan(twin, table)
+        if code == 0:  # RocksDB fell back to what it had been, and the log had the rest
+            assert pattern == "MANIFEST-*"
+            assert sorted(state_of(twin, table)) == list(range(20_000))
+        else:
+            assert code == KV_STORAGE
+            assert str(folder) in text
+            assert "remove this folder" in text
+        assert other.produce(batch_bytes(3)).base_offset == 0, "others are not disturbed"
+        twin.close()
+    for each in folder.iterdir():
+        each.unlink()
+    folder.rmdir()
+    with running(directory) as server:
+        twin = Twin(server.address, "fluss")
+        assert sorted(state_of(twin, table)) == list(range(20_000))
+        twin.close()
+
+
+def refusal_of_a_whole_scan(twin, table):
+    request = pb.LimitScanRequest(table_id=twin.table_id(table.name), bucket_id=0, limit=1_000_000)
+    answer = twin.call(request)
+    return answer.error_code, answer.error_message
+
+
+# --- directories and requests -------------------------------------------------------------------
+
+
+def test_a_directory_where_nothing_can_be_written_is_named():
+    # Not even root may write there.
+    with pytest.raises(LocalServerError, match="cannot be used"), running(Path("/proc/fluss")):
+        pass
+
+
+def test_a_request_above_the_limit_is_refused_before_it_is_read(tmp_path):
+    with running(tmp_path, limits=Limits(frame_bytes_max=100_000)) as server:
+        other = LogTable(RawConnection(server.address))
+        large = LogTable(RawConnection(server.address))
+        # It hangs up; whether its last word arrives depends on what is still on its way.
+        with pytest.raises((OSError, RefusedError)):
+            large.produce(batch_bytes(20_000))
+        assert other.produce(batch_bytes(3)).base_offset == 0
+        other.connection.close()
+        large.connection.close()
+
+
+def test_a_batch_larger_than_a_segment_has_one_of_its_own(tmp_path):
+    with running(tmp_path, segment_bytes=10_000) as server:
+        table = LogTable(RawConnection(server.address))
+        for count in (3, 5_000, 3):
+            table.produce(batch_bytes(count))
+        assert table.fetch(3).records[12] == 0
+        assert table.fetch(5_003).high_watermark == 5_006
+        table.connection.close()
+        assert len(list((tmp_path / DATA).rglob("*.log"))) == 3

@@ -1,0 +1,170 @@
+"""The ways to a server: the command, `embedded:`, and the pytest plugin."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import fluss
+from fluss.errors import ConfigError, LocalServerError
+from fluss_server import LocalCluster
+from fluss_server.directory_lock import is_served
+from fluss_server.launcher import launch
+from fluss_server.server_command import app
+from fluss_server.server_config import Durability, ServerConfig
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+
+
+def test_embedded_starts_a_server_and_the_rows_are_kept(tmp_path):
+    folder = tmp_path / "data"
+    with fluss.connect(f"embedded:{folder}") as session:
+        session.create_table("fluss.numbers", ROWS.schema)
+        session.append("fluss.numbers", ROWS)
+        assert is_served(folder)
+    assert not is_served(folder)
+    with fluss.connect(f"embedded:{folder}") as session:
+        found = session.table("fluss.numbers").scan().to_arrow()
+        assert sorted(found.column("id").to_pylist()) == [1, 2, 3]
+
+
+def test_sessions_of_one_process_share_a_server_until_the_last_is_closed(tmp_path):
+    first, give_up_first = launch(str(tmp_path))
+    second, give_up_second = launch(str(tmp_path))
+    assert first == second
+    give_up_first()
+    give_up_first()  # once is enough, and twice no mistake
+    assert is_served(tmp_path)
+    give_up_second()
+    assert not is_served(tmp_path)
+
+
+def test_embedded_attaches_to_a_server_that_runs(tmp_path):
+    with LocalCluster(tmp_path) as cluster:
+        servers, give_up = launch(str(tmp_path))
+        assert servers == cluster.bootstrap_servers
+        give_up()
+        assert is_served(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--user", "ali"], "is not a user and the name of a variable"),
+        (["--user", "ali:NOT_SET_ANYWHERE", "--sasl-port", "0"], "is not set"),
+        (["--host", "0.0.0.0"], "on this machine only"),
+        (["--segment-size", "many"], "many"),
+        (["--port", "99999"], "ports go from 0"),
+    ],
+)
+def test_the_command_says_what_is_wrong_and_ends_with_one(tmp_path, options, said):
+    done = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data"), *options])
+    assert done.exit_code == 1
+    assert said in done.output
+    assert not (tmp_path / "data").exists(), "nothing was begun"
+
+
+def test_every_option_of_the_command_arrives(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "fluss_server.server_command.serve", lambda config, **_: told.append(config)
+    )
+    monkeypatch.setenv("ALI_PASSWORD", "secret")
+    options = {
+        "--data-dir": str(tmp_path),
+        "--port": "9124",
+        "--sasl-port": "9125",
+        "--host": "0.0.0.0",
+        "--user": "ali:ALI_PASSWORD",
+        "--durability": "disk",
+        "--segment-size": "4mb",
+        "--retention-size": "1gb",
+    }
+    done = CliRunner().invoke(app, [word for option in options.items() for word in option])
+    assert done.exit_code == 0, done.output
+    assert told == [
+        ServerConfig(
+            directory=tmp_path,
+            port=9124,
+            sasl_port=9125,
+            sasl_host="0.0.0.0",
+            users={"ali": "secret"},
+            durability=Durability.DISK,
+            segment_bytes=4 << 20,
+            retention_bytes=1 << 30,
+        )
+    ]
+
+
+@pytest.mark.usefixtures("java")
+def test_the_real_fluss_is_started_the_same_way():
+    with LocalCluster(engine="java", users={"ali": "secret"}) as cluster:
+        assert not cluster.is_attached
+        with fluss.connect(cluster.url) as session:
+            assert session.databases() == ["fluss"]
+        guarded = f"fluss://ali:secret@{cluster.sasl_bootstrap_servers}"
+        with fluss.connect(guarded) as session:
+            assert session.databases() == ["fluss"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"engine": "rust"}, "There is no engine 'rust'"),
+        ({"engine": "java", "durability": "disk"}, "knows no durability"),
+        ({"engine": "java", "in_thread": True}, "a process of its own"),
+    ],
+)
+def test_what_a_cluster_cannot_be_is_refused(options, said):
+    with pytest.raises(ConfigError, match=said):
+        LocalCluster(**options)
+
+
+def test_a_cluster_that_does_not_run_says_so():
+    cluster = LocalCluster(in_thread=True)
+    with pytest.raises(LocalServerError, match="does not run"):
+        _ = cluster.url
+    with cluster:
+        with pytest.raises(LocalServerError, match="runs already"):
+            cluster.start()
+        with pytest.raises(LocalServerError, match="Only a child process"):
+            cluster.kill()
+    cluster.stop()
+
+
+def test_the_help_says_what_each_durability_promises():
+    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "400", "TERM": "dumb"})
+    said = " ".join(done.output.split())
+    assert "acknowledged rows survive kill -9; a power cut may take the last second" in said
+    assert "survive a power cut" in said
+
+
+PROGRAM = """
+import pyarrow as pa
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+
+def test_one(fluss):
+    fluss.create_table("numbers", ROWS.schema)
+    fluss.append("numbers", ROWS)
+    assert fluss.table("numbers").scan().to_arrow().num_rows == 3
+
+def test_two(fluss, fluss_cluster):
+    assert fluss.tables() == []
+    assert fluss_cluster.bootstrap_servers
+"""
+
+
+def test_the_plugin_gives_each_test_a_database_of_its_own(tmp_path):
+    (tmp_path / "test_program.py").write_text(PROGRAM)
+    command = [
+        *(sys.executable, "-m", "pytest", "-q"),
+        *("-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout

@@ -1,0 +1,44 @@
+"""Ctrl-C while rows do not come: the query ends at once, and the connection is usable again."""
+
+import pyarrow as pa
+import pytest
+
+import fluss
+from tests.support.servers.stalled_wire import INTERRUPTED_S_MAX, StallingWire, interrupt
+
+# Who stalls is a proxy, and who is interrupted is us.
+pytestmark = pytest.mark.one_server
+
+ROWS = 300_000
+SETUP = """
+import duckdb, fluss_duckdb
+con = fluss_duckdb.connect()
+fluss_duckdb.install()
+"""
+READINGS = {
+    "execute": "con.execute(f\"FROM fluss('{TABLE}')\").fetchall()",
+    "relation": "con.sql(f\"FROM fluss('{TABLE}')\").to_arrow_table()",
+    "join": "con.sql(f\"SELECT * FROM fluss('{TABLE}') JOIN fluss('{TABLE}') b USING (id)\""
+    ").fetchall()",
+    "stream": "[row for batch in con.sql(f\"FROM fluss('{TABLE}')\").to_arrow_reader(1_000)"
+    " for row in batch['id']]",
+    "installed": "duckdb.sql(f\"FROM fluss('{TABLE}')\").fetchall()",
+}
+
+
+@pytest.fixture(scope="module")
+def large(cluster, shared):
+    """The name of a table whose rows do not fit into one small answer."""
+    path = f"{shared}.large"
+    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
+        session.append(path, pa.table({"id": range(ROWS)}), create=True, buckets=2)
+    return path
+
+
+@pytest.mark.slow  # starts a process, and waits until it waits
+@pytest.mark.parametrize("reading", READINGS.values(), ids=READINGS)
+def test_ctrl_c_ends_a_stalled_query_within_a_second(cluster, large, reading):
+    with StallingWire(cluster.bootstrap) as wire:
+        interrupted = interrupt(wire, large, reading, setup=SETUP)
+    assert interrupted.after_s < INTERRUPTED_S_MAX
+    assert interrupted.rows == ROWS

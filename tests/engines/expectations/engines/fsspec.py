@@ -1,0 +1,78 @@
+"""fsspec, by `data.arrow` in a URL: what a tool does that only knows files and Arrow streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import fsspec
+import pyarrow as pa
+
+from fluss.session import Table
+from tests.engines.expectations.engine import Mark, never
+
+NO_FILTER = never("a URL holds no predicate; files are filtered by whoever reads them")
+NOT_THERE = never("what is not there is a FileNotFoundError, as everywhere in fsspec")
+
+
+class Fsspec:
+    marks: Mapping[str, Mark] = {
+        "filter,*": NO_FILTER,
+        **{
+            f"nan, {each}": NO_FILTER
+            for each in (
+                "greater",
+                "less",
+                "equal to itself",
+                "not equal",
+                "zero is minus zero",
+                "minus zero is zero",
+                "not greater",
+            )
+        },
+        **dict.fromkeys(
+            ("tail of a log, then a filter*", "tail of a changelog, then a f*"), NO_FILTER
+        ),
+        "tail, then*": NO_FILTER,
+        "limit as the scan's option, then*": NO_FILTER,
+        "limit, behind a filter": NO_FILTER,
+        "limit, more than the filter leaves": NO_FILTER,
+        "metadata, filtered": NO_FILTER,
+        "changelog, by option": NO_FILTER,
+        "error, unknown column of the filter": NO_FILTER,
+        "error, unknown table": NOT_THERE,
+        "error, no table's name": NOT_THERE,
+        "error, unknown view": NOT_THERE,
+    }
+    nan_is_greatest = False
+
+    def read(self, table, *, config, columns, filter, limit, options) -> Any:  # noqa: A002 - the scan's name
+        said = {"columns": columns, "filter": filter, "limit": limit}
+        given = {**options, **{name: value for name, value in said.items() if value is not None}}
+        servers, name = _place(table, config)
+        name, _, query = name.partition("?")
+        asked = [
+            *([query] if query else []),
+            *(f"{key}={quote(_text(each))}" for key, each in given.items()),
+        ]
+        path = f"{name.replace('.', '/', 1)}/data.arrow"
+        with fsspec.open(
+            f"fluss://{servers}/{path}{'?' if asked else ''}{'&'.join(asked)}"
+        ) as file:
+            return pa.ipc.open_stream(file).read_all()
+
+
+def _place(table: Any, config: Mapping[str, Any] | None) -> tuple[str, str]:
+    if isinstance(table, Table):
+        return table.core.connection.config.bootstrap_servers, table.name
+    if config is not None:
+        return config["bootstrap.servers"], table
+    servers, _, name = table.removeprefix("fluss://").partition("/")
+    return servers, name
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={each}" for key, each in value.items())
+    return ",".join(value) if isinstance(value, list | tuple) else str(value)

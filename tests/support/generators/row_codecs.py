@@ -1,0 +1,91 @@
+"""The row formats side by side, so that one test can be written for all of them.
+
+Each format has a path for columns and a path for single rows; both are made to look alike here:
+rows of physical values in, a list of byte strings out, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fluss.model.types.data_type import DataType
+from fluss.rows.formats.aligned import read_aligned_rows, write_aligned_rows
+from fluss.rows.formats.aligned_row import read_aligned_row, write_aligned_row
+from fluss.rows.formats.compacted import read_compacted_rows, write_compacted_rows
+from fluss.rows.formats.compacted_row import read_compacted_row, write_compacted_row
+from fluss.rows.formats.indexed import read_indexed_rows, write_indexed_rows
+from fluss.rows.formats.indexed_row import read_indexed_row, write_indexed_row
+from tests.support.differential.oracle_types import RowFormat
+from tests.support.generators.encoded import joined
+from tests.support.generators.random_columns import columns_of, rows_in
+from tests.support.generators.seeded_values import ALL_TYPES, LEAF_TYPES
+
+Types = Sequence[DataType]
+Rows = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCodec:
+    """One path of one row format."""
+
+    row_format: RowFormat
+    path: str
+    types: tuple[DataType, ...]  # which a row may have
+    write: Callable[[Types, Rows], list[bytes]]
+    read: Callable[[Types, Sequence[bytes]], list[tuple[Any, ...]]]
+
+    def __str__(self) -> str:
+        return f"{self.row_format.lower()} {self.path}"
+
+
+def _by_columns(
+    row_format: RowFormat, write: Callable[..., Any], read: Callable[..., Any]
+) -> RowCodec:
+    def write_all(types: Types, rows: Rows) -> list[bytes]:
+        return list(write(columns_of(types, rows)))
+
+    def read_all(types: Types, encoded: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        return rows_in(read(*joined(encoded), types), length=len(encoded))
+
+    return RowCodec(
+        row_format=row_format,
+        path="columns",
+        types=_types_of(row_format),
+        write=write_all,
+        read=read_all,
+    )
+
+
+def _row_by_row(
+    row_format: RowFormat, write: Callable[..., bytes], read: Callable[..., Any]
+) -> RowCodec:
+    def write_all(types: Types, rows: Rows) -> list[bytes]:
+        return [write(row, types) for row in rows]
+
+    def read_all(types: Types, encoded: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        return [read(each, types) for each in encoded]
+
+    return RowCodec(
+        row_format=row_format,
+        path="rows",
+        types=_types_of(row_format),
+        write=write_all,
+        read=read_all,
+    )
+
+
+def _types_of(row_format: RowFormat) -> tuple[DataType, ...]:
+    # Aligned rows are made for the statistics of log batches, which have no nested columns.
+    return LEAF_TYPES if row_format == "ALIGNED" else ALL_TYPES
+
+
+ROW_CODECS = (
+    _by_columns("COMPACTED", write_compacted_rows, read_compacted_rows),
+    _row_by_row("COMPACTED", write_compacted_row, read_compacted_row),
+    _by_columns("INDEXED", write_indexed_rows, read_indexed_rows),
+    _row_by_row("INDEXED", write_indexed_row, read_indexed_row),
+    _by_columns("ALIGNED", write_aligned_rows, read_aligned_rows),
+    _row_by_row("ALIGNED", write_aligned_row, read_aligned_row),
+)

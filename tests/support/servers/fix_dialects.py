@@ -1,0 +1,26 @@
+"""The fixture `door`: one of the two dialects, connected to a real cluster.
+
+Where the dialects call alike, a test is written once: `settle` awaits what one of them gives to be
+awaited and passes on what the other gives at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.servers.dialects import Door
+
+DIALECTS = ("fluss", "fluss.aio")
+
+
+@pytest.fixture(params=DIALECTS)
+async def door(request, cluster, database) -> AsyncIterator[Door]:
+    """A dialect, connected."""
+    from tests.support.servers.dialects import Door, dialect
+
+    async with Door.opened(dialect(request.param), cluster, database) as opened:
+        yield opened

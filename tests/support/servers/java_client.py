@@ -1,0 +1,85 @@
+"""Apache Fluss's own Java client, as two small programs.
+
+tools/Lookups.java says which rows it finds under some keys, tools/Shop.java creates tables, writes,
+reads, looks up and drops.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from fluss_testkit.artifact import FLUSS_CLIENT, LOG_BINDING, find_jar
+from fluss_testkit.java_runtime import find_java
+
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
+# Arrow reads its buffers through java.nio; the rest makes a short life start fast.
+_JVM_OPTIONS = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+)
+_TIMEOUT_S = 120
+
+Texts = Sequence[str | None]
+
+
+def look_up(
+    bootstrap: str, database: str, table: str, keys: Sequence[Texts]
+) -> list[list[str | None] | None]:
+    """For each primary key the row that Java finds, as texts; None for none.
+
+    Args:
+        bootstrap: The cluster.
+        database: The database.
+        table: A table with a primary key.
+        keys: The values of each key as texts, in the table's order.
+
+    Raises:
+        MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
+    """
+    questions = "\n".join(" ".join(map(_word, key)) for key in keys)
+    done = _run("Lookups", bootstrap, database, table, questions=questions)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(keys), done.stderr
+    return [
+        None if line == "absent" else [_text(each) for each in line.split(" ")] for line in lines
+    ]
+
+
+def run_shop(bootstrap: str, database: str) -> list[str]:
+    """What the Java client prints of a day in a small shop; it makes the database.
+
+    Raises:
+        MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
+    """
+    return _run("Shop", bootstrap, database).stdout.splitlines()
+
+
+def _run(program: str, *arguments: str, questions: str = "") -> subprocess.CompletedProcess[str]:
+    jars = os.pathsep.join(str(find_jar(each)) for each in (FLUSS_CLIENT, LOG_BINDING))
+    source = str(TOOLS / f"{program}.java")
+    done = subprocess.run(
+        [str(find_java().executable), *_JVM_OPTIONS, "-cp", jars, source, *arguments],
+        input=questions,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def _word(text: str | None) -> str:
+    assert text is not None, "a key has no NULL"
+    return text.encode().hex() or "."
+
+
+def _text(word: str) -> str | None:
+    if word in "-.":
+        return None if word == "-" else ""
+    return bytes.fromhex(word).decode()

@@ -1,0 +1,106 @@
+"""A process that forks attempts at tasks, to be killed, stopped and woken up again by a test.
+
+Run as a program: `once_attempts.py BOOTSTRAP DATABASE FOLDER`. Each line of its input asks for one
+attempt, `HOW RUN STEP PART FIRST COUNT SEED`; the answer is a line with the pid of the fork that
+makes it. `HOW` is `exact` (`write_once` into the log `exact`), `naive` (plain appends, chunk by
+chunk) or `keyed` (upserts). How far an attempt has come stands in `FOLDER/PID.at`, so that it can
+be killed anywhere; how it ended, in `FOLDER/PID`: 0, or 1 with a line on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+
+LOADED = (
+    "anyio._backends._asyncio",
+    "fluss.exactly_once.once",
+    "fluss.session.session",
+    "pyarrow.compute",
+)
+PAUSE_S = 0.02
+ROWS_PER_BATCH = 1_024
+BATCHES_PER_WRITE = 4
+
+
+def rows_of(first: int, count: int, seed: int) -> Iterator[object]:
+    """The rows of a task, a kilobyte each, a little at a time."""
+    import pyarrow as pa
+
+    dice = random.Random(seed)
+    for start in range(first, first + count, ROWS_PER_BATCH):
+        ids = pa.array(range(start, min(start + ROWS_PER_BATCH, first + count)), pa.int64())
+        texts = pa.array([f"{each}" + "x" * 1_000 for each in ids.to_pylist()])
+        time.sleep(dice.random() * PAUSE_S)
+        yield pa.RecordBatch.from_arrays([ids, texts], names=["id", "text"])
+
+
+def watched(batches: Iterator[object], folder: Path) -> Iterator[object]:
+    """The same, noting how many have been handed on."""
+    for place, each in enumerate(batches):
+        Path(folder, f"{os.getpid()}.at").write_text(str(place))
+        yield each
+
+
+def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> None:
+    """Make one attempt."""
+    import pyarrow as pa
+
+    import fluss
+    from fluss.exactly_once.once import Task, write_once
+
+    how, run, *numbers = asked
+    step, part, first, count, seed = map(int, numbers)
+    with fluss.connect(f"fluss://{bootstrap}/{database}") as session:
+        table = session.table(how)
+        rows = watched(rows_of(first, count, seed), folder)
+        if how == "exact":
+            write_once(table.core, Task(run=run, step=step, part=part), rows)
+            return
+        while some := list(islice(rows, BATCHES_PER_WRITE)):
+            (table.append if how == "naive" else table.upsert)(pa.Table.from_batches(some))
+
+
+def main(bootstrap: str, database: str, folder: Path) -> None:
+    """Fork attempts until nobody asks for more."""
+    import pyarrow as pa
+
+    from fluss.wire import messages
+
+    # What every attempt needs is loaded once; nothing of it starts a thread.
+    for name in LOADED:
+        import_module(name)
+    pa.array(["pandas is imported by this"])
+    messages.ProduceLogResponse()
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for attempts here
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                attempt(bootstrap, database, folder, line.split())
+                code = 0
+            except Exception as error:  # noqa: BLE001 - whatever it is, the test shall read it
+                sys.stderr.write(
+                    f"{line.strip()}: {type(error).__name__}: {error}\n".replace("\n", " ") + "\n"
+                )
+                sys.stderr.flush()
+            Path(folder, str(os.getpid())).write_text(str(code))
+            os._exit(code)
+        sys.stdout.write(f"{pid}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

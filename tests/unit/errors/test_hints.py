@@ -1,0 +1,169 @@
+"""Every hint has a text at every door, and what a text names exists there."""
+
+import importlib
+import itertools
+import re
+import string
+from types import SimpleNamespace
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fluss
+import fluss_duckdb
+from fluss.cli.application import application
+from fluss.hints import (
+    CALL_HINTS,
+    DATA_HINTS,
+    DOOR_FALL_BACKS,
+    FRAME_FALL_BACKS,
+    Door,
+    FrameKind,
+    Hint,
+    HintKey,
+    render,
+)
+from fluss.model.options.scan_options import SCAN_OPTIONS
+from fluss.session import Scan, Session, Table
+from fluss.write.write_tally import WriteProgress
+
+ROWS = [
+    *((key, door, text) for key, texts in CALL_HINTS.items() for door, text in texts.items()),
+    *((key, frame, text) for key, texts in DATA_HINTS.items() for frame, text in texts.items()),
+]
+
+
+def fields_of(text):
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def facts_of(key):
+    """The facts that the texts of a key name; what is no fact is an option of a scan."""
+    texts = {**CALL_HINTS, **DATA_HINTS}[key].values()
+    return {name for text in texts for name in fields_of(text)} - SCAN_OPTIONS.keys()
+
+
+def hint_of(key):
+    return Hint(key, **{name: f"<{name}>" for name in facts_of(key)})
+
+
+def test_every_key_is_in_one_table():
+    assert set(CALL_HINTS) | set(DATA_HINTS) == set(HintKey)
+    assert not set(CALL_HINTS) & set(DATA_HINTS)
+
+
+@pytest.mark.parametrize("key", HintKey)
+def test_every_hint_has_a_text_at_every_door_and_for_every_frame(key):
+    for door, frame in itertools.product([None, *Door], [None, *FrameKind]):
+        check_text(render(hint_of(key), door, frame))
+
+
+def check_text(text):
+    assert text
+    assert "{" not in text.replace("{bucket: offset}", "").replace("{(", "").replace(
+        '{"', ""
+    ).replace("{'", "")
+
+
+def test_fall_backs_are_short_and_lead_somewhere():
+    for table, falls in ((CALL_HINTS, DOOR_FALL_BACKS), (DATA_HINTS, FRAME_FALL_BACKS)):
+        for texts in table.values():
+            assert set(falls.values()) <= set(texts)
+
+
+@pytest.mark.parametrize(
+    ("door", "said"),
+    [
+        (None, "mode='changelog'"),
+        (Door.POLARS, "mode='changelog'"),
+        (Door.DUCKDB, "mode := 'changelog'"),
+        (Door.CLI, "--mode changelog"),
+    ],
+)
+def test_an_option_is_written_as_its_door_takes_it(door, said):
+    assert said in render(Hint(HintKey.CHANGELOG_OR_AS_OF), door)
+
+
+def test_a_door_that_shows_its_frames_decides_what_is_said_of_them():
+    facts = {name: name for name in facts_of(HintKey.CAST_COLUMN)}
+    hint = Hint(HintKey.CAST_COLUMN, **facts)
+    assert "pl.col" in render(hint, Door.SESSION, FrameKind.POLARS)
+    assert ".withColumn" in render(hint, Door.SPARK, FrameKind.ARROW)
+    assert "column.cast" in render(hint, Door.SESSION)
+
+
+# --- what the texts name ------------------------------------------------------------------------
+
+
+def objects_at(door):
+    """What a name in a hint stands for at a door."""
+    importlib.import_module("fluss.pandas")
+    importlib.import_module("fluss_polars")
+    common = {"fluss": fluss, "pa": pa, "pyarrow": pa, "pl": pl, "pd": pd, "scan": Scan}
+    common["error"] = SimpleNamespace(progress=WriteProgress)
+    session = {"session": Session, "table": Table, "column": pa.Array, "batch": pa.RecordBatch}
+    match door:
+        case Door.CLIENT | Door.AIO:
+            door_fluss = fluss if door is Door.CLIENT else importlib.import_module("fluss.aio")
+            return common | {
+                "table": door_fluss.FlussTable,
+                "connection": door_fluss.FlussConnection,
+                "admin": fluss.FlussAdmin,
+                "column": pa.Array,
+                "batch": pa.RecordBatch,
+                "scan": fluss.session.Scan,
+                "col": fluss.col,
+            }
+        case Door.PANDAS:
+            return common | session | {"df": pd.DataFrame}
+        case Door.POLARS:
+            return common | session | {"df": pl.DataFrame}
+        case Door.DUCKDB:
+            known = {"fluss_duckdb": fluss_duckdb, "Connection": fluss_duckdb.Connection}
+            return common | session | known
+        case _:
+            return common | session
+
+
+CALL = re.compile(r"(?<![\w.'\"])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(")
+COMMAND = re.compile(r"`fluss (\w+)")
+SQL = {"CAST", "fluss"}
+SPARK = {"option", "load", "save", "withColumn", "where", "col", "lit"}
+SPARK |= {"uuid", "rand", "current_timestamp"}
+
+
+@pytest.mark.parametrize("door", Door)
+def test_what_a_text_names_exists_at_its_door(door):
+    known = objects_at(door)
+    for key in HintKey:
+        check_names(render(hint_of(key), door), door, known)
+
+
+def check_names(text, door, known):
+    for name in CALL.findall(text):
+        first, *rest = name.split(".")
+        if door is Door.SPARK and name in SPARK:
+            continue
+        if door in {Door.DUCKDB, Door.CLI} and name in SQL:
+            continue
+        if first in {"value", "len"}:
+            continue
+        assert first in known, f"{name} in {text!r}"
+        found = known[first]
+        for part in rest:
+            assert hasattr(found, part), f"{name} in {text!r}"
+            found = getattr(found, part)
+            if isinstance(found, property):  # Expr.dt, for example
+                break
+    for command in COMMAND.findall(text):
+        assert command in COMMANDS, text
+
+
+COMMANDS = {"ls", "sql", "import", "export", "head", "tail", "count", "lookup", "describe"}
+
+
+def test_the_commands_exist():
+    own = {each.name or each.callback.__name__ for each in application().registered_commands}
+    assert own >= COMMANDS

@@ -1,0 +1,70 @@
+"""Which servers are told of a filter, and what a scan reads for it."""
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from fluss.log.log_scan import LogScanCore, ScanSource
+from fluss.log.plan_fetch import FetchLimits
+from fluss.model.paths import TablePath
+from fluss.model.predicates.predicate import col
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_info import TableInfo
+from fluss.net.schema_cache import SchemaBook
+
+COLUMNS = pa.schema([("id", pa.int32()), ("name", pa.string()), ("score", pa.float64())])
+
+
+def scan(magic_1, columns=None, predicate=None):
+    """A scan that is never begun, so that it needs neither an engine nor a cluster."""
+    path = TablePath("db", "t")
+    schema = Schema(COLUMNS)
+    table = TableInfo.of(
+        TableDescriptor(schema, bucket_count=1), table_path=path, table_id=7, schema_id=3
+    )
+    nothing = None
+    source = ScanSource(
+        engine=SimpleNamespace(let_go=lambda _: None),  # called when the scan is dropped
+        cluster=nothing,
+        table=table,
+        book=SchemaBook(nothing, path, schema_id=3, schema=schema),
+        remote=nothing,
+        limits=FetchLimits(),
+        magic_1=magic_1,
+    )
+    return LogScanCore(source, columns, predicate)
+
+
+def test_servers_with_statistics_are_told_of_a_filter_with_its_schema():
+    target = scan("statistics", predicate=col("id") > 5)._target
+    assert target.pruning.leaf.field_id == 0
+    assert target.pruning_schema_id == 3
+
+
+def test_servers_without_statistics_are_told_nothing():
+    assert scan("leader_epoch", predicate=col("id") > 5)._target.pruning is None
+    assert scan("statistics")._target.pruning is None
+
+
+def test_a_filter_that_prunes_nothing_is_not_sent_at_all():
+    assert scan("statistics", predicate=col("name").contains("x"))._target.pruning is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "predicate", "read"),
+    [
+        ([0], col("score") > 1, (0, 2)),
+        ([2], col("score") > 1, (2,)),
+        ([2, 0], None, (0, 2)),
+        ([0], (col("name") == "x") | (col("score") > 1), None),
+        ([], col("name") == "x", (1,)),
+        (None, col("name") == "x", None),
+    ],
+)
+def test_columns_that_a_filter_looks_at_are_fetched_and_not_given(columns, predicate, read):
+    made = scan("leader_epoch", columns, predicate)
+    assert made._target.positions == read
+    wanted = COLUMNS.names if columns is None else [COLUMNS.names[each] for each in columns]
+    assert made.schema.names == wanted

@@ -1,0 +1,184 @@
+"""Small messages lose their compression without Arrow's threads, and mean what Arrow reads."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+from fluss.errors import CorruptBatchError
+from fluss.model.types.data_type import BigIntType, StringType
+from fluss.records.arrow import arrow_body
+from fluss.records.arrow.arrow_body import read_arrow_body
+from fluss.records.arrow.arrow_inflate import INFLATED_BYTES_MAX, inflated
+from fluss.records.arrow.arrow_metadata import (
+    CODEC_LZ4_FRAME,
+    CODEC_ZSTD,
+    read_body_metadata,
+    write_body_metadata,
+)
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.received_bytes import to_view
+
+LAYOUT = BatchLayout.of(["id", "text"], [BigIntType(), StringType()])
+ZSTD = pa.Codec("zstd")
+ROWS = 100
+IDS = struct.pack(f"<{ROWS}q", *range(ROWS))
+ENDS = struct.pack(f"<{ROWS + 1}i", *range(0, 3 * ROWS + 1, 3))
+TEXT = b"abc" * ROWS
+
+
+def frame_of(data):
+    """A buffer as ZSTD's one call compresses it, behind its length."""
+    return claimed(len(data), ZSTD.compress(data).to_pybytes())
+
+
+def claimed(size, frame):
+    return struct.pack("<q", size) + frame
+
+
+def streamed(data):
+    """A frame that does not say how much is in it."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def message_of(*buffers, codec=CODEC_ZSTD, rows=ROWS):
+    """A message of two columns without NULLs."""
+    body, places = b"", []
+    for each in buffers:
+        places.append((len(body), len(each)))
+        body += each + bytes(-len(each) % 8)
+    head = write_body_metadata(
+        row_count=rows,
+        nodes=[(rows, 0), (rows, 0)],
+        buffers=places,
+        codec=codec,
+        body_length=len(body),
+    )
+    return pa.py_buffer(head + body)
+
+
+def inflate(message):
+    view = to_view(message)
+    return inflated(view, read_body_metadata(view))
+
+
+def read(message):
+    return read_arrow_body(message, LAYOUT, row_count=ROWS)
+
+
+def test_a_message_without_compression_means_the_same():
+    message = message_of(b"", frame_of(IDS), b"", frame_of(ENDS), frame_of(TEXT))
+    plain = inflate(message)
+    assert read_body_metadata(to_view(plain)).codec is None
+    batch = pa.ipc.read_record_batch(plain, LAYOUT.user_schema)
+    assert batch.equals(pa.ipc.read_record_batch(message, LAYOUT.user_schema))
+    assert batch["text"].to_pylist() == ["abc"] * ROWS
+
+
+def test_buffers_stored_plain_stay_where_they_were_among_compressed_ones():
+    message = message_of(b"", claimed(-1, IDS), b"", frame_of(ENDS), claimed(-1, TEXT))
+    assert inflate(message) is not None
+    assert read(message)["id"].to_pylist() == list(range(ROWS))
+    assert read(message)["text"].to_pylist() == ["abc"] * ROWS
+
+
+def test_every_array_begins_where_processors_like_it():
+    bits = bytes([0xFF] * 13)  # the next buffer would begin at an odd place
+    message = message_of(frame_of(bits), frame_of(IDS), b"", frame_of(ENDS), frame_of(TEXT))
+    addresses = [
+        each.address
+        for column in pa.ipc.read_record_batch(inflate(message), LAYOUT.user_schema).columns
+        for each in column.buffers()
+        if each is not None
+    ]
+    start = inflate(message).address % 8
+    assert {each % 8 for each in addresses} == {start}
+
+
+@given(st.lists(st.binary(max_size=3_000), min_size=1, max_size=20))
+def test_frames_of_any_size_come_out_as_they_went_in(contents):
+    body, places = b"", []
+    for each in contents:
+        frame = frame_of(each) if each else b""
+        places.append((len(body), len(frame)))
+        body += frame + bytes(-len(frame) % 8)
+    head = write_body_metadata(
+        row_count=1, nodes=[(1, 0)], buffers=places, codec=CODEC_ZSTD, body_length=len(body)
+    )
+    plain = to_view(inflate(pa.py_buffer(head + body)))
+    metadata = read_body_metadata(plain)
+    found = [
+        bytes(plain[metadata.body_start + start :][:length]) for start, length in metadata.buffers
+    ]
+    assert found == contents
+
+
+def test_a_large_frame_says_its_size_in_more_bytes():
+    for size in (255, 256, 65_791, 65_792, INFLATED_BYTES_MAX):
+        message = message_of(b"", frame_of(bytes(size)), b"", b"", b"")
+        assert len(inflate(message)) > size
+
+
+def test_what_arrow_has_to_see_to_is_left_to_it():
+    unsaid = message_of(b"", claimed(len(IDS), streamed(IDS)), b"", frame_of(ENDS), frame_of(TEXT))
+    assert inflate(unsaid) is None
+    assert read(unsaid)["id"].to_pylist() == list(range(ROWS))
+    in_two = claimed(
+        len(IDS), b"".join(ZSTD.compress(each).to_pybytes() for each in (IDS[:8], IDS[8:]))
+    )
+    in_two = message_of(b"", in_two, b"", frame_of(ENDS), frame_of(TEXT))
+    assert inflate(in_two) is None
+    assert read(in_two).equals(read(unsaid))
+    lz4 = pa.Codec("lz4").compress(IDS).to_pybytes()
+    assert inflate(message_of(b"", claimed(len(IDS), lz4), codec=CODEC_LZ4_FRAME)) is None
+
+
+def test_large_messages_are_not_even_tried(monkeypatch):
+    tried = []
+    monkeypatch.setattr(arrow_body, "inflated", lambda *_: tried.append(1))
+    rows = INFLATED_BYTES_MAX // 8 + 1
+    ids, ends = bytes(8 * rows), bytes(4 * (rows + 1))
+    message = message_of(b"", frame_of(ids), b"", frame_of(ends), b"", rows=rows)
+    assert read_arrow_body(message, LAYOUT, row_count=rows).num_rows == rows
+    assert not tried
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        claimed(len(IDS), ZSTD.compress(IDS).to_pybytes()[:-1]),
+        claimed(len(IDS) - 8, ZSTD.compress(IDS).to_pybytes()),
+        claimed(len(IDS) + 8, ZSTD.compress(IDS).to_pybytes()),
+        claimed(len(IDS), ZSTD.compress(IDS).to_pybytes() * 2),
+        claimed(len(IDS), b"\x28\xb5\x2f\xfd"),
+        claimed(len(IDS), b"\x28\xb5\x2f\xfd\xff\xff"),
+        claimed(len(IDS), bytes(80)),
+        claimed(len(IDS), b""),
+    ],
+    ids=[
+        "cut short",
+        "more than claimed",
+        "less than claimed",
+        "twice",
+        "nothing but the magic",
+        "no size",
+        "zeros",
+        "nothing",
+    ],
+)
+def test_damage_is_refused_as_arrow_refuses_it(damaged):
+    message = message_of(b"", damaged, b"", frame_of(ENDS), frame_of(TEXT))
+    with pytest.raises(CorruptBatchError):
+        read(message)
+
+
+def test_frames_that_make_up_for_each_other_are_refused():
+    ids, text = claimed(len(IDS), ZSTD.compress(IDS + b"abc").to_pybytes()), frame_of(TEXT[3:])
+    with pytest.raises(CorruptBatchError):
+        read(message_of(b"", ids, b"", frame_of(ENDS), text))

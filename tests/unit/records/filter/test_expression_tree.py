@@ -1,0 +1,56 @@
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from fluss.errors import UnsupportedOperationError
+from fluss.records.filter.expression_tree import Call, Field, Literal, read_tree, schema_metadata
+
+
+def words_of(expression):
+    _, (pickled,) = expression.__reduce__()
+    return list(schema_metadata(pickled))
+
+
+def test_metadata_is_read_in_its_order_with_keys_that_come_again():
+    assert words_of(~(pc.field("a") > 1) & pc.field("b")) == [
+        ("call", "and_kleene"),
+        ("call", "invert"),
+        ("call", "greater"),
+        ("field_ref", "a"),
+        ("literal", "0"),
+        ("end", "greater"),
+        ("end", "invert"),
+        ("field_ref", "b"),
+        ("end", "and_kleene"),
+    ]
+
+
+def test_each_node_has_the_expression_that_it_stands_for():
+    tree = read_tree((pc.field("a") > 1) & pc.field("b").isin([1, None]))
+    assert isinstance(tree, Call)
+    compared, listed = tree.arguments
+    assert compared.expression.equals(pc.field("a") > 1)
+    column, value = compared.arguments
+    assert isinstance(column, Field)
+    assert column.name == "a"
+    assert isinstance(value, Literal)
+    assert value.value == pa.scalar(1)
+    assert listed.options["value_set"].to_pylist() == [1, None]
+
+
+def test_a_tree_that_is_not_read_back_equal_is_refused(monkeypatch):
+    expression = (pc.field("i") > 1) & (pc.field("l") < 2)
+    read = words_of(expression)
+    swapped = [("field_ref", "l") if each == ("field_ref", "i") else each for each in read]
+    monkeypatch.setattr(
+        "fluss.records.filter.expression_tree.schema_metadata", lambda _: iter(swapped)
+    )
+    with pytest.raises(UnsupportedOperationError, match="not the same any more"):
+        read_tree(expression)
+    for broken in (read[:-1], read[1:], [], [*read, *read], [("end", "x")], [("literal", "9")]):
+        monkeypatch.setattr(
+            "fluss.records.filter.expression_tree.schema_metadata",
+            lambda _, words=broken: iter(words),
+        )
+        with pytest.raises(UnsupportedOperationError):
+            read_tree(expression)

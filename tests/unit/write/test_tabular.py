@@ -1,0 +1,228 @@
+"""Anything tabular becomes the same batches; what is not tabular is refused by name."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from fluss.errors import InvalidValueError
+from fluss.model.types.factory import DataTypes
+from fluss.write.tabular import frame_of
+
+ROWS = pa.table({"id": pa.array([1, 2, 3]), "name": ["a", None, "c"]})
+TYPES = {"id": DataTypes.bigint(), "name": DataTypes.string()}
+
+
+class Stream:
+    """What another library exports."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class OneBatch:
+    def __init__(self, batch):
+        self._batch = batch
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self._batch.__arrow_c_array__(requested_schema)
+
+
+WHOLE = {
+    "table": ROWS,
+    "batch": ROWS.to_batches()[0],
+    "batches": ROWS.to_batches(max_chunksize=2),
+    "tables": [ROWS.slice(0, 1), ROWS.slice(1)],
+    "pandas": ROWS.to_pandas(),
+    "polars": pl.from_arrow(ROWS),
+    "lazy": pl.from_arrow(ROWS).lazy(),
+    "exported batch": OneBatch(ROWS.to_batches()[0]),
+    "dicts": ROWS.to_pylist(),
+    "columns": ROWS.to_pydict(),
+    "arrays": {"id": np.array([1, 2, 3]), "name": pd.Series(["a", None, "c"])},
+    "chunks": {"id": ROWS["id"], "name": pl.Series(["a", None, "c"])},
+}
+STREAMS = {
+    "reader": ROWS.to_reader,
+    "dataset": lambda: ds.dataset(ROWS),
+    "scanner": lambda: ds.dataset(ROWS).scanner(),
+    "iterator": lambda: iter(ROWS.to_batches(max_chunksize=1)),
+    "exported stream": lambda: Stream(ROWS),
+}
+
+
+def rows_of(frame, types=TYPES):
+    return [row for batch in frame.batches(types) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_what_is_in_memory_is_whole(form):
+    frame = frame_of(WHOLE[form])
+    assert frame.is_whole
+    assert frame.names == ["id", "name"]
+    assert frame.schema.names == ["id", "name"]
+    assert rows_of(frame) == ROWS.to_pylist()
+    assert rows_of(frame) == ROWS.to_pylist(), "and can be looked at twice"
+    assert frame_of(frame) is frame
+
+
+@pytest.mark.parametrize("form", STREAMS)
+def test_what_is_lazy_stays_a_stream(form):
+    frame = frame_of(STREAMS[form]())
+    assert not frame.is_whole
+    assert frame.names == ["id", "name"]
+    assert frame.schema.names == ["id", "name"]
+    assert rows_of(frame) == ROWS.to_pylist()
+
+
+def test_an_endless_stream_is_read_batch_by_batch():
+    def endless():
+        while True:
+            yield ROWS.to_batches()[0]
+
+    batches = frame_of(endless()).batches({})
+    assert [next(batches).num_rows for _ in range(5)] == [3] * 5
+
+
+def test_a_dict_is_one_row_or_columns():
+    assert rows_of(frame_of({"id": 1, "name": "a"})) == [{"id": 1, "name": "a"}]
+    tags = {"tags": DataTypes.array(DataTypes.string())}
+    assert rows_of(frame_of({"id": 1, "tags": ["a", "b"]}), TYPES | tags) == [
+        {"id": 1, "name": None, "tags": ["a", "b"]}
+    ]
+    assert rows_of(frame_of({"id": (1, 2), "name": ["a", "b"]})) == [
+        {"id": 1, "name": "a"},
+        {"id": 2, "name": "b"},
+    ]
+    with pytest.raises(InvalidValueError, match="'id' 2, 'name' 1"):
+        frame_of({"id": [1, 2], "name": ["a"]})
+
+
+def test_values_of_python_become_what_their_column_is():
+    types = {
+        "price": DataTypes.decimal(10, 2),
+        "at": DataTypes.timestamp_ltz(3),
+        "labels": DataTypes.map(DataTypes.string(), DataTypes.int()),
+        "byte": DataTypes.tinyint(),
+    }
+    row = {
+        "price": 7,
+        "at": datetime(2026, 1, 1, tzinfo=UTC),
+        "labels": {"a": 1},
+        "byte": np.int64(5),
+    }
+    (batch,) = frame_of([row, {}]).batches(types)
+    assert batch.schema.field("price").type == pa.decimal128(10, 2)
+    assert batch.schema.field("byte").type == pa.int8()
+    first, second = batch.to_pylist()
+    assert first["price"] == Decimal("7.00")
+    assert first["labels"] == [("a", 1)]
+    assert second == dict.fromkeys(types)
+
+
+def test_many_rows_become_several_batches_and_errors_count_all(monkeypatch):
+    monkeypatch.setattr("fluss.write.python_to_arrow.ROWS_PER_BATCH", 2)
+    rows = [{"id": each} for each in range(4)] + [{"id": "five"}]
+    batches = frame_of(rows).batches(TYPES)
+    assert [next(batches).num_rows for _ in range(2)] == [2, 2]
+    with pytest.raises(InvalidValueError, match="In row 4: ") as error:
+        next(batches)
+    assert error.value.facts["row"] == 4
+
+
+def test_rows_by_position_need_to_know_their_columns():
+    frame = frame_of([(1, "a"), [2, "b"]])
+    assert frame.names == []
+    assert rows_of(frame) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+    with pytest.raises(InvalidValueError, match="without names"):
+        _ = frame.schema
+    with pytest.raises(InvalidValueError, match="Row 1 has 1 values for 2 columns"):
+        rows_of(frame_of([(1, "a"), (2,)]))
+    with pytest.raises(InvalidValueError, match="Row 1 is 7, not a dict"):
+        rows_of(frame_of([(1, "a"), 7]))
+
+
+def test_the_columns_of_rows_are_those_of_any_row():
+    frame = frame_of([{"b": 1}, {"a": 1.5, "b": 2}])
+    assert frame.schema == pa.schema([("b", pa.int64()), ("a", pa.float64())])
+    with pytest.raises(InvalidValueError, match="'b' are not of one kind"):
+        _ = frame_of([{"b": 1}, {"b": "x"}]).schema
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [True, False],
+        [1, None, -(2**63), 2**63 - 1],
+        [1.5, float("nan"), None],
+        ["", None, "x"],
+        (b"x", b""),
+        [date(2026, 11, 18)],
+        [datetime(2026, 11, 18, 1, 2, 3, 4)],  # noqa: DTZ001 - a time without a zone
+        [datetime(2026, 11, 18, tzinfo=UTC)],
+        [1, 1.5],
+        ["x", b"x"],
+        [time(1)],
+        [Decimal("1.25"), Decimal(3)],
+        [[1], None, []],
+        [{"a": 1}],
+        [np.int32(1)],
+        [None],
+        [],
+        np.array([1, 2], dtype="i2"),
+        np.array([1.5, np.nan], dtype="f2"),
+        np.array([True]),
+        np.arange(6)[::2],
+        np.array(["x"]),
+        np.array(["2026-11-18"], dtype="M8[s]"),
+        np.ma.masked_array([1, 2], [False, True]),
+    ],
+    ids=repr,
+)
+def test_what_a_column_without_a_type_holds_is_what_arrow_says(values):
+    wanted = pa.record_batch({"a": pa.array(values)})
+    frame = frame_of({"a": values})
+    assert frame.schema == wanted.schema
+    (batch,) = frame.batches({})
+    assert batch.schema == wanted.schema
+    assert repr(batch.to_pylist()) == repr(wanted.to_pylist())
+    if isinstance(values, list) and values:
+        assert frame_of([{"a": each} for each in values]).schema == wanted.schema
+
+
+def test_numbers_beyond_64_bits_are_refused_with_their_column():
+    with pytest.raises(InvalidValueError, match="'a' has a whole number of more than 64 bits"):
+        frame_of({"a": [1, 2**63]}).schema  # noqa: B018 - it is made when it is asked for
+
+
+def test_nan_is_null_in_pandas_and_a_number_elsewhere():
+    nan = float("nan")
+    types = {"v": DataTypes.double()}
+    (of_pandas,) = rows_of(frame_of(pd.DataFrame({"v": [nan]})), types)
+    assert of_pandas == {"v": None}
+    for data in (pa.table({"v": [nan]}), pl.DataFrame({"v": [nan]}), [{"v": nan}], {"v": [nan]}):
+        (row,) = rows_of(frame_of(data), types)
+        assert np.isnan(row["v"])
+
+
+@pytest.mark.parametrize("data", [7, "text", b"bytes", None, object(), iter([1, 2]), iter([])])
+def test_what_is_not_tabular_is_refused(data):
+    with pytest.raises(InvalidValueError) as error:
+        frame_of(data)
+    assert error.value.hint
+
+
+def test_a_pandas_frame_of_mixed_objects_says_what_is_wrong():
+    with pytest.raises(InvalidValueError, match="DataFrame cannot be read as Arrow") as error:
+        frame_of(pd.DataFrame({"v": [1, "x", object()]}))
+    assert "one kind" in error.value.hint
