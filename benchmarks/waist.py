@@ -22,6 +22,7 @@ from benchmarks._measure import Rounds
 from benchmarks._waist_states import measure_states
 from fluss import col
 from fluss.dialects.log_scanner import LogScanner
+from fluss.log.log_scan import LogScanCore
 from fluss.session import Session, Table
 
 ROWS = 1_000_000
@@ -86,7 +87,7 @@ def _written(table: Table, rows: pa.Table) -> Table:
 
 
 def _plain(table: Table) -> pa.Table:
-    core = table.core.log_scan()
+    core = LogScanCore(table.core)
     engine = table.core.connection.engine
     scanner = LogScanner(engine, core, gives_batches=True, records_per_poll_max=500)
     scanner.subscribe_buckets(dict.fromkeys(range(4), fluss.EARLIEST_OFFSET))

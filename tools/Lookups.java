@@ -1,4 +1,4 @@
-// Looks rows up with Apache Fluss's own Java client; tests/cluster compares what it finds with
+// Looks rows up with Apache Fluss's own Java client; tests/conformance compares what it finds with
 // what our client has written.
 //
 //   java -cp fluss-client-0.9.1-incubating.jar tools/Lookups.java BOOTSTRAP DATABASE TABLE < keys

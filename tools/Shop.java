@@ -1,5 +1,5 @@
 // A small shop with Apache Fluss's own Java client: creates tables, writes, reads, looks up, drops.
-// tests/cluster runs it on each server and compares what it prints.
+// tests/conformance runs it on each server and compares what it prints.
 //
 //   java -cp fluss-client-0.9.1-incubating.jar tools/Shop.java BOOTSTRAP DATABASE
 //

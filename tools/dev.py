@@ -19,7 +19,14 @@ PYTHON = sys.executable
 BIN = Path(sys.executable).parent
 # Tests of servers wait more than they work, so two processors have enough to do with three.
 WORKERS = "3"
-PACKAGES = ("fluss-core", "fluss-polars", "fluss-duckdb", "fluss-spark", "fluss-server")
+PACKAGES = (
+    "fluss-core",
+    "fluss-polars",
+    "fluss-duckdb",
+    "fluss-spark",
+    "fluss-server",
+    "fluss-testkit",
+)
 
 
 def demo(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Writes tests/unit/wire/golden_frames.json: frames of Fluss's own classes, talks with a real server.
+"""Writes golden_frames.json: frames of Fluss's own classes, talks with a real server.
 
     python -m tools.record_frames
 

@@ -11,6 +11,8 @@ import pytest
 from fluss.connection.connection import ClientConnection
 from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import ConnectError, FlussError, ProtocolError, RequestTimeoutError
+from fluss.log.log_scan import LogScanCore
+from fluss.lookup.lookup_cores import LookupCore
 from fluss.model.offsets import EARLIEST_OFFSET
 from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
@@ -63,7 +65,7 @@ def table_over(proxy, settings=PATIENT):
 @contextmanager
 def scanner_over(proxy, settings=PATIENT):
     with table_over(proxy, settings) as table:
-        core = table.log_scan()
+        core = LogScanCore(table)
         scanner = LogScanner(engine(), core, gives_batches=True, records_per_poll_max=500)
         scanner.subscribe(0, EARLIEST_OFFSET)
         yield scanner
@@ -215,7 +217,7 @@ def test_a_server_that_is_gone_ends_a_read_in_time():
 @pytest.mark.parametrize("budget", [1, 5, 40, 200])
 def test_lookups_go_on_wherever_their_connections_are_cut(budget):
     with behind_proxy(KEYED) as (_, proxy), table_over(proxy) as table:
-        core = table.lookup()
+        core = LookupCore(table)
         proxy.cut_after.extend([budget] * 5)
         proxy.cut()
         callers = []
@@ -230,7 +232,7 @@ def test_lookups_go_on_wherever_their_connections_are_cut(budget):
 
 def test_lookups_of_a_server_that_is_gone_end_in_time():
     with behind_proxy(KEYED) as (_, proxy), table_over(proxy, SHORT) as table:
-        core = table.lookup()
+        core = LookupCore(table)
         proxy.stall()
         caller = BlockingCaller(core.dress)
         core.ask([1], caller)

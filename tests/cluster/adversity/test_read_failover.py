@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fluss
+from fluss.write.writer_cores import append_core, upsert_core
 from tests.support.servers.raw_client import RawClient
 from tests.support.servers.read_harness import ReadDesk, new_database, poll_rows
 
@@ -34,7 +35,7 @@ def rows(numbers):
 
 
 def write_on(desk, table, stop, written):
-    writer = table.append()
+    writer = append_core(table)
     while not stop.is_set():
         for _ in range(20):
             writer.append({"id": len(written), "s": "x" * 50})
@@ -91,7 +92,7 @@ def test_a_bounded_read_of_many_buckets_goes_on_when_a_leader_dies(desk, replica
 
 def test_lookups_find_the_new_leader(desk, replicated_cluster):
     table = desk.make(KEYED, primary_keys=["id"], properties=REPLICAS)
-    writer = table.upsert()
+    writer = upsert_core(table)
     for number in range(100):
         writer.upsert({"id": number, "s": f"v{number}"})
     desk.run(writer.flush())

@@ -22,6 +22,9 @@ from fluss.errors import (
     RequestTimeoutError,
     TableNotFoundError,
 )
+from fluss.log import log_scan
+from fluss.log.log_scan import LogScanCore
+from fluss.log.log_services import fetch_limits
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
@@ -48,7 +51,7 @@ def scanner_of(cluster, columns=None, *, gives_batches=True, start=None, **setti
     running = engine()
     connection = running.run(ClientConnection.open(running, config))
     try:
-        core = running.run(connection.table(PATH)).log_scan(columns)
+        core = LogScanCore(running.run(connection.table(PATH)), columns)
         scanner = LogScanner(running, core, gives_batches=gives_batches, records_per_poll_max=500)
         if start is not None:
             scanner.subscribe_buckets(dict.fromkeys(range(cluster.bucket_count), start))
@@ -237,7 +240,7 @@ def test_the_next_fetch_leaves_before_anything_has_been_decoded():
             wait_until(lambda: len(cluster.fetches) >= 4)
 
 
-def test_a_reader_that_does_not_read_stops_the_fetches():
+def test_a_reader_that_does_not_read_stops_the_fetches(monkeypatch):
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(*range(100)))
         size = len(cluster.logs[0][0].data)
@@ -248,10 +251,9 @@ def test_a_reader_that_does_not_read_stops_the_fetches():
         ) as scanner:
             from dataclasses import replace
 
-            scanner._core._source = replace(
-                scanner._core._source,
-                limits=replace(scanner._core._source.limits, unread_bytes_max=3 * size),
-            )
+            connection = scanner._core._handle.connection
+            limits = replace(fetch_limits(connection), unread_bytes_max=3 * size)
+            monkeypatch.setattr(log_scan, "fetch_limits", lambda _: limits)
             scanner.subscribe(0, 0)
             scanner.poll_arrow(POLL_MS)
             wait_until(lambda: len(cluster.fetches) >= 3)

@@ -5,6 +5,7 @@ import time
 import pyarrow as pa
 import pytest
 
+from fluss.admin.admin import admin_of
 from fluss.errors import (
     FlussError,
     OffsetOutOfRangeError,
@@ -15,6 +16,7 @@ from fluss.model.change_type import ChangeType
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.tables.partitions import PartitionSpec
 from fluss.wire import messages as pb
+from fluss.write.writer_cores import append_core
 from tests.support.scripted.scripted_cluster import batch_bytes
 from tests.support.servers.raw_client import RawClient
 from tests.support.servers.read_harness import ReadDesk, poll_rows
@@ -75,7 +77,7 @@ def test_partitions_are_read_by_their_ids(desk):
     schema = pa.schema([*SCHEMA, ("p", pa.string())])
     table = desk.make(schema, partition_keys=["p"], bucket_count=2)
     path = table.info.table_path
-    admin = desk.connection.admin
+    admin = admin_of(desk.connection)
     for name in ("a", "b", "c"):
         desk.run(admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False))
         desk.append(table, {"id": [1, 2], "name": ["x", "y"], "p": [name, name]})
@@ -117,7 +119,7 @@ def test_an_offset_that_is_not_there_is_refused_with_what_is(desk):
 
 def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(desk, cluster):
     table = desk.make(SCHEMA)
-    writer = table.append()
+    writer = append_core(table)
     waiting = {"scanner.log.fetch.wait-max-time": "10min"}
     tailing = ReadDesk(cluster.bootstrap, desk.database, **waiting)
     try:
@@ -231,7 +233,7 @@ def test_a_table_dropped_while_it_is_read_is_said(desk):
     desk.append(table, rows([1]))
     with desk.scanner(table) as scanner:
         assert ids(scanner.poll_arrow(5_000)) == [1]
-        admin = desk.connection.admin
+        admin = admin_of(desk.connection)
         desk.run(admin.drop_table(table.info.table_path, ignore_if_not_exists=False))
         with pytest.raises(TableNotFoundError):
             keep_polling(scanner)
@@ -242,7 +244,7 @@ def test_a_table_dropped_and_made_again_is_another(desk):
     desk.append(table, rows([1]))
     with desk.scanner(table) as scanner:
         assert ids(scanner.poll_arrow(5_000)) == [1]
-        admin, path = desk.connection.admin, table.info.table_path
+        admin, path = admin_of(desk.connection), table.info.table_path
         desk.run(admin.drop_table(path, ignore_if_not_exists=False))
         desk.run(admin.create_table(path, table.info.to_descriptor(), ignore_if_exists=False))
         with pytest.raises(TableNotFoundError):
@@ -252,7 +254,7 @@ def test_a_table_dropped_and_made_again_is_another(desk):
 def test_a_partition_dropped_while_it_is_read_stops_no_other(desk):
     schema = pa.schema([*SCHEMA, ("p", pa.string())])
     table = desk.make(schema, partition_keys=["p"])
-    path, admin = table.info.table_path, desk.connection.admin
+    path, admin = table.info.table_path, admin_of(desk.connection)
     for name in "ab":
         desk.run(admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False))
         desk.append(table, {"id": [1], "name": ["x"], "p": [name]})

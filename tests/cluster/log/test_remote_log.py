@@ -13,6 +13,7 @@ from fluss.connection.connection import ClientConnection
 from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import CorruptDataError, FlussError, MissingExtraError, ProtocolError
 from fluss.log import remote_log
+from fluss.log.log_scan import LogScanCore
 from fluss.model.offsets import EARLIEST_OFFSET
 from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
@@ -98,7 +99,7 @@ def scanner_of(cluster, start=EARLIEST_OFFSET, **settings):
     config = Config({"bootstrap.servers": cluster.bootstrap} | FAST | settings)
     connection = running.run(ClientConnection.open(running, config))
     try:
-        core = running.run(connection.table(PATH)).log_scan()
+        core = LogScanCore(running.run(connection.table(PATH)))
         scanner = LogScanner(running, core, gives_batches=True, records_per_poll_max=500)
         scanner.subscribe(0, start)
         yield scanner
@@ -150,9 +151,7 @@ def test_a_reader_that_does_not_read_stops_the_reading_of_files(store, monkeypat
     monkeypatch.setattr(RemoteFile, "read", lambda *place: reads.append(place) or original(*place))
     store.move(10)
     with scanner_of(store.cluster) as scanner:
-        limits = scanner._core._source.limits
         engine().run(_bound(scanner, 1))
-        assert limits is not None
         deadline = time.monotonic() + 30
         while not reads and time.monotonic() < deadline:
             engine().run(_pump(scanner))
@@ -270,7 +269,7 @@ def test_columns_of_a_segment_are_projected_here(tmp_path):
         connection = running.run(
             ClientConnection.open(running, Config({"bootstrap.servers": cluster.bootstrap} | FAST))
         )
-        core = running.run(connection.table(PATH)).log_scan([0])
+        core = LogScanCore(running.run(connection.table(PATH)), [0])
         scanner = LogScanner(running, core, gives_batches=True, records_per_poll_max=500)
         scanner.subscribe(0, EARLIEST_OFFSET)
         assert scanner.to_arrow().to_pydict() == {"a": list(range(40))}

@@ -1,6 +1,6 @@
 """How much is fetched ahead: little of who may leave soon, more of who reads on."""
 
-from fluss.connection.config_to_settings import BUCKET_BYTES_SCANNED, fetch_limits
+from fluss.log.log_services import BUCKET_BYTES_SCANNED, limits_of
 from fluss.log.plan_fetch import FetchLimits
 from fluss.model.options.config import Config
 from fluss.scan.log_reader import BUCKET_BYTES_FIRST, first_limits, grown
@@ -24,9 +24,9 @@ def test_who_wants_a_few_rows_is_sent_little_of_each_bucket():
 
 
 def test_what_a_user_has_set_for_a_bucket_is_never_exceeded():
-    given = fetch_limits(Config({"scanner.log.fetch.max-bytes-for-bucket": "1mb"}))
+    given = limits_of(Config({"scanner.log.fetch.max-bytes-for-bucket": "1mb"}))
     limits = first_limits(given, None)
     for _ in range(8):
         limits = grown(limits, given)
     assert limits.bytes_max_for_bucket == given.scanning.bytes_max_for_bucket == MIB
-    assert fetch_limits(Config()).scanning.bytes_max_for_bucket == BUCKET_BYTES_SCANNED
+    assert limits_of(Config()).scanning.bytes_max_for_bucket == BUCKET_BYTES_SCANNED

@@ -100,7 +100,7 @@ def test_every_option_of_the_command_arrives(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("java")
 def test_the_real_fluss_is_started_the_same_way():
-    with LocalCluster(engine="java", users={"ali": "secret"}) as cluster:
+    with LocalCluster(kind="real", users={"ali": "secret"}) as cluster:
         assert not cluster.is_attached
         with fluss.connect(cluster.url) as session:
             assert session.databases() == ["fluss"]
@@ -112,9 +112,9 @@ def test_the_real_fluss_is_started_the_same_way():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "rust"}, "There is no engine 'rust'"),
-        ({"engine": "java", "durability": "disk"}, "knows no durability"),
-        ({"engine": "java", "in_thread": True}, "a process of its own"),
+        ({"kind": "rust"}, "no server of the kind 'rust'"),
+        ({"kind": "real", "durability": "disk"}, "knows no durability"),
+        ({"kind": "real", "in_thread": True}, "a process of its own"),
     ],
 )
 def test_what_a_cluster_cannot_be_is_refused(options, said):

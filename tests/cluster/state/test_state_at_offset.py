@@ -19,6 +19,7 @@ from fluss.model.predicates.predicate import col
 from fluss.records.filter.row_filter import RowFilter
 from fluss.state import changelog_batches, plan_state, read_state
 from fluss.state.log_rows import read_changes
+from fluss.write.writer_cores import upsert_core
 from fluss_testkit.cluster_profiles import FAST_SNAPSHOTS
 from tests.support.differential.state_model import SCHEMA, StateTable
 
@@ -145,7 +146,7 @@ def test_a_plan_is_small_and_gives_the_same_rows_under_a_writer(new_table):
     assert all(len(pickle.dumps(each)) < 1_000 for found in plans.values() for each in found)
     expected = table.expected(moment)
     done = threading.Event()
-    writer = table.table.upsert()
+    writer = upsert_core(table.table)
 
     def write():
         number = 0

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from fluss.admin.admin import admin_of
 from fluss.errors import (
     FlussError,
     InvalidNameError,
@@ -46,7 +47,7 @@ def frames(cluster, database):
 
 def ends(frames, table, partition=None):
     """The end of each bucket's log, as the cluster says it."""
-    admin, info = frames.connection.admin, table.info
+    admin, info = admin_of(frames.connection), table.info
     buckets = range(info.num_buckets)
     if partition is None:
         work = admin.list_offsets(info.table_path, buckets, OffsetSpec.latest())
@@ -351,7 +352,9 @@ def test_nothing_is_written_of_a_frame_with_a_bad_row(frames):
         wrong = pa.array([value], ROWS.schema.field(column).type)
         with pytest.raises(kind):
             write_frame(log, ROWS.slice(0, 1).set_column(place, column, wrong), mode="append")
-    assert not frames.engine.run(frames.connection.admin.list_partition_infos(log.info.table_path))
+    assert not frames.engine.run(
+        admin_of(frames.connection).list_partition_infos(log.info.table_path)
+    )
 
 
 def test_a_stream_that_breaks_says_how_much_was_written(frames):
@@ -372,7 +375,7 @@ def test_a_missing_partition_fails_and_the_others_are_written(cluster, database)
     )
     rows = pa.table({"day": ["mon", "tue", "mon"], "id": [1, 2, 3]})
     table = desk.table(rows, primary_key=["day", "id"], partition_by="day", buckets=1)
-    work = desk.connection.admin.create_partition(
+    work = admin_of(desk.connection).create_partition(
         table.info.table_path, PartitionSpec({"day": "mon"}), ignore_if_exists=False
     )
     desk.engine.run(work)

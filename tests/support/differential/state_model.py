@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.log.extents import pin_buckets
 from fluss.model.options.config import Config
@@ -22,6 +23,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.net.engine_thread import engine
 from fluss.state import StatePlan, plan_states, read_state
 from fluss.wire import messages as pb
+from fluss.write.writer_cores import upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 State = dict[Any, dict[str, Any]]
@@ -81,7 +83,7 @@ class StateTable:
         if self.has_long_keys:
             schema = SCHEMA.set(3, pa.field("place", pa.string(), nullable=False))
         descriptor = TableDescriptor(Schema(schema, keys), **facts)
-        admin = self.connection.admin
+        admin = admin_of(self.connection)
         self.run(admin.create_table(self.path, descriptor, ignore_if_exists=False))
         if partitioned:
             # A coordinator of 0.9.1 that meets a partition before its table gives no leaders to
@@ -98,12 +100,12 @@ class StateTable:
     def open(self) -> None:
         """Look at the table as it is now, with writers for its newest schema."""
         self.table: TableHandle = self.run(self.connection.table(self.path))
-        self.writer = self.table.upsert()
+        self.writer = upsert_core(self.table)
         names = self.table.info.schema.column_names
         keys = set(self.table.info.primary_keys)
         chosen = [place for place, name in enumerate(names) if name in keys | {"amount"}]
         engine = self.table.info.options.merge_engine
-        self.partial = self.writer if engine else self.table.upsert(chosen)
+        self.partial = self.writer if engine else upsert_core(self.table, chosen)
 
     def add_column(self, name: str, type_json: bytes = b'{"type":"INTEGER"}') -> None:
         """ADD COLUMN; the table that was opened before goes on with the schema it knows."""
@@ -180,7 +182,7 @@ class StateTable:
         """Where the buckets' logs end now."""
         info = self.table.info
         if self.partitioned:
-            partitions = self.run(self.connection.admin.list_partition_infos(self.path))
+            partitions = self.run(admin_of(self.connection).list_partition_infos(self.path))
             paths = {
                 each.partition_id: PhysicalTablePath(self.path, each.partition_name)
                 for each in partitions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.model.json_values import json_text
 from fluss.model.offsets import OffsetSpec
@@ -38,7 +39,7 @@ class FrameDesk:
     def table(self, like: Any, **facts: Any) -> TableHandle:
         """Make a table of a frame or schema, with a leader for every bucket."""
         descriptor = schema_of_frame(like, **{"buckets": 3} | facts)
-        admin = self.connection.admin
+        admin = admin_of(self.connection)
         for _ in range(TRIES_MAX):
             self._names += 1
             path = TablePath(self.database, f"t{self._names}")
@@ -53,7 +54,7 @@ class FrameDesk:
 
     def _has_leaders(self, path: TablePath, buckets: int) -> bool:
         # The coordinator of 0.9.1 overlooks about one new table in 500, and never elects leaders.
-        asked = self.connection.admin.list_offsets(path, range(buckets), OffsetSpec.latest())
+        asked = admin_of(self.connection).list_offsets(path, range(buckets), OffsetSpec.latest())
         try:
             self.engine.run(asyncio.wait_for(asked, LEADER_WAIT_S))
         except TimeoutError:

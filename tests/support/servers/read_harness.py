@@ -11,9 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import FlussError
+from fluss.log.log_scan import LogScanCore
+from fluss.lookup.lookup_cores import LookupCore
 from fluss.model.offsets import EARLIEST_OFFSET
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
@@ -22,6 +25,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.net.engine_thread import engine
 from fluss.net.handoff import BlockingCaller
 from fluss.wire import messages as pb
+from fluss.write.writer_cores import append_core, upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 WAIT_S = 60.0
@@ -61,7 +65,7 @@ class ReadDesk:
         path = TablePath(self.database, f"t{self._names}")
         facts = {"bucket_count": 1} | facts
         descriptor = TableDescriptor(Schema(schema, primary_keys), **facts)
-        self.run(self.connection.admin.create_table(path, descriptor, ignore_if_exists=False))
+        self.run(admin_of(self.connection).create_table(path, descriptor, ignore_if_exists=False))
         return self.table(path)
 
     def table(self, path: TablePath) -> TableHandle:
@@ -88,19 +92,19 @@ class ReadDesk:
 
     def append(self, table: TableHandle, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows as one frame, and wait until they are there."""
-        core = table.append()
+        core = append_core(table)
         core.append_arrow(pa.RecordBatch.from_pydict(dict(columns), table.info.schema.to_arrow()))
         self.run(core.flush())
 
     def upsert(self, table: TableHandle, *rows: Mapping[str, Any]) -> None:
         """Upsert rows, each as a write of its own."""
-        core = table.upsert()
+        core = upsert_core(table)
         for row in rows:
             core.upsert(dict(row))
             self.run(core.flush())
 
     def delete(self, table: TableHandle, key: Mapping[str, Any]) -> None:
-        core = table.upsert()
+        core = upsert_core(table)
         core.delete(dict(key))
         self.run(core.flush())
 
@@ -116,7 +120,7 @@ class ReadDesk:
         gives_batches: bool = True,
     ) -> Iterator[LogScanner]:
         """A scanner of a table's buckets."""
-        core = table.log_scan(columns)
+        core = LogScanCore(table, columns)
         scanner = LogScanner(
             self.engine, core, gives_batches=gives_batches, records_per_poll_max=500
         )
@@ -136,7 +140,7 @@ class ReadDesk:
 
     def lookup(self, table: TableHandle, key: Any) -> Any:
         """One row by key."""
-        core = table.lookup()
+        core = LookupCore(table)
         caller: BlockingCaller[Any] = BlockingCaller(core.dress)
         core.ask(key, caller)
         assert caller.wait(WAIT_S), "no answer"

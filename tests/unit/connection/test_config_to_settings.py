@@ -7,6 +7,7 @@ from fluss.connection.connection import ClientConnection
 from fluss.errors import ConfigError
 from fluss.model.options.config import Config
 from fluss.net.engine_thread import engine
+from fluss.write.writer_cores import writer_pool
 
 BOOTSTRAP = {"bootstrap.servers": "127.0.0.1:1"}
 
@@ -25,7 +26,7 @@ def test_every_setting_may_be_a_marker_and_not_only_a_secret(monkeypatch, tmp_pa
             }
         )
         core = ClientConnection(engine(), config)
-        assert core.writers.settings.in_flight_max == 5
+        assert writer_pool(core).settings.in_flight_max == 5
         assert core.options.lookup_max_batch_size == 5
         assert core.options.scanner_log_max_poll_records == 5
 

@@ -5,14 +5,13 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from fluss.log.log_scan import LogScanCore, ScanSource
-from fluss.log.plan_fetch import FetchLimits
+from fluss.connection.connection import TableHandle
+from fluss.log.log_scan import LogScanCore
 from fluss.model.paths import TablePath
 from fluss.model.predicates.predicate import col
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
-from fluss.net.schema_cache import SchemaBook
 
 COLUMNS = pa.schema([("id", pa.int32()), ("name", pa.string()), ("score", pa.float64())])
 
@@ -24,17 +23,14 @@ def scan(magic_1, columns=None, predicate=None):
     table = TableInfo.of(
         TableDescriptor(schema, bucket_count=1), table_path=path, table_id=7, schema_id=3
     )
-    nothing = None
-    source = ScanSource(
+    connection = SimpleNamespace(
         engine=SimpleNamespace(let_go=lambda _: None),  # called when the scan is dropped
-        cluster=nothing,
-        table=table,
-        book=SchemaBook(nothing, path, schema_id=3, schema=schema),
-        remote=nothing,
-        limits=FetchLimits(),
+        cluster=None,
         magic_1=magic_1,
+        options=SimpleNamespace(scanner_log_check_crc=True),
     )
-    return LogScanCore(source, columns, predicate)
+    handle = TableHandle(connection, table)
+    return LogScanCore(handle, columns, predicate)
 
 
 def test_servers_with_statistics_are_told_of_a_filter_with_its_schema():

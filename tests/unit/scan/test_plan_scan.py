@@ -13,12 +13,12 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from fluss.model.extent import Extent
 from fluss.model.options.bounds import Bound, BoundKind, Cursor, bound_of
 from fluss.model.options.scan_options import Mode, scan_options
 from fluss.model.paths import TableBucket
 from fluss.scan.plan_scan import (
     BucketFacts,
-    Extent,
     Range,
     Span,
     Window,

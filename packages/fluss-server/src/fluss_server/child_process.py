@@ -1,4 +1,4 @@
-"""`python -m fluss_server.child_process DIRECTORY`: the server as a child process of `LocalCluster`.
+"""`python -m fluss_server.child_process DIRECTORY`: the server as a child of `LocalCluster`.
 
 Its orders come as one line of JSON on the standard input, which ends with whoever started it; then
 the server ends, too. It says one line when it is ready. For people there is `fluss server`

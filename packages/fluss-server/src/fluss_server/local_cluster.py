@@ -18,24 +18,26 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from fluss.errors import ConfigError, LocalServerError
+from fluss.errors import ConfigError, LocalServerError, MissingExtraError
 from fluss.waiting import join, wait_until
 from fluss_server.directory_lock import Holder, is_served, read_holder
 
 if TYPE_CHECKING:
     from fluss_server.server import Server
 
-Engine = Literal["python", "java"]
+Kind = Literal["embedded", "real"]
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 LOG_NAME: Final = "server.log"
+ENTRY_POINT_GROUP: Final = "fluss.local_clusters"
 _POLL_S: Final = 0.02
 _LOG_TAIL_BYTES: Final = 4 * 1024
 
@@ -50,7 +52,7 @@ class LocalCluster:
 
     Args:
         path: The directory that keeps the data; None is a fresh one that vanishes.
-        engine: "python" for the embedded server, "java" for the real Fluss 0.9.1.
+        kind: "embedded", or "real" for Fluss 0.9.1 itself, which `fluss-testkit` starts.
         in_thread: Whether the embedded server runs in a thread of this process.
         port: Its port; a free one by default.
         users: Names and passwords; with some there is a second port that asks for them.
@@ -62,19 +64,21 @@ class LocalCluster:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        engine: Engine = "python",
+        kind: Kind = "embedded",
         in_thread: bool = False,
         port: int = 0,
         users: Mapping[str, str] | None = None,
         durability: str | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
-        if engine not in {"python", "java"}:
-            raise ConfigError(f"There is no engine {engine!r}; it is 'python' or 'java'.")
-        if engine == "java" and (in_thread or durability is not None):
+        if kind not in {"embedded", "real"}:
+            raise ConfigError(
+                f"There is no server of the kind {kind!r}.", hint="Use 'embedded' or 'real'."
+            )
+        if kind == "real" and (in_thread or durability is not None):
             raise ConfigError(
                 "The real Fluss is a process of its own and knows no durability modes.",
-                hint="Leave in_thread and durability out, or use engine='python'.",
+                hint="Leave in_thread and durability out, or use kind='embedded'.",
             )
         self._path = None if path is None else Path(path).expanduser().resolve()
         self._order = _Order(
@@ -84,7 +88,7 @@ class LocalCluster:
             durability=durability or ("none" if path is None else "process"),
             timeout_s=start_timeout_s,
         )
-        self._engine = engine
+        self._kind = kind
         self._in_thread = in_thread
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._running: _Running | None = None
@@ -130,8 +134,8 @@ class LocalCluster:
         if self._running is not None:
             raise LocalServerError("This cluster runs already.", hint="Stop it first.")
         self._owner_pid = os.getpid()
-        if self._engine == "java":
-            self._running = _JavaServer(self._path, self._order)
+        if self._kind == "real":
+            self._running = _real_server(self._path, self._order)
             return self
         directory = self._path
         if directory is None:
@@ -420,23 +424,18 @@ class _Thread(_Running):
         self.sasl_bootstrap_servers = server.sasl_bootstrap_servers
 
 
-class _JavaServer(_Running):
-    """The real Fluss 0.9.1."""
-
-    def __init__(self, path: Path | None, order: _Order) -> None:
-        from fluss_testkit.java_cluster import JavaCluster
-
-        self._cluster = JavaCluster(
-            data_dir=path,
-            port=order.port or None,
-            users=order.users or None,
-            start_timeout_s=order.timeout_s,
-        ).start()
-        self.directory = self._cluster.directory
-        self.bootstrap_servers = self._cluster.bootstrap_servers
-        self.sasl_bootstrap_servers = self._cluster.sasl_bootstrap_servers
-        self.pid = next(iter(self._cluster.pids.values()))
-
-    def stop(self) -> None:
-        """End it."""
-        self._cluster.stop()
+def _real_server(path: Path | None, order: _Order) -> _Running:
+    """The real Fluss, as the package `fluss-testkit` starts it."""
+    found = entry_points(group=ENTRY_POINT_GROUP, name="real")
+    if not found:
+        raise MissingExtraError(
+            "The real Fluss is started by the package fluss-testkit, which is not installed.",
+            hint="pip install fluss-testkit, or use kind='embedded'.",
+        )
+    start: Callable[..., _Running] = next(iter(found)).load()
+    return start(
+        path,
+        port=order.port or None,
+        users=order.users or None,
+        start_timeout_s=order.timeout_s,
+    )

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def _load() -> None:
-    for name in ("log.recovery", "log.checks", "log.projection"):
+    for name in ("log.log_recovery", "log.batch_checks", "log.stored_projection"):
         importlib.import_module(f"fluss_server.{name}")
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import InvalidValueError, ServerError
 from fluss.model.options.scan_options import CHANGE_TYPE
@@ -99,7 +100,7 @@ class Making:
         Raises:
             DatabaseNotFoundError: There is no database for it; the hint names the nearest.
         """
-        connection.engine.run(connection.admin.get_database_info(self.path.database_name))
+        connection.engine.run(admin_of(connection).get_database_info(self.path.database_name))
         descriptor = self._descriptor()
         if descriptor.bucket_count is None:
             descriptor = descriptor.with_bucket_count(_PLANNED_BUCKETS)
@@ -114,7 +115,7 @@ class Making:
         Where two tasks create it concurrently, Fluss 0.9.1 answers one of them with ZooKeeper's
         error NodeExists. The table is there then, or is about to be.
         """
-        admin, run = connection.admin, connection.engine.run
+        admin, run = admin_of(connection), connection.engine.run
         try:
             run(admin.create_table(self.path, self._descriptor(), ignore_if_exists=True))
         except ServerError as error:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import Message
 
+from fluss.connection.connection import ClientConnection
 from fluss.connection.describe_table import missing_table, table_info_of
 from fluss.errors import (
     DatabaseNotFoundError,
@@ -355,3 +356,8 @@ def _node(node: messages.PbServerNode, server_type: ServerType) -> ServerNode:
         server_type,
         rack=node.rack if node.HasField("rack") else None,
     )
+
+
+def admin_of(connection: ClientConnection) -> AdminCore:
+    """The administrator of a connection, which lives as long as this does."""
+    return AdminCore(connection.cluster, keeper=connection)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from types import TracebackType
 from typing import Literal, Self
 
+from fluss.admin.admin import admin_of
 from fluss.dialects.awaited_scanners import BatchScanner, LogScanner
 from fluss.dialects.fluss_admin import FlussAdmin
 from fluss.dialects.fluss_connection import FlussConnectionBase
@@ -33,7 +34,7 @@ class FlussConnection(FlussConnectionBase[FlussTable]):
 
     def get_admin(self) -> FlussAdmin:
         """What administers the cluster."""
-        return FlussAdmin(self._engine, self._core.admin)
+        return FlussAdmin(self._engine, admin_of(self._core))
 
     def close(self) -> Awaitable[None]:
         """Deliver what was written, and close it."""

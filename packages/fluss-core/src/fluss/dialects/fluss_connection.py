@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar
 
+from fluss.admin.admin import admin_of
 from fluss.connection.arguments import config_of, table_path_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.dialects.fluss_admin import FlussAdmin
@@ -99,7 +100,7 @@ class FlussConnection(FlussConnectionBase[FlussTable]):
         return self._engine.submit(self._get_admin())
 
     async def _get_admin(self) -> FlussAdmin:
-        return FlussAdmin(self._engine, self._core.admin)
+        return FlussAdmin(self._engine, admin_of(self._core))
 
     def close(self) -> None:
         """Deliver what was written, and close it. Blocks its thread while that takes."""

@@ -64,7 +64,7 @@ class TableLookup:
 
     def create_lookuper(self) -> Lookuper:
         """What finds rows by primary key."""
-        return Lookuper(self._core.lookup())
+        return Lookuper(LookupCore(self._core))
 
     def lookup_by(self, column_names: Iterable[str]) -> TablePrefixLookup:
         """Look up by the beginning of the key: the partition columns and the whole bucket key."""
@@ -94,7 +94,7 @@ class TablePrefixLookup:
         Raises:
             FlussError: The table cannot be asked by these columns.
         """
-        return PrefixLookuper(self._core.prefix_lookup(self._columns))
+        return PrefixLookuper(PrefixLookupCore(self._core, self._columns))
 
     def __repr__(self) -> str:
         columns = ", ".join(self._columns)

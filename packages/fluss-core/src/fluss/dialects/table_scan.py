@@ -14,10 +14,11 @@ from fluss.connection.connection import TableHandle
 from fluss.dialects.batch_scanner import BatchScanner, BatchScannerBase
 from fluss.dialects.log_scanner import LogScanner, LogScannerBase
 from fluss.errors import FlussError, InvalidValueError
+from fluss.log.log_scan import LogScanCore
 from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.records.filter.row_filter import RowFilter
-from fluss.state.limit_scan import LIMIT_MAX
+from fluss.state.limit_scan import LIMIT_MAX, LimitScanCore
 
 LogScannerT = TypeVar("LogScannerT", bound=LogScannerBase)
 BatchScannerT = TypeVar("BatchScannerT", bound=BatchScannerBase)
@@ -104,7 +105,7 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
         connection = self._core.connection
         return self._log_scanner(
             connection.engine,
-            self._core.log_scan(self._columns, self._predicate),
+            LogScanCore(self._core, self._columns, self._predicate),
             gives_batches=gives_batches,
             records_per_poll_max=connection.options.scanner_log_max_poll_records,
         )
@@ -125,7 +126,7 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
                 hint="Write new_scan().limit(100).create_bucket_batch_scanner(bucket).",
             )
         connection = self._core.connection
-        core = self._core.limit_scan(bucket, self._limit, self._columns, self._predicate)
+        core = LimitScanCore(self._core, bucket, self._limit, self._columns, self._predicate)
         return self._batch_scanner(connection.engine, core)
 
     def __repr__(self) -> str:

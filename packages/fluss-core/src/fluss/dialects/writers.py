@@ -22,8 +22,10 @@ from fluss.write.writer_cores import (
     AppendCore,
     UpsertCore,
     WriteResultHandle,
+    append_core,
     check_appends,
     check_upserts,
+    upsert_core,
 )
 
 if TYPE_CHECKING:
@@ -164,7 +166,7 @@ class TableAppend:
 
     def create_writer(self) -> AppendWriter:
         """What appends rows."""
-        return AppendWriter(self._core.connection.engine, self._core.append())
+        return AppendWriter(self._core.connection.engine, append_core(self._core))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(table={self._core.info.table_path})"
@@ -213,7 +215,7 @@ class TableUpsert:
         """
         if self._columns is None:
             _check_whole_rows(self._core.info)
-        return UpsertWriter(self._core.connection.engine, self._core.upsert(self._columns))
+        return UpsertWriter(self._core.connection.engine, upsert_core(self._core, self._columns))
 
     # --- as a writer --------------------------------------------------------------------------
 

@@ -33,9 +33,9 @@ from fluss.exactly_once.plan_claims import (
 from fluss.exactly_once.producer_offsets import forget, register, registered
 from fluss.exactly_once.writer_state import known_sequences
 from fluss.log.extents import Places, pin_buckets
+from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
 from fluss.net.cluster_client import Cluster
-from fluss.scan.plan_scan import Extent
 
 FORGET_AT_ONCE_MAX = 8
 # A table that has gained no column since it was made has this one.

@@ -23,6 +23,7 @@ from fluss.exactly_once.task_writer import OnceWriter
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.write.write_batch import ACKS_ALL
+from fluss.write.writer_cores import writer_pool
 
 __all__ = [
     "Receipt",
@@ -113,7 +114,7 @@ def doubts_of(table: TableHandle) -> list[str]:
     if info.has_primary_key():
         return _doubts_of_keys(info)
     doubts = []
-    settings = table.connection.writers.settings
+    settings = writer_pool(table.connection).settings
     if settings.acks != ACKS_ALL:
         doubts.append(f"writer.acks is {settings.acks}, which waits for no replica")
     if not settings.is_idempotent:
@@ -139,7 +140,7 @@ def _is_enough_alone(table: TableHandle) -> bool:
 
 def keeps_order(table: TableHandle) -> bool:
     """Whether the settings leave batches the numbers that tell them apart."""
-    settings = table.connection.writers.settings
+    settings = writer_pool(table.connection).settings
     return settings.is_idempotent and settings.acks == ACKS_ALL
 
 

@@ -48,6 +48,7 @@ from fluss.write.frame_writer import rows_to_append
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_buffer import all_settled
 from fluss.write.write_encoding import Encoded
+from fluss.write.writer_cores import writer_pool
 
 T = TypeVar("T")
 
@@ -101,7 +102,7 @@ class OnceWriter:
         self._check = partial(check_same_rows, table, may_differ=may_differ)
         self._engine = table.connection.engine
         self._cluster = table.connection.cluster
-        pool = table.connection.writers
+        pool = writer_pool(table.connection)
         self._target = pool.log_target(table.info, choose=self._choose)
         self._sender = pool.pinned_sender(table.info)
         # Small steps do not all begin at bucket 0; attempts at one task begin at the same.

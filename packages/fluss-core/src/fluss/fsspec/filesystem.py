@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import fsspec
 
-from fluss.admin.admin import AdminCore
+from fluss.admin.admin import AdminCore, admin_of
 from fluss.connection.config_sources import Settings, resolve, written
 from fluss.connection.shared_connections import connection_for
 from fluss.connection.url import parse_url
@@ -223,7 +223,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
 
     @property
     def _admin(self) -> AdminCore:
-        return connection_for(resolve(self._config).config).admin
+        return admin_of(connection_for(resolve(self._config).config))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return connection_for(resolve(self._config).config).engine.run(work)

@@ -16,15 +16,14 @@ from collections.abc import Iterable, Mapping
 import anyio
 
 from fluss.errors import FlussError, ProtocolError, error_from_code
-from fluss.log.fetch_messages import CLIENT_IS_NO_FOLLOWER
 from fluss.log.plan_fetch_errors import LAG_S_MAX
+from fluss.model.extent import Extent
 from fluss.model.offsets import EARLIEST_OFFSET, OffsetSpec
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
 from fluss.net.list_offsets import list_offsets
-from fluss.scan.plan_scan import Extent
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
+from fluss.wire.api import CLIENT_IS_NO_FOLLOWER, ApiKey
 from fluss.wire.messages import write_message
 from fluss.wire.zero_copy.fetch_log import FETCH_LOG_RESPONSE, FetchedBucket
 

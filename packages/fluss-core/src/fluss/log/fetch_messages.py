@@ -21,12 +21,12 @@ from fluss.model.paths import TableBucket
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import Magic1
 from fluss.wire import messages
+from fluss.wire.api import CLIENT_IS_NO_FOLLOWER
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.messages import write_message
 from fluss.wire.zero_copy.fetch_log import FETCH_LOG_RESPONSE, FetchedBucket
 
 # What FETCH_LOG and LIST_OFFSETS want to know of whoever asks; followers name their server.
-CLIENT_IS_NO_FOLLOWER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,78 +11,50 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
+from fluss.connection.connection import TableHandle
 from fluss.errors import ClosedError, FlussError, InvalidValueError
-from fluss.log.decode import Decoder
 from fluss.log.fetcher import Fetched, Fetcher
-from fluss.log.plan_fetch import FetchLimits, Position
-from fluss.log.remote_log import RemoteLogReader
+from fluss.log.log_services import fetch_limits
+from fluss.log.plan_fetch import Position
 from fluss.log.server_filter import pruning_predicate
+from fluss.log.table_reading import table_decoder, table_fetcher
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
-from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import Engine
-from fluss.net.schema_cache import SchemaBook
-from fluss.records.filter.row_filter import RowFilter
-from fluss.records.log.log_header import Magic1
 
 NOT_PARTITIONED_CODE = 37
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanSource:
-    """What a scanner reads with: one connection's parts, and the table."""
-
-    engine: Engine
-    cluster: Cluster
-    table: TableInfo
-    book: SchemaBook
-    remote: RemoteLogReader
-    limits: FetchLimits
-    magic_1: Magic1
-    checks_crc: bool = True
-
-    def decoder(self, columns: Sequence[int] | None, predicate: Predicate | None = None) -> Decoder:
-        """What reads fetched bytes as these columns, of the rows for which a predicate holds."""
-        return Decoder(
-            self.table,
-            self.book,
-            columns,
-            magic_1=self.magic_1,
-            checks_crc=self.checks_crc,
-            row_filter=None if predicate is None else RowFilter(predicate, self.table.schema),
-        )
 
 
 class LogScanCore:
     """The subscriptions of one scanner, and what is read of them. Any thread may call it.
 
     Args:
-        source: What to read with.
+        table: The table.
         columns: The positions of the columns wanted, in the order wanted; None for all.
         predicate: Which rows are wanted; None for all.
     """
 
     def __init__(
         self,
-        source: ScanSource,
+        table: TableHandle,
         columns: Sequence[int] | None = None,
         predicate: Predicate | None = None,
     ) -> None:
-        self._source = source
-        self.decoder = source.decoder(columns, predicate)
+        self._handle = table
+        self.decoder = table_decoder(table, columns, predicate)
         self._target = self.decoder.fetch_target
-        if predicate is not None and source.magic_1 == "statistics":
+        if predicate is not None and table.connection.magic_1 == "statistics":
             # Servers that know statistics skip batches by them; which rows hold is decided here.
             self._target = replace(
                 self._target,
-                pruning=pruning_predicate(predicate, source.table.schema),
-                pruning_schema_id=source.table.schema_id,
+                pruning=pruning_predicate(predicate, table.info.schema),
+                pruning_schema_id=table.info.schema_id,
             )
         self._lock = threading.Lock()
         self._offsets: dict[TableBucket, int] = {}
@@ -90,13 +62,13 @@ class LogScanCore:
         self._fetchers: set[Fetcher] = set()
         self._closed = False
         # A scanner that nobody refers to fetches no more; its fetchers do not refer to it.
-        finalizer = weakref.finalize(self, _close_all, source.engine, self._fetchers)
+        finalizer = weakref.finalize(self, _close_all, table.connection.engine, self._fetchers)
         finalizer.atexit = False
 
     @property
     def table(self) -> TableInfo:
         """The table that is read."""
-        return self._source.table
+        return self._handle.info
 
     @property
     def schema(self) -> pa.Schema:
@@ -139,7 +111,7 @@ class LogScanCore:
             self._offsets |= checked
             # At once, and not at the first read: who subscribes at the latest offset wants all
             # rows from this moment on.
-            self._source.engine.post(lambda: self._follow(checked))
+            self._handle.connection.engine.post(lambda: self._follow(checked))
 
     def unsubscribe(self, bucket_id: int, *, partition_id: int | None = None) -> None:
         """Read a bucket no more; one that was not subscribed is not missed."""
@@ -147,7 +119,7 @@ class LogScanCore:
         with self._lock:
             self.check_open()
             self._offsets.pop(bucket, None)
-            self._source.engine.post(lambda: self._follow_no_more(bucket))
+            self._handle.connection.engine.post(lambda: self._follow_no_more(bucket))
 
     def subscriptions(self) -> dict[TableBucket, int]:
         """What is subscribed, and from which offsets on."""
@@ -222,16 +194,12 @@ class LogScanCore:
         return self._follower
 
     def _fetcher(self, *, is_bounded: bool) -> Fetcher:
-        source = self._source
-        limits = source.limits
-        return Fetcher(
-            source.cluster,
-            source.book,
+        limits = fetch_limits(self._handle.connection)
+        return table_fetcher(
+            self._handle,
             self._target,
             limits=limits.scanning if is_bounded else limits,
             is_bounded=is_bounded,
-            magic_1=source.magic_1,
-            remote=source.remote,
         )
 
     # --- checks -------------------------------------------------------------------------------

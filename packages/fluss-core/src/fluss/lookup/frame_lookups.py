@@ -21,11 +21,11 @@ from fluss.lookup.bulk_requests import BulkLookups, Values
 from fluss.lookup.key_frames import KeyFrames, PlacedKeys
 from fluss.lookup.key_placement import prefix_placer
 from fluss.lookup.lookup_cores import check_lookups
+from fluss.lookup.stored_rows import ValueDecoder
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.kv.value_batch import frames_of_ranges
 from fluss.rows.buffers.columns import Int64Array
-from fluss.state.stored_state import ValueDecoder
 
 FOUND = "_found"
 

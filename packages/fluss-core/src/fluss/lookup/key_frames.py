@@ -22,7 +22,7 @@ from fluss.rows.buffers.columns import Int64Array
 from fluss.rows.keys.encoders import primary_key_encoder
 from fluss.write.caller_rows import rows_counted
 from fluss.write.placement import Placement, Share
-from fluss.write.tabular import Frame, frame_of
+from fluss.write.tabular import frame_of_keys
 
 # A round is decoded and put in order together; more keys than this are several rounds.
 KEYS_PER_ROUND_MAX = 131_072
@@ -62,17 +62,6 @@ class PlacedKeys:
         """Where to stop so that the keys have at most so many bytes together."""
         sizes = np.cumsum(self._ends[start:stop] - self._starts[start:stop])
         return start + int(np.searchsorted(sizes, bytes_max, side="right"))
-
-
-def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
-    """Keys, seen as a frame; those of one column need no name: values or an array will do."""
-    if len(names) == 1:
-        (name,) = names
-        if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):
-            return frame_of({name: data})
-        if isinstance(data, list | tuple) and data and _is_value(data[0]):
-            return frame_of({name: list(data)})
-    return frame_of(data)
 
 
 class KeyFrames:
@@ -171,12 +160,3 @@ class KeyFrames:
             _starts=keys.offsets[:-1][order],
             _ends=keys.offsets[1:][order],
         )
-
-
-def _is_value(value: Any) -> bool:
-    return not isinstance(value, Mapping | list | tuple | pa.RecordBatch | pa.Table)
-
-
-def _is_series(data: Any) -> bool:
-    shape = getattr(data, "shape", None)
-    return isinstance(shape, tuple) and len(shape) == 1 and hasattr(data, "__array__")

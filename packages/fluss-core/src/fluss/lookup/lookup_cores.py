@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError
 from fluss.lookup.key_placement import KeyPlacer, prefix_placer, primary_key_placer
-from fluss.lookup.lookup_queue import LookupQueue, Place, Question
+from fluss.lookup.lookup_queue import Place, Question
+from fluss.lookup.lookup_services import lookup_queue
 from fluss.lookup.stored_rows import StoredRowReader, schema_id_of
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
-from fluss.net.engine_thread import Engine
 from fluss.net.handoff import Caller
 from fluss.net.schema_cache import SchemaBook
 from fluss.wire.api import ApiKey
@@ -32,22 +33,11 @@ Row = dict[str, Any]
 class LookupCore:
     """Looks up one row per key."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        queue: LookupQueue,
-        table: TableInfo,
-        book: SchemaBook,
-        *,
-        insert_if_not_exists: bool = False,
-    ) -> None:
-        check_lookups(table)
+    def __init__(self, table: TableHandle, *, insert_if_not_exists: bool = False) -> None:
+        check_lookups(table.info)
         self._asker = _Asker(
-            engine,
-            queue,
             table,
-            book,
-            placer=primary_key_placer(table),
+            placer=primary_key_placer(table.info),
             api=ApiKey.LOOKUP,
             insert_if_not_exists=insert_if_not_exists,
         )
@@ -64,23 +54,10 @@ class LookupCore:
 class PrefixLookupCore:
     """Looks up all rows whose keys begin with the given columns."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        queue: LookupQueue,
-        table: TableInfo,
-        book: SchemaBook,
-        *,
-        columns: Sequence[str],
-    ) -> None:
-        check_lookups(table)
+    def __init__(self, table: TableHandle, columns: Sequence[str]) -> None:
+        check_lookups(table.info)
         self._asker = _Asker(
-            engine,
-            queue,
-            table,
-            book,
-            placer=prefix_placer(table, columns),
-            api=ApiKey.PREFIX_LOOKUP,
+            table, placer=prefix_placer(table.info, columns), api=ApiKey.PREFIX_LOOKUP
         )
 
     def ask(self, key: Key, caller: Caller[Any]) -> None:
@@ -95,24 +72,21 @@ class PrefixLookupCore:
 class _Asker:
     def __init__(
         self,
-        engine: Engine,
-        queue: LookupQueue,
-        table: TableInfo,
-        book: SchemaBook,
+        table: TableHandle,
         *,
         placer: KeyPlacer,
         api: ApiKey,
         insert_if_not_exists: bool = False,
     ) -> None:
-        self._engine = engine
-        self._queue = queue
-        self._table_id = table.table_id
-        self._book = book
+        self._engine = table.connection.engine
+        self._queue = lookup_queue(table.connection)
+        self._table_id = table.info.table_id
+        self._book = table.book
         self._placer = placer
         self._api = api
         self._insert_if_not_exists = insert_if_not_exists
         self._places: dict[tuple[str | None, int], Place] = {}
-        self.reader = StoredRowReader(book, table.schema, table.options.kv_format)
+        self.reader = StoredRowReader(table.book, table.info.schema, table.info.options.kv_format)
 
     def ask(self, key: Key, caller: Caller[Any]) -> None:
         path, bucket_id, key_bytes = self._placer.place(key)

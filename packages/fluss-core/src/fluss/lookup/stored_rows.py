@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import KvFormat
 from fluss.model.values.conversion import from_physical
 from fluss.net.schema_cache import SchemaBook
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.framing import Frames
+from fluss.records.kv.value_batch import batch_from_values, schema_ids_of
 from fluss.rows.formats.compacted_row import CompactedRowReader
 from fluss.rows.formats.indexed_row import IndexedRowReader
 
@@ -91,3 +98,46 @@ class _Plan:
             name: None if place is None or values[place] is None else convert(values[place])
             for name, place, convert in self._fields
         }
+
+
+class ValueDecoder:
+    """Decodes values of one table into batches of some of its columns; also those of lookups.
+
+    A schema that is met for the first time is asked for, so not on the engine's thread.
+
+    Args:
+        table: The table.
+        columns: The positions of the columns, in the order wanted.
+    """
+
+    def __init__(self, table: TableHandle, columns: Sequence[int]) -> None:
+        self._table = table
+        self._target = BatchLayout.of_schema(table.info.schema).project(columns)
+        self._layouts: dict[int, BatchLayout] = {}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the batches."""
+        return self._target.user_schema
+
+    def decode(self, values: Frames) -> pa.RecordBatch:
+        """The rows, in the order of the values.
+
+        Raises:
+            CorruptDataError: A value is no row of its schema.
+        """
+        self._learn(set(np.unique(schema_ids_of(values)).tolist()))
+        kv_format = self._table.info.options.kv_format
+        return batch_from_values(values, self._layouts, self._target, kv_format)
+
+    def _learn(self, schema_ids: set[int]) -> None:
+        new = schema_ids - self._layouts.keys()
+        if not new:
+            return
+        book = self._table.book
+        if any(book.known(each) is None for each in new):
+            self._table.connection.engine.run(book.learn(new))
+        for each in new:
+            schema = book.known(each)
+            if schema is not None:
+                self._layouts[each] = BatchLayout.of_schema(schema)

@@ -12,12 +12,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from fluss.errors import ProtocolError, error_from_code
-from fluss.log.fetch_messages import CLIENT_IS_NO_FOLLOWER
 from fluss.model.offsets import OffsetSpec, OffsetType
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
+from fluss.wire.api import CLIENT_IS_NO_FOLLOWER, ApiKey
 
 _TYPES = {OffsetType.EARLIEST: 0, OffsetType.LATEST: 1, OffsetType.TIMESTAMP: 2}
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from fluss.connection.connection import TableHandle
 from fluss.log.fetch_messages import Fetched
+from fluss.log.log_services import fetch_limits
+from fluss.log.table_reading import table_decoder
 from fluss.model.paths import TableBucket
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import LogBatchHeader, Magic1
@@ -36,8 +38,7 @@ def spans_of(
     table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats | None = None
 ) -> dict[TableBucket, list[Span]]:
     """The batches of some splits: where they begin, how many rows they have there, and when."""
-    source = table.scan_source()
-    decoder = source.decoder([cheapest_column(table.info.schema)])
+    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
     spans: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
     skips_missing = any(each.skips_missing for each in splits)
     fetches = FetchSource(
@@ -50,7 +51,7 @@ def spans_of(
     for fetched in fetches:
         batches = 0
         found = spans[fetched.bucket]
-        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+        for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
             batches += 1
             rows = rows_within(header.base_offset, header.record_count, fetched)
             if rows:
@@ -70,13 +71,12 @@ def batches_by(
     table: TableHandle, splits: Sequence[ScanSplit], writer_ids: Container[int]
 ) -> dict[TableBucket, list[LogBatchHeader]]:
     """The headers of the batches of some writers, of those that begin within the splits."""
-    source = table.scan_source()
-    decoder = source.decoder([cheapest_column(table.info.schema)])
+    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
     found: dict[TableBucket, list[LogBatchHeader]] = {each.bucket: [] for each in splits}
     fetches = FetchSource(table, splits, decoder.fetch_target, unread_bytes_max=UNREAD_BYTES_MAX)
     for fetched in fetches:
         stop = fetched.stop
-        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+        for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
             is_within = fetched.start <= header.base_offset and (
                 stop is None or header.base_offset < stop
             )
@@ -106,15 +106,14 @@ async def offsets_of_time(
         splits: Its buckets, each from an offset before which all is older.
         timestamp_ms: The time.
     """
-    source = table.scan_source()
-    decoder = source.decoder([cheapest_column(table.info.schema)])
-    few = first_limits(source.limits, rows_max=1)
+    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
+    few = first_limits(fetch_limits(table.connection), rows_max=1)
     fetcher = bounded_fetcher(table, splits, decoder.fetch_target, few)
     found = {each.bucket: each.stop for each in splits}
     try:
         while taken := await fetcher.take(None):
             for fetched in taken:
-                offset = _first_since(fetched, timestamp_ms, magic_1=source.magic_1)
+                offset = _first_since(fetched, timestamp_ms, magic_1=table.connection.magic_1)
                 if offset is not None and fetched.bucket in fetcher.plan.positions:
                     found[fetched.bucket] = min(offset, found[fetched.bucket])
                     fetcher.unsubscribe(fetched.bucket)
@@ -130,16 +129,15 @@ async def newest_times(table: TableHandle, splits: Sequence[ScanSplit]) -> dict[
         table: The table.
         splits: Its buckets.
     """
-    source = table.scan_source()
-    decoder = source.decoder([cheapest_column(table.info.schema)])
+    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
     ends = [replace(each, start=max(each.start, each.stop - 1)) for each in splits]
-    few = first_limits(source.limits, rows_max=1)
+    few = first_limits(fetch_limits(table.connection), rows_max=1)
     fetcher = bounded_fetcher(table, ends, decoder.fetch_target, few)
     found: dict[TableBucket, int] = {}
     try:
         while taken := await fetcher.take(None):
             for fetched in taken:
-                for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+                for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
                     newest = found.get(fetched.bucket, header.commit_timestamp)
                     found[fetched.bucket] = max(newest, header.commit_timestamp)
     finally:
@@ -181,17 +179,16 @@ def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
     """
     longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_JUDGED_BY]
     ends = [replace(each, start=each.stop - 1) for each in longest if each.rows_max]
-    source = table.scan_source()
     fetches = FetchSource(
         table,
         ends,
-        source.decoder(None).fetch_target,
+        table_decoder(table, None).fetch_target,
         unread_bytes_max=UNREAD_BYTES_MAX,
         skips_missing=True,
     )
     size = offsets = 0
     for fetched in fetches:
-        for _, header in iter_log_headers(fetched.data, magic_1=source.magic_1):
+        for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
             size += header.size_bytes
             offsets += header.next_offset - header.base_offset
     if not offsets:

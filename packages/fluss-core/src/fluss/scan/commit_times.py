@@ -14,9 +14,10 @@ from typing import Final
 
 from fluss.connection.connection import TableHandle
 from fluss.log.extents import Places, offsets_at
+from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
 from fluss.scan.batch_headers import newest_times, offsets_of_time
-from fluss.scan.plan_scan import Extent, Output
+from fluss.scan.plan_scan import Output
 from fluss.scan.split import ScanSplit
 
 # A server is asked for earlier times until its clock has reached one: a second, 8 s, ... 35 years.

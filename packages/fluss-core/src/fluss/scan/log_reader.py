@@ -19,8 +19,10 @@ from fluss.log.decode import DecodedBatch, Decoder
 from fluss.log.decode_pool import Decoded, decode_ahead, decode_one
 from fluss.log.fetch_messages import Fetched, FetchTarget
 from fluss.log.fetcher import Fetcher
+from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import FetchLimits, Position
 from fluss.log.server_filter import pruning_predicate
+from fluss.log.table_reading import table_decoder, table_fetcher
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.types.data_type import (
@@ -117,7 +119,7 @@ class FetchSource:
         self._table = table
         self._ranges = ranges
         self._target = target
-        limits = table.scan_source().limits
+        limits = fetch_limits(table.connection)
         self._limits_max = replace(limits, unread_bytes_max=unread_bytes_max)
         self._limits = first_limits(self._limits_max, rows_max)
         self._skips_missing = skips_missing
@@ -178,16 +180,7 @@ def bounded_fetcher(
     table: TableHandle, ranges: Sequence[ScanSplit], target: FetchTarget, limits: FetchLimits
 ) -> Fetcher:
     """What fetches some buckets from start to stop each; to be made on the engine's loop."""
-    source = table.scan_source()
-    fetcher = Fetcher(
-        source.cluster,
-        source.book,
-        target,
-        limits=limits,
-        is_bounded=True,
-        magic_1=source.magic_1,
-        remote=source.remote,
-    )
+    fetcher = table_fetcher(table, target, limits=limits, is_bounded=True)
     for each in ranges:
         if each.start < each.stop:
             path = PhysicalTablePath(each.table_path, each.partition_name)
@@ -269,7 +262,7 @@ class LogReader:
             rows_max=first.limit,
             skips_missing=first.skips_missing,
         )
-        self._magic_1 = table.scan_source().magic_1
+        self._magic_1 = table.connection.magic_1
 
     def __iter__(self) -> Iterator[Piece]:
         rows = 0
@@ -339,13 +332,13 @@ def log_decoder(table: TableHandle, names: Sequence[str], split: ScanSplit) -> D
     positions = list(schema.column_indexes(names)) if names else [cheapest_column(schema)]
     if positions == list(range(len(schema.columns))):
         positions = None  # type: ignore[assignment] # all, as they are
-    return table.scan_source().decoder(positions, split.filter)
+    return table_decoder(table, positions, split.filter)
 
 
 def fetch_target(table: TableHandle, decoder: Decoder, split: ScanSplit) -> FetchTarget:
     """What is fetched; servers that know statistics leave out what the filter rules out."""
     target = decoder.fetch_target
-    if split.filter is None or table.scan_source().magic_1 != "statistics":
+    if split.filter is None or table.connection.magic_1 != "statistics":
         return target
     return replace(
         target,

@@ -26,6 +26,7 @@ from fluss.errors import (
 )
 from fluss.hints import Hint, HintKey
 from fluss.model.did_you_mean import did_you_mean
+from fluss.model.extent import Extent
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.options.bounds import Bound, BoundKind
 from fluss.model.options.scan_options import (
@@ -223,14 +224,6 @@ def _shown(names: Sequence[str]) -> str:
 
 
 # --- offsets --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """What a bucket has: the first offset that is still there, and the one behind the last."""
-
-    earliest: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fluss.admin.admin import admin_of
 from fluss.connection.connection import TableHandle
 from fluss.errors import (
     InvalidValueError,
@@ -309,7 +310,7 @@ async def _partitions(table: TableHandle, options: ScanOptions) -> list[Partitio
     if not info.is_partitioned():
         select_partitions(options.partitions, [], info, skips_missing=False)  # refuses
         return None
-    listed = await table.connection.admin.list_partition_infos(info.table_path)
+    listed = await admin_of(table.connection).list_partition_infos(info.table_path)
     return sorted(listed, key=lambda each: each.partition_id)
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from fluss.connection.connection import TableHandle
 from fluss.errors import PartitionNotFoundError
 from fluss.log.decode import DecodedBatch
+from fluss.log.table_reading import table_decoder
 from fluss.lookup.frame_lookups import FOUND, lookup_frame, prefix_lookup_frame
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
@@ -147,7 +148,7 @@ class BinlogReader:
         self._stats = stats
         is_whole = names == schema.column_names
         columns = None if is_whole else list(schema.column_indexes(names))
-        self._decoder = table.scan_source().decoder(columns)
+        self._decoder = table_decoder(table, columns)
         self._source = FetchSource(
             table,
             splits,

@@ -16,6 +16,7 @@ from typing import Literal, NoReturn, Self
 
 import pyarrow as pa
 
+from fluss.admin.admin import admin_of
 from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
 from fluss.errors import ClosedError, PartitionNotFoundError, UnsupportedOperationError
@@ -186,7 +187,7 @@ class Follow:
             batch = self._dressers[decoded.bucket].dress(rows)
             next_offset = decoded.last_offset + 1
             ready.append(_Ready(bucket=decoded.bucket, next_offset=next_offset, batch=batch))
-        headers = read_headers(fetched.data, magic_1=self._table.scan_source().magic_1)
+        headers = read_headers(fetched.data, magic_1=self._table.connection.magic_1)
         if headers.next_offset is not None:
             # A filter that is seldom fulfilled must not keep the cursor behind.
             end = headers.next_offset
@@ -214,7 +215,7 @@ class Follow:
         if self._closed:
             raise ClosedError("The follower has been closed.", hint="Follow the table again.")
         if self._core is None:
-            self._core = self._table.log_scan(self._columns(), self._pushed)
+            self._core = LogScanCore(self._table, self._columns(), self._pushed)
             self._looked_at = time.monotonic()
             self._subscribe(self._core, self._options)
         return self._core
@@ -249,7 +250,7 @@ class Follow:
     def _forget_partitions(self, core: LogScanCore) -> bool:
         """Read what has been dropped no more; whether anything was."""
         table = self._table
-        admin = table.connection.admin
+        admin = admin_of(table.connection)
         listed = table.connection.engine.run(admin.list_partition_infos(table.info.table_path))
         there = {each.partition_id for each in listed}
         gone = [each for each in self._offsets if each.partition_id not in there]

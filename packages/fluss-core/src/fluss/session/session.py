@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from fluss.admin.admin import AdminCore
+from fluss.admin.admin import AdminCore, admin_of
 from fluss.admin.alter_table import alter_table
 from fluss.connection.arguments import table_path_of
 from fluss.connection.config_sources import (
@@ -428,7 +428,7 @@ class Session:
 
     @property
     def _admin(self) -> AdminCore:
-        return self._connection.admin
+        return admin_of(self._connection)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._closed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from fluss.admin.admin import AdminCore, partition_spec_of
+from fluss.admin.admin import AdminCore, admin_of, partition_spec_of
 from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
 from fluss.errors import ConfigError
@@ -288,7 +288,7 @@ class Table:
 
     @property
     def _admin(self) -> AdminCore:
-        return self._core.connection.admin
+        return admin_of(self._core.connection)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._core.connection.engine.run(work)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import anyio.to_thread
 import pyarrow as pa
 
+from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, InvalidValueError
 from fluss.log.decode import DecodedBatch
 from fluss.log.fetcher import Fetched
 from fluss.log.plan_fetch import Position
+from fluss.log.table_reading import table_decoder
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.net.partition_ids import find_partition_path
@@ -27,9 +28,6 @@ from fluss.records.kv.value_batch import batch_from_values, read_value_batch, sc
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.state.kv_scan import limit_scan
 from fluss.wire.byte_buffers import Buffer
-
-if TYPE_CHECKING:
-    from fluss.log.log_scan import ScanSource
 
 LIMIT_MAX = 2**31 - 1
 MORE_ROWS = 8  # times as many are asked for where a filter left too few
@@ -46,7 +44,7 @@ class LimitScanCore:
     """Reads a few rows of one bucket, once.
 
     Args:
-        source: What to read with.
+        table: The table.
         bucket: The bucket.
         limit: How many rows, at most.
         columns: The positions of the columns wanted, in the order wanted; None for all.
@@ -58,18 +56,18 @@ class LimitScanCore:
 
     def __init__(
         self,
-        source: ScanSource,
+        table: TableHandle,
         bucket: TableBucket,
         limit: int,
         columns: Sequence[int] | None = None,
         predicate: Predicate | None = None,
     ) -> None:
-        self._source = source
+        self._handle = table
         self._limit = limit
         self._is_filtered = predicate is not None
         self._check_bucket(bucket)
         self.bucket = bucket
-        self._decoder = source.decoder(columns, predicate)
+        self._decoder = table_decoder(table, columns, predicate)
         self.schema: pa.Schema = self._decoder.schema
 
     async def read(self) -> list[DecodedBatch]:
@@ -78,10 +76,12 @@ class LimitScanCore:
         Raises:
             FlussError: The bucket cannot be read.
         """
-        table = self._source.table.table_path
+        table = self._handle.info.table_path
         path = PhysicalTablePath(table)
         if self.bucket.partition_id is not None:
-            path = await find_partition_path(self._source.cluster, table, self.bucket.partition_id)
+            path = await find_partition_path(
+                self._handle.connection.cluster, table, self.bucket.partition_id
+            )
         limit = self._limit
         while True:
             answer = await self._ask(path, limit)
@@ -94,17 +94,17 @@ class LimitScanCore:
             limit = min(limit * MORE_ROWS, LIMIT_MAX)
 
     async def _ask(self, path: PhysicalTablePath, limit: int) -> _Answer:
-        answer = await limit_scan(self._source.cluster, path, self.bucket, limit=limit)
+        answer = await limit_scan(self._handle.connection.cluster, path, self.bucket, limit=limit)
         records = answer.records[0] if answer.records else b""
         is_log = bool(answer.is_log_table)
-        await self._source.book.learn(self._schema_ids(records, is_log=is_log))
+        await self._handle.book.learn(self._schema_ids(records, is_log=is_log))
         return _Answer(records=records, is_log=is_log)
 
     def _schema_ids(self, records: Buffer, *, is_log: bool) -> set[int]:
         if not len(records):
             return set()
         if is_log:
-            headers = iter_log_headers(records, magic_1=self._source.magic_1)
+            headers = iter_log_headers(records, magic_1=self._handle.connection.magic_1)
             return {header.schema_id for _, header in headers}
         return set(schema_ids_of(read_value_batch(records)).tolist())
 
@@ -118,7 +118,7 @@ class LimitScanCore:
             return self._decode_values(answer.records)
         end = 0
         sent = 0
-        for _, header in iter_log_headers(answer.records, magic_1=self._source.magic_1):
+        for _, header in iter_log_headers(answer.records, magic_1=self._handle.connection.magic_1):
             end = header.next_offset
             sent += header.record_count
         fetched = Fetched(
@@ -132,7 +132,7 @@ class LimitScanCore:
 
     def _decode_values(self, records: Buffer) -> tuple[int, list[DecodedBatch]]:
         values = read_value_batch(records)
-        table, book = self._source.table, self._source.book
+        table, book = self._handle.info, self._handle.book
         layouts = {}
         for schema_id in set(schema_ids_of(values).tolist()):
             schema = book.known(schema_id)
@@ -152,7 +152,7 @@ class LimitScanCore:
         return len(values), [] if wanted is None else [wanted]
 
     def _check_bucket(self, bucket: TableBucket) -> None:
-        table = self._source.table
+        table = self._handle.info
         if not isinstance(bucket, TableBucket):
             raise InvalidValueError(
                 f"A bucket is a TableBucket, not {bucket!r}.",

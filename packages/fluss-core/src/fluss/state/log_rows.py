@@ -19,8 +19,9 @@ from fluss.errors import CorruptDataError
 from fluss.log.decode import DecodedBatch
 from fluss.log.fetch_messages import Fetched, FetchTarget
 from fluss.log.fetcher import Fetcher
-from fluss.log.log_scan import ScanSource
+from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import Position
+from fluss.log.table_reading import table_decoder, table_fetcher
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.rows.buffers.columns import ByteArray
 from fluss.state.errands import Errands
@@ -94,27 +95,26 @@ def read_changes(
     """
     if start >= stop:
         return
-    source = table.scan_source()
-    decoder = source.decoder(columns)
-    fetching = _Fetching(source, decoder.fetch_target, bucket, start=start, stop=stop)
-    run = (errands or Errands(source.engine)).run
+    decoder = table_decoder(table, columns)
+    fetching = _Fetching(table, decoder.fetch_target, bucket, start=start, stop=stop)
+    run = (errands or Errands(table.connection.engine)).run
     try:
         while taken := run(fetching.take()):
             for each in taken:
                 yield from decoder.decode(each)
     finally:
-        source.engine.let_go(fetching.close)
+        table.connection.engine.let_go(fetching.close)
 
 
 class _Fetching:
     """One bucket's part of the log on its way. Lives on the engine's loop."""
 
     def __init__(
-        self, source: ScanSource, target: FetchTarget, bucket: TableBucket, *, start: int, stop: int
+        self, table: TableHandle, target: FetchTarget, bucket: TableBucket, *, start: int, stop: int
     ) -> None:
-        self._source = source
+        self._table = table
         self._target = target
-        path = PhysicalTablePath(source.table.table_path)
+        path = PhysicalTablePath(table.info.table_path)
         self._position = Position(bucket=bucket, path=path, offset=start, stop=stop)
         self._fetcher: Fetcher | None = None
 
@@ -129,16 +129,13 @@ class _Fetching:
             self._fetcher.close()
 
     def _begun(self) -> Fetcher:
-        source = self._source
-        unread_bytes_max = min(source.limits.unread_bytes_max, UNREAD_BYTES_MAX)
-        fetcher = Fetcher(
-            source.cluster,
-            source.book,
+        limits = fetch_limits(self._table.connection)
+        unread_bytes_max = min(limits.unread_bytes_max, UNREAD_BYTES_MAX)
+        fetcher = table_fetcher(
+            self._table,
             self._target,
-            limits=replace(source.limits, unread_bytes_max=unread_bytes_max),
+            limits=replace(limits, unread_bytes_max=unread_bytes_max),
             is_bounded=True,
-            magic_1=source.magic_1,
-            remote=source.remote,
         )
         fetcher.subscribe(self._position)
         return fetcher

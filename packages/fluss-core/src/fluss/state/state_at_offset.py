@@ -17,14 +17,15 @@ import pyarrow as pa
 from fluss.connection.connection import TableHandle
 from fluss.errors import OffsetOutOfRangeError
 from fluss.log.extents import pin_buckets
+from fluss.lookup.stored_rows import ValueDecoder
 from fluss.model.change_type import ChangeType
+from fluss.model.extent import Extent
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_options import ChangelogImage
 from fluss.net.partition_ids import find_partition_path
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.rows.buffers.columns import BoolArray
-from fluss.scan.plan_scan import Extent
 from fluss.state.changes import Changes
 from fluss.state.errands import Errands
 from fluss.state.key_column import RowKeys
@@ -33,7 +34,6 @@ from fluss.state.plan_state import ASKED_FOR, backwards_without_images
 from fluss.state.state_planner import StatePlan, plan_state
 from fluss.state.stored_state import (
     StoredRows,
-    ValueDecoder,
     rows_at_once,
     rows_by_pages,
     rows_of_snapshot,

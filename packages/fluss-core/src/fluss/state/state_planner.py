@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, OffsetOutOfRangeError, SnapshotNotFoundError
 from fluss.log.extents import pin_buckets
+from fluss.model.extent import Extent
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_options import ChangelogImage
 from fluss.net.cluster_client import Cluster
-from fluss.scan.plan_scan import Extent
 from fluss.state.kv_snapshot import KvSnapshot, latest_snapshots
 from fluss.state.plan_state import (
     StateFacts,

@@ -7,27 +7,21 @@ schema each was written with, and the offset of the log that they stand at.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
-
 from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError, MissingExtraError, SnapshotNotFoundError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.remote_files import RemoteFiles
-from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.framing import Frames
 from fluss.records.kv.value_batch import (
-    batch_from_values,
     frames_of_values,
     read_value_batch,
-    schema_ids_of,
 )
 from fluss.state.errands import Errands
 from fluss.state.kv_scan import KvScan, scan_at_once
@@ -116,49 +110,6 @@ def rows_of_snapshot(
             )
         finally:
             database.close()
-
-
-class ValueDecoder:
-    """Decodes values of one table into batches of some of its columns; also those of lookups.
-
-    A schema that is met for the first time is asked for, so not on the engine's thread.
-
-    Args:
-        table: The table.
-        columns: The positions of the columns, in the order wanted.
-    """
-
-    def __init__(self, table: TableHandle, columns: Sequence[int]) -> None:
-        self._table = table
-        self._target = BatchLayout.of_schema(table.info.schema).project(columns)
-        self._layouts: dict[int, BatchLayout] = {}
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the batches."""
-        return self._target.user_schema
-
-    def decode(self, values: Frames) -> pa.RecordBatch:
-        """The rows, in the order of the values.
-
-        Raises:
-            CorruptDataError: A value is no row of its schema.
-        """
-        self._learn(set(np.unique(schema_ids_of(values)).tolist()))
-        kv_format = self._table.info.options.kv_format
-        return batch_from_values(values, self._layouts, self._target, kv_format)
-
-    def _learn(self, schema_ids: set[int]) -> None:
-        new = schema_ids - self._layouts.keys()
-        if not new:
-            return
-        book = self._table.book
-        if any(book.known(each) is None for each in new):
-            self._table.connection.engine.run(book.learn(new))
-        for each in new:
-            schema = book.known(each)
-            if schema is not None:
-                self._layouts[each] = BatchLayout.of_schema(schema)
 
 
 async def _copied(

@@ -37,6 +37,9 @@ _INTERNAL = False
 
 _FIRST_KEY_OF_1_0 = 1060
 
+# What a client gives as its server id in requests that replicas send, too (Java: `-1`).
+CLIENT_IS_NO_FOLLOWER = -1
+
 
 class ApiKey(IntEnum):
     """The number of an API, and what there is to know about it.

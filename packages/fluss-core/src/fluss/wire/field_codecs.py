@@ -1,4 +1,4 @@
-"""What a field can hold, for the tables of `wire.message_layout`: how it is read and how it is written.
+"""What a field can hold, for the tables of `message_layout`: how it is read and written.
 
 A kind reads a field, whose tag has been read already, into the values of a message under way.
 protobuf's rules for repetition hold: of numbers and strings the last one wins, lists grow. The

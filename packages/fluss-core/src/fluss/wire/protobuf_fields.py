@@ -41,7 +41,7 @@ _GROUP_DEPTH_MAX = 100
 
 
 def refuse(at: int, why: str) -> ProtocolError:
-    """The error for bytes that are no protobuf message; `wire.message_layout` adds which message it was."""
+    """The error for bytes that are no protobuf message; `message_layout` adds the message."""
     return ProtocolError(
         f"A protobuf message cannot be read at byte {at}: {why}.",
         what="a protobuf message",

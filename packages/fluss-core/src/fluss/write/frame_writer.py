@@ -19,7 +19,6 @@ import pyarrow as pa
 from fluss.connection.arguments import positions_by_name
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, InvalidNameError, InvalidValueError, SchemaMismatchError
-from fluss.lookup.key_frames import frame_of_keys
 from fluss.model.options.scan_options import CHANGE_TYPE
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.partitions import SEPARATOR
@@ -40,7 +39,7 @@ from fluss.write.change_frames import (
 )
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.pandas_frames import check_index
-from fluss.write.tabular import ArrowFrame, Frame, frame_of
+from fluss.write.tabular import ArrowFrame, Frame, frame_of, frame_of_keys
 from fluss.write.write_failures import failed_write
 from fluss.write.write_report import Outcomes, WriteReport
 from fluss.write.write_targets import check_changes, check_row_deletes, nullable_layout
@@ -49,8 +48,10 @@ from fluss.write.writer_cores import (
     AppendCore,
     UpsertCore,
     WriteResultHandle,
+    append_core,
     check_appends,
     check_upserts,
+    writer_pool,
 )
 
 Mode = Literal["append", "upsert", "delete", "update"]
@@ -281,12 +282,12 @@ def _added_by_a_scan(table: TableInfo, added: Sequence[str]) -> SchemaMismatchEr
 def _core(table: TableHandle, way: _Way, merge_mode: MergeMode | None) -> AppendCore | UpsertCore:
     info, mode = table.info, way.mode
     if mode == "append":
-        return table.append()
+        return append_core(table)
     targets = positions_by_name(info, way.types) if mode == "update" else None
     if merge_mode is None:
         aggregates = info.options.merge_engine is MergeEngine.AGGREGATION
         merge_mode = "overwrite" if way.is_changelog and aggregates else "default"
-    return table.connection.writers.upsert_core(
+    return writer_pool(table.connection).upsert_core(
         info,
         target_columns=targets,
         agg_mode=AGG_OVERWRITE if merge_mode == "overwrite" else None,

@@ -179,3 +179,23 @@ def _read(data: Any, read: Any) -> Any:
 
 def _is_from(data: Any, package: str) -> bool:
     return type(data).__module__.partition(".")[0] == package
+
+
+def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
+    """Keys, seen as a frame; those of one column need no name: values or an array will do."""
+    if len(names) == 1:
+        (name,) = names
+        if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):
+            return frame_of({name: data})
+        if isinstance(data, list | tuple) and data and _is_value(data[0]):
+            return frame_of({name: list(data)})
+    return frame_of(data)
+
+
+def _is_value(value: Any) -> bool:
+    return not isinstance(value, Mapping | list | tuple | pa.RecordBatch | pa.Table)
+
+
+def _is_series(data: Any) -> bool:
+    shape = getattr(data, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 1 and hasattr(data, "__array__")

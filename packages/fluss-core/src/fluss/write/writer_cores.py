@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 import pyarrow as pa
 
+from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import FlussError, InvalidValueError, UnsupportedOperationError
 from fluss.hints import Hint, HintKey
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -505,3 +506,30 @@ async def _seal(buffer: WriteBuffer) -> None:
         buffer.seal(waits=False)
     except FlussError as error:
         log.warning("rows could not be sealed: %s", error.message)
+
+
+def writer_pool(connection: ClientConnection) -> WriterPool:
+    """All writers of a connection, which share one sender."""
+    return connection.service(_make_pool)
+
+
+def append_core(table: TableHandle) -> AppendCore:
+    """A writer of a log table."""
+    return writer_pool(table.connection).append_core(table.info)
+
+
+def upsert_core(table: TableHandle, columns: Sequence[int] | None = None) -> UpsertCore:
+    """A writer of a table with a primary key; `columns` are the positions that it writes."""
+    return writer_pool(table.connection).upsert_core(table.info, target_columns=columns)
+
+
+def _make_pool(connection: ClientConnection) -> WriterPool:
+    settings = WriterSettings.of(connection.options)
+    pool = WriterPool(
+        connection.cluster,
+        settings,
+        engine=connection.engine,
+        keeper=weakref.ref(connection),
+    )
+    connection.at_close(lambda delivery_s: pool.close(timeout_s=delivery_s))
+    return pool

@@ -1,4 +1,4 @@
-"""Where a value is going, and how it is refused: shared by all converters of `model.values.conversion`.
+"""Where a value is going, and how it is refused: shared by the converters of `model.values`.
 
 Values of numpy and pandas are recognised by the module of their class, so that neither is loaded
 for the sake of a question.

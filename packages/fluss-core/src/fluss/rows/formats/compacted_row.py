@@ -1,4 +1,4 @@
-"""Single compacted rows and keys; the layout is drawn in `rows.formats.compacted`, which has the columns.
+"""Single compacted rows and keys; the layout is drawn in `compacted`, which has the columns.
 
 `CompactedRowWriter` and `CompactedRowReader` are made once per table and then know what to do with
 every field; the functions are for those who have one row. NULL is None.

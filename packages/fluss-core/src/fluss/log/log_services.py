@@ -1,0 +1,50 @@
+"""What reading logs keeps per connection: limits of fetches, the reader of remote segments."""
+
+from __future__ import annotations
+
+from fluss.connection.connection import ClientConnection
+from fluss.log.plan_fetch import FetchLimits
+from fluss.log.remote_log import RemoteLogReader
+from fluss.model.options.config import Config
+from fluss.net.remote_files import RemoteFiles
+
+# Measured with four buckets: 7 % less processor time per row than with the 1 MiB of a scanner that
+# follows, which wants its rows soon; more is faster still, and takes memory in proportion.
+BUCKET_BYTES_SCANNED = 2 * 1024 * 1024
+
+
+def fetch_limits(connection: ClientConnection) -> FetchLimits:
+    """How much the scanners of a connection fetch per request."""
+    return connection.service(_make_limits)
+
+
+def remote_log_reader(connection: ClientConnection) -> RemoteLogReader:
+    """What reads the log segments that have moved to the remote store."""
+    return connection.service(_make_remote_reader)
+
+
+def limits_of(config: Config) -> FetchLimits:
+    """The limits that a config sets; a limit that the user set for a bucket holds for all reads."""
+    for_bucket = config.scanner_log_fetch_max_bytes_for_bucket
+    is_set = config.is_set(Config.scanner_log_fetch_max_bytes_for_bucket)
+    return FetchLimits(
+        bytes_max=config.scanner_log_fetch_max_bytes,
+        bytes_max_for_bucket=for_bucket,
+        bytes_max_for_bucket_scanned=for_bucket if is_set else BUCKET_BYTES_SCANNED,
+        bytes_min=config.scanner_log_fetch_min_bytes,
+        wait_ms_max=config.scanner_log_fetch_wait_max_time_ms,
+    )
+
+
+def _make_limits(connection: ClientConnection) -> FetchLimits:
+    return limits_of(connection.options)
+
+
+def _make_remote_reader(connection: ClientConnection) -> RemoteLogReader:
+    options = connection.options
+    return RemoteLogReader(
+        RemoteFiles(connection.cluster),
+        reads_at_once_max=options.remote_file_download_thread_num,
+        parts_ahead_max=options.scanner_remote_log_read_concurrency,
+        segments_ahead_max=options.scanner_remote_log_prefetch_num,
+    )

@@ -1,0 +1,50 @@
+"""Fetchers and decoders of one table, with what its connection has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fluss.connection.connection import TableHandle
+from fluss.log.decode import Decoder
+from fluss.log.fetch_messages import FetchTarget
+from fluss.log.fetcher import Fetcher
+from fluss.log.log_services import remote_log_reader
+from fluss.log.plan_fetch import FetchLimits
+from fluss.model.predicates.predicate import Predicate
+from fluss.records.filter.row_filter import RowFilter
+
+
+def table_fetcher(
+    table: TableHandle, target: FetchTarget, *, limits: FetchLimits, is_bounded: bool
+) -> Fetcher:
+    """A fetcher without subscriptions; to be made on the engine's loop."""
+    connection = table.connection
+    return Fetcher(
+        connection.cluster,
+        table.book,
+        target,
+        limits=limits,
+        is_bounded=is_bounded,
+        magic_1=connection.magic_1,
+        remote=remote_log_reader(connection),
+    )
+
+
+def table_decoder(
+    table: TableHandle, columns: Sequence[int] | None, predicate: Predicate | None = None
+) -> Decoder:
+    """What reads fetched bytes as rows.
+
+    Args:
+        table: The table.
+        columns: The positions of the columns, in the order requested; None for all.
+        predicate: Which rows to keep; None for all.
+    """
+    return Decoder(
+        table.info,
+        table.book,
+        columns,
+        magic_1=table.connection.magic_1,
+        checks_crc=table.connection.options.scanner_log_check_crc,
+        row_filter=None if predicate is None else RowFilter(predicate, table.info.schema),
+    )
