@@ -12,10 +12,9 @@ import fluss
 
 # Rooms that are a door of their own, or beneath one door only: their texts are in its words.
 AT_ONE_DOOR = (
-    "aio/", "cli/", "fsspec/", "pandas/", "session/", "connector/once", "plan/once", "log/log_scan.py",
-    "dialects/table_scan.py", "state/limit_scan.py", "dialects/log_scanner.py", "client/fluss_",
-    "admin/admin.py", "write/pandas_frames.py",
-    "write/polars_frames.py", "model/types/polars_types.py", "dialects/writers.py", "connection/arguments.py", "model/offsets.py",
+    "aio/", "cli/", "fsspec/", "pandas/", "session/", "dialects/", "exactly_once/", "log/log_scan.py",
+    "state/limit_scan.py", "admin/admin.py", "write/pandas_frames.py", "write/polars_frames.py",
+    "model/types/polars_types.py", "connection/arguments.py", "model/offsets.py",
 )  # fmt: skip
 # A method, an option as an argument, or a type of one library.
 OF_A_DOOR = re.compile(r"\b[a-z_]\w*\(|\b(?:pa|pl|pd|pyarrow)\.|\b[a-z_]+=(?![:'\w]*\.)|_OFFSET\b")
