@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from fluss_server import LocalCluster
-from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.servers.crashing_load import Load
 
@@ -54,7 +54,7 @@ def _wait_for_some(load: Load, batches: int) -> None:
 
 
 def _look(cluster: LocalCluster, load: Load) -> None:
-    twin = Twin(cluster.bootstrap_servers, "fluss")
+    twin = ServerUnderComparison(cluster.bootstrap_servers, "fluss")
     try:
         load.create(twin)
         load.check(twin)

@@ -19,7 +19,7 @@ from fluss.model.schema.schema import Schema
 from fluss.model.servers import Address
 from fluss.net.counters import Counters
 from fluss.net.engine_thread import engine
-from fluss.net.handoff import BlockingCaller
+from fluss.net.handoff import BlockingSink
 from fluss.net.handshake import open_connection
 from fluss.net.network_settings import ConnectionSettings
 from fluss.net.server_connection import REQUESTS_IN_FLIGHT_MAX, ServerConnection
@@ -222,7 +222,7 @@ def test_lookups_go_on_wherever_their_connections_are_cut(budget):
         proxy.cut()
         callers = []
         for number in range(20):
-            caller = BlockingCaller(core.dress)
+            caller = BlockingSink(core.dress)
             core.ask([number], caller)
             callers.append(caller)
         for caller in callers:
@@ -234,7 +234,7 @@ def test_lookups_of_a_server_that_is_gone_end_in_time():
     with behind_proxy(KEYED) as (_, proxy), table_over(proxy, SHORT) as table:
         core = LookupCore(table)
         proxy.stall()
-        caller = BlockingCaller(core.dress)
+        caller = BlockingSink(core.dress)
         core.ask([1], caller)
         assert caller.wait(SOON_S)
         with pytest.raises((ConnectError, RequestTimeoutError)):

@@ -9,7 +9,7 @@ import pytest
 
 from fluss.wire import messages as pb
 from tests.support.servers.raw_client import COORDINATOR, RawClient
-from tests.support.servers.write_harness import Desk, wait
+from tests.support.servers.write_harness import Harness, wait
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ROWS = 3_000
@@ -22,7 +22,7 @@ def replicated_desk(replicated_cluster):
         client.call(
             pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=False), to=COORDINATOR
         )
-    made = Desk(replicated_cluster.bootstrap_servers, name)
+    made = Harness(replicated_cluster.bootstrap_servers, name)
     try:
         yield made
     finally:
@@ -30,20 +30,20 @@ def replicated_desk(replicated_cluster):
 
 
 def test_no_row_is_lost_doubled_or_moved_when_the_leader_dies(replicated_desk, replicated_cluster):
-    desk = replicated_desk
-    table = desk.table(SCHEMA, properties={"table.replication.factor": "3"})
-    core = desk.appender(table, batch_bytes_max=4_000, batch_bytes_min=4_000, linger_ms=100)
+    harness = replicated_desk
+    table = harness.table(SCHEMA, properties={"table.replication.factor": "3"})
+    core = harness.appender(table, batch_bytes_max=4_000, batch_bytes_min=4_000, linger_ms=100)
     wait(core.append({"id": 0, "s": "first"}))
     path = table.table_path
-    leader = desk.raw.leader(path.database_name, path.table_name)
+    leader = harness.raw.leader(path.database_name, path.table_name)
     killer = threading.Timer(1.0, replicated_cluster.kill_tablet_server, [leader])
     killer.start()
     for number in range(1, ROWS):
         core.append({"id": number, "s": "x" * 20})
         time.sleep(0.001)
-    desk.flush(core)
+    harness.flush(core)
     killer.join()
-    assert desk.raw.leader(path.database_name, path.table_name) != leader
-    assert [each["id"] for each in desk.rows(table)] == list(range(ROWS))
-    assert desk.cluster.counters.retries > 0
+    assert harness.raw.leader(path.database_name, path.table_name) != leader
+    assert [each["id"] for each in harness.rows(table)] == list(range(ROWS))
+    assert harness.cluster.counters.retries > 0
     replicated_cluster.restart_tablet_server(leader)

@@ -16,8 +16,8 @@ SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 
 
 @pytest.fixture
-def proxy(desk):
-    (server,) = desk.cluster.view.tablet_servers.values()
+def proxy(harness):
+    (server,) = harness.cluster.view.tablet_servers.values()
     with Proxy(server.host, server.port) as made:
         yield made
 
@@ -26,25 +26,25 @@ def row(number):
     return {"id": number, "s": "x" * 50}
 
 
-def ids(desk, table, **where):
-    return [each["id"] for each in desk.rows(table, **where)]
+def ids(harness, table, **where):
+    return [each["id"] for each in harness.rows(table, **where)]
 
 
-def test_no_row_is_lost_doubled_or_moved_when_connections_are_cut(desk, proxy):
-    table = desk.table(SCHEMA)
-    core = desk.pool_behind(proxy, batch_bytes_max=400, batch_bytes_min=400).append_core(table)
+def test_no_row_is_lost_doubled_or_moved_when_connections_are_cut(harness, proxy):
+    table = harness.table(SCHEMA)
+    core = harness.pool_behind(proxy, batch_bytes_max=400, batch_bytes_min=400).append_core(table)
     for number in range(3_000):
         core.append(row(number))
         if number % 400 == 399:
             proxy.cut()
-    desk.flush(core)
-    assert ids(desk, table) == list(range(3_000))
+    harness.flush(core)
+    assert ids(harness, table) == list(range(3_000))
 
 
 @pytest.mark.slow  # waits for a request to time out
-def test_a_server_that_fell_silent_gets_the_same_numbers_again(desk, proxy):
-    table = desk.table(SCHEMA)
-    pool = desk.pool_behind(proxy, request_timeout_ms=700)
+def test_a_server_that_fell_silent_gets_the_same_numbers_again(harness, proxy):
+    table = harness.table(SCHEMA)
+    pool = harness.pool_behind(proxy, request_timeout_ms=700)
     core = pool.append_core(table)
     wait(core.append(row(0)))
     proxy.stall()
@@ -56,14 +56,16 @@ def test_a_server_that_fell_silent_gets_the_same_numbers_again(desk, proxy):
     proxy.flow()
     for each in handles:
         wait(each)
-    assert ids(desk, table) == [0, 1, 2, 3]
-    headers = [each.header for each in desk.batches(table)]
+    assert ids(harness, table) == [0, 1, 2, 3]
+    headers = [each.header for each in harness.batches(table)]
     assert [each.batch_sequence for each in headers] == [0, 1, 2, 3]
 
 
-def test_rows_that_were_never_sent_are_not_in_doubt(desk, proxy):
-    table = desk.table(SCHEMA)
-    core = desk.pool_behind(proxy, delivery_timeout_ms=600, is_idempotent=False).append_core(table)
+def test_rows_that_were_never_sent_are_not_in_doubt(harness, proxy):
+    table = harness.table(SCHEMA)
+    core = harness.pool_behind(proxy, delivery_timeout_ms=600, is_idempotent=False).append_core(
+        table
+    )
     proxy.refuse()
     began = time.monotonic()
     with pytest.raises(FlussError) as caught:
@@ -72,14 +74,14 @@ def test_rows_that_were_never_sent_are_not_in_doubt(desk, proxy):
     assert not caught.value.in_doubt
     assert "1 rows for bucket 0" in caught.value.message
     with pytest.raises(FlussError):
-        desk.flush(core)
-    desk.flush(core)  # it was said once
+        harness.flush(core)
+    harness.flush(core)  # it was said once
 
 
 @pytest.mark.slow  # waits for a request to time out
-def test_rows_without_an_answer_are_in_doubt(desk, proxy):
-    table = desk.table(SCHEMA)
-    pool = desk.pool_behind(proxy, request_timeout_ms=600, delivery_timeout_ms=500)
+def test_rows_without_an_answer_are_in_doubt(harness, proxy):
+    table = harness.table(SCHEMA)
+    pool = harness.pool_behind(proxy, request_timeout_ms=600, delivery_timeout_ms=500)
     core = pool.append_core(table)
     wait(core.append(row(0)))
     proxy.stall()
@@ -90,22 +92,22 @@ def test_rows_without_an_answer_are_in_doubt(desk, proxy):
     time.sleep(0.3)
     # Whether row 1 was written or not, what comes after it is written under another writer id.
     wait(core.append(row(2)))
-    headers = [each.header for each in desk.batches(table)]
+    headers = [each.header for each in harness.batches(table)]
     assert headers[-1].writer_id != headers[0].writer_id
     assert headers[-1].batch_sequence == 0
-    assert ids(desk, table)[-1] == 2
+    assert ids(harness, table)[-1] == 2
 
 
-def test_closing_reports_what_could_not_be_delivered(desk, proxy):
-    table = desk.table(SCHEMA)
-    pool = desk.pool_behind(proxy)
+def test_closing_reports_what_could_not_be_delivered(harness, proxy):
+    table = harness.table(SCHEMA)
+    pool = harness.pool_behind(proxy)
     core = pool.append_core(table)
     wait(core.append(row(0)))
     proxy.stall()
     handle = core.append(row(1))
     core.append(row(2))
     with pytest.warns(ResourceWarning, match="2 rows"):
-        assert desk.run(pool.close(timeout_s=0.3)) == 2
+        assert harness.run(pool.close(timeout_s=0.3)) == 2
     with pytest.raises(ClosedError):
         wait(handle)
     with pytest.raises(ClosedError):
@@ -113,8 +115,8 @@ def test_closing_reports_what_could_not_be_delivered(desk, proxy):
     proxy.flow()
 
 
-def test_rows_are_delivered_when_the_process_ends(desk, cluster):
-    table = desk.table(SCHEMA)
+def test_rows_are_delivered_when_the_process_ends(harness, cluster):
+    table = harness.table(SCHEMA)
     program = f"""
         from fluss.connection.config_to_settings import connection_settings
         from fluss.admin.admin import AdminCore
@@ -142,4 +144,4 @@ def test_rows_are_delivered_when_the_process_ends(desk, cluster):
             core.append({{"id": number, "s": "x"}})
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
-    assert ids(desk, table) == list(range(100))
+    assert ids(harness, table) == list(range(100))

@@ -26,7 +26,7 @@ KEYED = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.strin
 
 
 @pytest.fixture
-def desk(cluster, database):
+def harness(cluster, database):
     made = ReadDesk(cluster.bootstrap, database)
     yield made
     made.close()
@@ -48,11 +48,11 @@ def ids(table):
 # --- what is read ---------------------------------------------------------------------------------
 
 
-def test_all_buckets_are_read_each_in_its_order(desk):
-    table = desk.make(SCHEMA, bucket_count=7, bucket_keys=["id"])
+def test_all_buckets_are_read_each_in_its_order(harness):
+    table = harness.make(SCHEMA, bucket_count=7, bucket_keys=["id"])
     for start in range(0, 3_000, 500):
-        desk.append(table, rows(range(start, start + 500)))
-    with desk.scanner(table) as scanner:
+        harness.append(table, rows(range(start, start + 500)))
+    with harness.scanner(table) as scanner:
         assert sorted(ids(scanner.to_arrow())) == list(range(3_000))
         found = {}
         deadline = time.monotonic() + 30
@@ -65,27 +65,29 @@ def test_all_buckets_are_read_each_in_its_order(desk):
     assert all(each == sorted(each) for each in found.values())
 
 
-def test_an_empty_table_is_read_at_once_from_anywhere(desk):
-    table = desk.make(SCHEMA, bucket_count=3)
+def test_an_empty_table_is_read_at_once_from_anywhere(harness):
+    table = harness.make(SCHEMA, bucket_count=3)
     for start in (EARLIEST_OFFSET, LATEST_OFFSET, 0):
         begin = time.monotonic()
-        assert desk.read(table, start=start).num_rows == 0
+        assert harness.read(table, start=start).num_rows == 0
         assert time.monotonic() - begin < 30
 
 
-def test_partitions_are_read_by_their_ids(desk):
+def test_partitions_are_read_by_their_ids(harness):
     schema = pa.schema([*SCHEMA, ("p", pa.string())])
-    table = desk.make(schema, partition_keys=["p"], bucket_count=2)
+    table = harness.make(schema, partition_keys=["p"], bucket_count=2)
     path = table.info.table_path
-    admin = admin_of(desk.connection)
+    admin = admin_of(harness.connection)
     for name in ("a", "b", "c"):
-        desk.run(admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False))
-        desk.append(table, {"id": [1, 2], "name": ["x", "y"], "p": [name, name]})
+        harness.run(
+            admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False)
+        )
+        harness.append(table, {"id": [1, 2], "name": ["x", "y"], "p": [name, name]})
     partitions = {
         each.partition_name: each.partition_id
-        for each in desk.run(admin.list_partition_infos(path))
+        for each in harness.run(admin.list_partition_infos(path))
     }
-    with desk.scanner(table, start=None) as scanner:
+    with harness.scanner(table, start=None) as scanner:
         scanner.subscribe_partition_buckets(
             {(partitions[name], bucket): EARLIEST_OFFSET for name in "ab" for bucket in (0, 1)}
         )
@@ -95,40 +97,40 @@ def test_partitions_are_read_by_their_ids(desk):
             scanner.to_arrow()
 
 
-def test_offsets_choose_where_reading_begins(desk):
-    table = desk.make(SCHEMA)
-    desk.append(table, rows(range(10)))
-    desk.append(table, rows(range(10, 15)))
-    assert ids(desk.read(table, start=7)) == list(range(7, 15))
-    assert ids(desk.read(table, start=15)) == []
-    assert ids(desk.read(table, start=LATEST_OFFSET)) == []
-    with desk.scanner(table, start=LATEST_OFFSET, gives_batches=False) as scanner:
+def test_offsets_choose_where_reading_begins(harness):
+    table = harness.make(SCHEMA)
+    harness.append(table, rows(range(10)))
+    harness.append(table, rows(range(10, 15)))
+    assert ids(harness.read(table, start=7)) == list(range(7, 15))
+    assert ids(harness.read(table, start=15)) == []
+    assert ids(harness.read(table, start=LATEST_OFFSET)) == []
+    with harness.scanner(table, start=LATEST_OFFSET, gives_batches=False) as scanner:
         assert scanner.poll(100).is_empty()
-        desk.append(table, rows([99]))
+        harness.append(table, rows([99]))
         (record,) = poll_rows(scanner, 1)
         assert (record.offset, record.row) == (15, {"id": 99, "name": "n99"})
 
 
-def test_an_offset_that_is_not_there_is_refused_with_what_is(desk):
-    table = desk.make(SCHEMA)
-    desk.append(table, rows(range(3)))
+def test_an_offset_that_is_not_there_is_refused_with_what_is(harness):
+    table = harness.make(SCHEMA)
+    harness.append(table, rows(range(3)))
     with pytest.raises(OffsetOutOfRangeError, match="the log ends at 3") as caught:
-        desk.read(table, start=50)
+        harness.read(table, start=50)
     assert (caught.value.earliest_offset, caught.value.latest_offset) == (0, 3)
 
 
-def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(desk, cluster):
-    table = desk.make(SCHEMA)
+def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(harness, cluster):
+    table = harness.make(SCHEMA)
     writer = append_core(table)
     waiting = {"scanner.log.fetch.wait-max-time": "10min"}
-    tailing = ReadDesk(cluster.bootstrap, desk.database, **waiting)
+    tailing = ReadDesk(cluster.bootstrap, harness.database, **waiting)
     try:
         same = tailing.table(table.info.table_path)
         with tailing.scanner(same, start=LATEST_OFFSET, gives_batches=False) as scanner:
             scanner.poll(200)
             for number in range(20):
                 writer.append({"id": number, "name": "x"})
-                desk.run(writer.flush())
+                harness.run(writer.flush())
                 (record,) = poll_rows(scanner, 1, timeout_s=30)
                 assert record.row["id"] == number
     finally:
@@ -138,11 +140,11 @@ def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(desk, clus
 # --- changelogs -----------------------------------------------------------------------------------
 
 
-def test_the_changelog_tells_what_was_before_and_after(desk):
-    table = desk.make(KEYED, primary_keys=["id"])
-    desk.upsert(table, {"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 1, "name": "c"})
-    desk.delete(table, {"id": 2})
-    with desk.scanner(table, gives_batches=False) as scanner:
+def test_the_changelog_tells_what_was_before_and_after(harness):
+    table = harness.make(KEYED, primary_keys=["id"])
+    harness.upsert(table, {"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 1, "name": "c"})
+    harness.delete(table, {"id": 2})
+    with harness.scanner(table, gives_batches=False) as scanner:
         records = poll_rows(scanner, 5)
     assert [
         (each.change_type, each.offset, each.row["id"], each.row["name"]) for each in records
@@ -155,53 +157,53 @@ def test_the_changelog_tells_what_was_before_and_after(desk):
     ]
 
 
-def test_writes_that_change_nothing_leave_offsets_without_rows(desk):
-    table = desk.make(KEYED, primary_keys=["id"])
-    desk.upsert(table, {"id": 1, "name": "a"})
+def test_writes_that_change_nothing_leave_offsets_without_rows(harness):
+    table = harness.make(KEYED, primary_keys=["id"])
+    harness.upsert(table, {"id": 1, "name": "a"})
     for _ in range(3):
-        desk.delete(table, {"id": 77})
-    assert ids(desk.read(table)) == [1]
-    with desk.scanner(table, start=LATEST_OFFSET) as scanner:
+        harness.delete(table, {"id": 77})
+    assert ids(harness.read(table)) == [1]
+    with harness.scanner(table, start=LATEST_OFFSET) as scanner:
         assert scanner.to_arrow().num_rows == 0
-    desk.upsert(table, {"id": 2, "name": "b"})
-    assert ids(desk.read(table)) == [1, 2]
+    harness.upsert(table, {"id": 2, "name": "b"})
+    assert ids(harness.read(table)) == [1, 2]
 
 
 # --- columns that came later ----------------------------------------------------------------------
 
 
-def test_a_column_that_came_later_is_null_in_older_rows(desk):
-    table = desk.make(SCHEMA)
-    desk.append(table, rows([1, 2]))
-    newer = desk.add_column(table, "extra", {"type": "INTEGER"})
-    desk.append(newer, {"id": [3], "name": ["n3"], "extra": [30]})
-    desk.append(table, rows([4]))  # an old writer goes on
-    desk.append(newer, {"id": [5], "name": ["n5"], "extra": [50]})
+def test_a_column_that_came_later_is_null_in_older_rows(harness):
+    table = harness.make(SCHEMA)
+    harness.append(table, rows([1, 2]))
+    newer = harness.add_column(table, "extra", {"type": "INTEGER"})
+    harness.append(newer, {"id": [3], "name": ["n3"], "extra": [30]})
+    harness.append(table, rows([4]))  # an old writer goes on
+    harness.append(newer, {"id": [5], "name": ["n5"], "extra": [50]})
     whole = {"id": [1, 2, 3, 4, 5], "name": ["n1", "n2", "n3", "n4", "n5"]}
     extra = [None, None, 30, None, 50]
-    assert desk.read(newer).to_pydict() == {**whole, "extra": extra}
-    assert desk.read(table).to_pydict() == whole
-    assert desk.read(newer, [2, 0]).to_pydict() == {"extra": extra, "id": whole["id"]}
-    assert desk.read(newer, [2]).to_pydict() == {"extra": extra}
-    assert desk.read(newer, [0]).to_pydict() == {"id": whole["id"]}
-    with desk.scanner(newer, [2], gives_batches=False) as scanner:
+    assert harness.read(newer).to_pydict() == {**whole, "extra": extra}
+    assert harness.read(table).to_pydict() == whole
+    assert harness.read(newer, [2, 0]).to_pydict() == {"extra": extra, "id": whole["id"]}
+    assert harness.read(newer, [2]).to_pydict() == {"extra": extra}
+    assert harness.read(newer, [0]).to_pydict() == {"id": whole["id"]}
+    with harness.scanner(newer, [2], gives_batches=False) as scanner:
         assert [each.row["extra"] for each in poll_rows(scanner, 5)] == extra
 
 
-def test_a_changelog_goes_on_over_a_new_column(desk):
-    table = desk.make(KEYED, primary_keys=["id"])
-    desk.upsert(table, {"id": 1, "name": "a"})
-    newer = desk.add_column(table, "extra", {"type": "STRING"})
-    desk.upsert(newer, {"id": 1, "name": "b", "extra": "e"})
-    assert desk.read(newer, [2, 0]).to_pydict() == {"extra": [None, None, "e"], "id": [1, 1, 1]}
-    assert desk.lookup(newer, {"id": 1}) == {"id": 1, "name": "b", "extra": "e"}
-    assert desk.lookup(table, {"id": 1}) == {"id": 1, "name": "b"}
+def test_a_changelog_goes_on_over_a_new_column(harness):
+    table = harness.make(KEYED, primary_keys=["id"])
+    harness.upsert(table, {"id": 1, "name": "a"})
+    newer = harness.add_column(table, "extra", {"type": "STRING"})
+    harness.upsert(newer, {"id": 1, "name": "b", "extra": "e"})
+    assert harness.read(newer, [2, 0]).to_pydict() == {"extra": [None, None, "e"], "id": [1, 1, 1]}
+    assert harness.lookup(newer, {"id": 1}) == {"id": 1, "name": "b", "extra": "e"}
+    assert harness.lookup(table, {"id": 1}) == {"id": 1, "name": "b"}
 
 
-def test_a_batch_of_an_unknown_schema_is_named(desk, cluster):
-    table = desk.make(SCHEMA)
-    desk.append(table, rows([1]))
-    quick = ReadDesk(cluster.bootstrap, desk.database, **{"operation-timeout": "2s"})
+def test_a_batch_of_an_unknown_schema_is_named(harness, cluster):
+    table = harness.make(SCHEMA)
+    harness.append(table, rows([1]))
+    quick = ReadDesk(cluster.bootstrap, harness.database, **{"operation-timeout": "2s"})
     try:
         other = quick.table(table.info.table_path)
         _append_with_schema(quick, other, 77)
@@ -213,11 +215,11 @@ def test_a_batch_of_an_unknown_schema_is_named(desk, cluster):
         quick.close()
 
 
-def _append_with_schema(desk, table, schema_id):
+def _append_with_schema(harness, table, schema_id):
     batch = pa.RecordBatch.from_pydict(rows([5]), table.info.schema.to_arrow())
     data = batch_bytes(batch, 0, schema=table.info.schema, schema_id=schema_id)
     path = table.info.table_path
-    with RawClient(desk.bootstrap) as client:
+    with RawClient(harness.bootstrap) as client:
         leader = client.leader(path.database_name, path.table_name)
         request = pb.ProduceLogRequest(acks=-1, table_id=table.info.table_id, timeout_ms=10_000)
         request.buckets_req.add(bucket_id=0, records=data)
@@ -228,49 +230,53 @@ def _append_with_schema(desk, table, schema_id):
 # --- tables that go away --------------------------------------------------------------------------
 
 
-def test_a_table_dropped_while_it_is_read_is_said(desk):
-    table = desk.make(SCHEMA)
-    desk.append(table, rows([1]))
-    with desk.scanner(table) as scanner:
+def test_a_table_dropped_while_it_is_read_is_said(harness):
+    table = harness.make(SCHEMA)
+    harness.append(table, rows([1]))
+    with harness.scanner(table) as scanner:
         assert ids(scanner.poll_arrow(5_000)) == [1]
-        admin = admin_of(desk.connection)
-        desk.run(admin.drop_table(table.info.table_path, ignore_if_not_exists=False))
+        admin = admin_of(harness.connection)
+        harness.run(admin.drop_table(table.info.table_path, ignore_if_not_exists=False))
         with pytest.raises(TableNotFoundError):
             keep_polling(scanner)
 
 
-def test_a_table_dropped_and_made_again_is_another(desk):
-    table = desk.make(SCHEMA)
-    desk.append(table, rows([1]))
-    with desk.scanner(table) as scanner:
+def test_a_table_dropped_and_made_again_is_another(harness):
+    table = harness.make(SCHEMA)
+    harness.append(table, rows([1]))
+    with harness.scanner(table) as scanner:
         assert ids(scanner.poll_arrow(5_000)) == [1]
-        admin, path = admin_of(desk.connection), table.info.table_path
-        desk.run(admin.drop_table(path, ignore_if_not_exists=False))
-        desk.run(admin.create_table(path, table.info.to_descriptor(), ignore_if_exists=False))
+        admin, path = admin_of(harness.connection), table.info.table_path
+        harness.run(admin.drop_table(path, ignore_if_not_exists=False))
+        harness.run(admin.create_table(path, table.info.to_descriptor(), ignore_if_exists=False))
         with pytest.raises(TableNotFoundError):
             keep_polling(scanner)
 
 
-def test_a_partition_dropped_while_it_is_read_stops_no_other(desk):
+def test_a_partition_dropped_while_it_is_read_stops_no_other(harness):
     schema = pa.schema([*SCHEMA, ("p", pa.string())])
-    table = desk.make(schema, partition_keys=["p"])
-    path, admin = table.info.table_path, admin_of(desk.connection)
+    table = harness.make(schema, partition_keys=["p"])
+    path, admin = table.info.table_path, admin_of(harness.connection)
     for name in "ab":
-        desk.run(admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False))
-        desk.append(table, {"id": [1], "name": ["x"], "p": [name]})
+        harness.run(
+            admin.create_partition(path, PartitionSpec({"p": name}), ignore_if_exists=False)
+        )
+        harness.append(table, {"id": [1], "name": ["x"], "p": [name]})
     partitions = {
         each.partition_name: each.partition_id
-        for each in desk.run(admin.list_partition_infos(path))
+        for each in harness.run(admin.list_partition_infos(path))
     }
-    with desk.scanner(table, start=None) as scanner:
+    with harness.scanner(table, start=None) as scanner:
         scanner.subscribe_partition_buckets(
             {(each, 0): EARLIEST_OFFSET for each in partitions.values()}
         )
         assert sorted(scanner.to_arrow().column("p").to_pylist()) == ["a", "b"]
         while scanner.poll_arrow(500).num_rows:
             pass
-        desk.run(admin.drop_partition(path, PartitionSpec({"p": "a"}), ignore_if_not_exists=False))
-        desk.append(table, {"id": [2], "name": ["y"], "p": ["b"]})
+        harness.run(
+            admin.drop_partition(path, PartitionSpec({"p": "a"}), ignore_if_not_exists=False)
+        )
+        harness.append(table, {"id": [2], "name": ["y"], "p": ["b"]})
         seen, errors = [], []
         deadline = time.monotonic() + 60
         # Which of the two comes first is the server's business.
@@ -286,9 +292,9 @@ def test_a_partition_dropped_while_it_is_read_stops_no_other(desk):
 # --- the ways in ----------------------------------------------------------------------------------
 
 
-def test_a_scanner_logs_in_where_it_must(cluster, database, desk):
-    table = desk.make(SCHEMA, bucket_count=2)
-    desk.append(table, rows(range(10)))
+def test_a_scanner_logs_in_where_it_must(cluster, database, harness):
+    table = harness.make(SCHEMA, bucket_count=2)
+    harness.append(table, rows(range(10)))
     facts = {
         "security.protocol": "sasl",
         "security.sasl.username": cluster.user,

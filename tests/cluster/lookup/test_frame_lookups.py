@@ -39,9 +39,9 @@ PEOPLE = pa.table(
 
 @pytest.fixture
 def frames(cluster, database):
-    desk = FrameDesk(cluster.bootstrap, database)
-    yield desk
-    desk.close()
+    harness = FrameDesk(cluster.bootstrap, database)
+    yield harness
+    harness.close()
 
 
 @pytest.fixture

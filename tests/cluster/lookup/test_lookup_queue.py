@@ -13,7 +13,7 @@ from fluss.lookup.lookup_cores import LookupCore
 from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
-from fluss.net.handoff import BlockingCaller, caller_here
+from fluss.net.handoff import BlockingSink, result_sink_here
 from fluss.rows.formats.compacted_row import write_compacted_key, write_compacted_row
 from fluss.wire import messages as pb
 from tests.support.scripted.scripted_cluster import PATH, ScriptedCluster
@@ -53,7 +53,7 @@ def table_of(cluster, **settings):
 
 
 def start(core, key):
-    caller = BlockingCaller(core.dress)
+    caller = BlockingSink(core.dress)
     core.ask(key, caller)
     return caller
 
@@ -132,7 +132,7 @@ def test_many_lookups_of_one_loop_are_few_requests(cluster):
     async def gather(core):
         futures = []
         for number in range(1_000):
-            caller = caller_here(core.dress)
+            caller = result_sink_here(core.dress)
             core.ask([number % 50], caller)
             futures.append(caller.future)
         return await asyncio.gather(*futures)
@@ -256,10 +256,10 @@ def test_closing_the_connection_answers_everybody(cluster):
 
 def test_a_lookup_nobody_waits_for_any_more_harms_no_other(cluster):
     async def give_up(core):
-        caller = caller_here(core.dress)
+        caller = result_sink_here(core.dress)
         core.ask([1], caller)
         caller.future.cancel()
-        other = caller_here(core.dress)
+        other = result_sink_here(core.dress)
         core.ask([2], other)
         return await other.future
 

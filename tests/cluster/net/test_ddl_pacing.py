@@ -15,7 +15,7 @@ import fluss.net.ddl_pacing
 from fluss.errors import TableNotFoundError
 from fluss.model.paths import TablePath
 from fluss.net.cluster_client import Cluster
-from fluss.net.ddl_pacing import DATABASE_REST_S, TABLE_REST_S, Newcomers
+from fluss.net.ddl_pacing import DATABASE_REST_S, TABLE_REST_S, DdlPacing
 
 PATH = TablePath("sales", "orders")
 SCHEDULING_S = 0.01
@@ -53,70 +53,70 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return meant
 
 
-async def _rest(newcomers: Newcomers, cluster: _FakeCluster) -> float:
+async def _rest(ddl_pacing: DdlPacing, cluster: _FakeCluster) -> float:
     """How long it took."""
     since = asyncio.get_running_loop().time()
-    await newcomers.let_table_rest(cast("Cluster", cluster), PATH)
+    await ddl_pacing.let_table_rest(cast("Cluster", cluster), PATH)
     return asyncio.get_running_loop().time() - since
 
 
 async def test_a_table_that_somebody_else_has_just_made_rests() -> None:
     cluster = _FakeCluster(age_s=0.0)
 
-    assert await _rest(Newcomers(), cluster) >= TABLE_REST_S - SCHEDULING_S
+    assert await _rest(DdlPacing(), cluster) >= TABLE_REST_S - SCHEDULING_S
 
 
 async def test_an_old_table_is_asked_for_its_age_once_and_never_waited_for(
     slept: list[float],
 ) -> None:
-    cluster, newcomers = _FakeCluster(age_s=60.0), Newcomers()
+    cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
 
-    await _rest(newcomers, cluster)
-    await _rest(newcomers, cluster)
+    await _rest(ddl_pacing, cluster)
+    await _rest(ddl_pacing, cluster)
 
     assert not any(slept)
     assert cluster.asked == 1
 
 
 async def test_our_own_new_table_rests_without_a_question() -> None:
-    cluster, newcomers = _FakeCluster(age_s=60.0), Newcomers()
+    cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
 
-    newcomers.made(PATH)
+    ddl_pacing.made(PATH)
 
-    assert await _rest(newcomers, cluster) >= TABLE_REST_S - SCHEDULING_S
+    assert await _rest(ddl_pacing, cluster) >= TABLE_REST_S - SCHEDULING_S
     assert cluster.asked == 0
 
 
 async def test_a_clock_that_runs_ahead_costs_no_more_than_the_rest(slept: list[float]) -> None:
-    await _rest(Newcomers(), _FakeCluster(age_s=-3600.0))
+    await _rest(DdlPacing(), _FakeCluster(age_s=-3600.0))
 
     assert 0 < sum(slept) <= TABLE_REST_S
 
 
 async def test_a_dropped_table_is_unknown_again() -> None:
-    cluster, newcomers = _FakeCluster(age_s=60.0), Newcomers()
-    await _rest(newcomers, cluster)
+    cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
+    await _rest(ddl_pacing, cluster)
 
-    newcomers.forget(PATH)
-    await _rest(newcomers, cluster)
+    ddl_pacing.forget(PATH)
+    await _rest(ddl_pacing, cluster)
 
     assert cluster.asked == 2
 
 
 async def test_a_missing_table_is_left_to_the_request_that_follows(slept: list[float]) -> None:
-    await _rest(Newcomers(), _FakeCluster(age_s=None))
+    await _rest(DdlPacing(), _FakeCluster(age_s=None))
 
     assert not any(slept)
 
 
 async def test_a_new_database_rests_and_a_known_one_does_not(slept: list[float]) -> None:
-    newcomers = Newcomers()
-    newcomers.made("sales")
+    ddl_pacing = DdlPacing()
+    ddl_pacing.made("sales")
     since = asyncio.get_running_loop().time()
 
-    await newcomers.let_rest("sales")
+    await ddl_pacing.wait_until_settled("sales")
     rested = asyncio.get_running_loop().time() - since
-    await newcomers.let_rest("elsewhere")
+    await ddl_pacing.wait_until_settled("elsewhere")
 
     assert rested >= DATABASE_REST_S - SCHEDULING_S
     assert len(slept) == 1

@@ -10,7 +10,7 @@ import pytest
 import fluss
 from fluss.errors import FlussError, RequestTimeoutError
 from fluss.model.schema.schema import Schema
-from fluss.net.handoff import BlockingCaller
+from fluss.net.handoff import BlockingSink
 from fluss.wire.api import ApiKey
 from tests.support.scripted.scripted_cluster import SERVED
 from tests.support.scripted.scripted_kv import SERVED_TOO, ScriptedKv
@@ -128,7 +128,7 @@ def test_looking_up_a_key_among_those_of_other_callers(cluster, session):
     begin = time.monotonic()
     callers = []
     for number in range(3):
-        callers.append(BlockingCaller(core.dress))
+        callers.append(BlockingSink(core.dress))
         core.ask([number], callers[-1])
         time.sleep(0.1)
     for number, caller in enumerate(callers):

@@ -18,7 +18,7 @@ from fluss.wire import messages as pb
 from fluss_server.data_layout import DATA
 from fluss_server.directory_lock import read_holder
 from fluss_server.server_config import Limits
-from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.differential.differential_tables import TwinTable
 from tests.support.servers.crashing_load import KIND_BY_NAME, state_of
 from tests.support.servers.embedded import running
@@ -66,7 +66,7 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
     command = ["sh", "-c", limited, sys.executable, str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     process.stdout.readline()
-    twin = Twin(read_holder(tmp_path).bootstrap_servers, "fluss")
+    twin = ServerUnderComparison(read_holder(tmp_path).bootstrap_servers, "fluss")
     small, events = LogTable(twin.connection, "small"), LogTable(twin.connection)
     appended, refused = fill_until_refused(
         lambda count: events.produce(batch_bytes(500, writer=(1, count)))
@@ -87,7 +87,7 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
     process.wait()
     process.stdout.close()
     with running(tmp_path) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         events = LogTable(twin.connection)
         assert events.fetch().high_watermark == 500 * appended
         assert events.produce(batch_bytes(500, writer=(1, appended))).base_offset == 500 * appended
@@ -102,7 +102,7 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
 def stored(tmp_path):
     """A directory with a table of keys, flushed and closed."""
     with running(tmp_path) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         table = keyed_table(twin)
         for first in range(0, 20_000, 2_000):
             # Keys that do not compress, so that there are many blocks.
@@ -121,7 +121,7 @@ def test_a_damaged_store_is_named_and_made_again_from_the_log(stored, pattern):
         content[each] ^= 0x5A
     damaged.write_bytes(content)
     with running(directory) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         other = LogTable(twin.connection)
         code, text = refusal_of_a_whole_scan(twin, table)
         if code == 0:  # RocksDB fell back to what it had been, and the log had the rest
@@ -137,7 +137,7 @@ def test_a_damaged_store_is_named_and_made_again_from_the_log(stored, pattern):
         each.unlink()
     folder.rmdir()
     with running(directory) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         assert sorted(state_of(twin, table)) == list(range(20_000))
         twin.close()
 

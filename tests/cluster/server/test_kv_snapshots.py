@@ -6,7 +6,7 @@ import pytest
 
 import fluss
 from fluss.wire import messages as pb
-from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.differential.differential_tables import KINDS, TwinTable
 from tests.support.servers.crashing_load import state_of
 from tests.support.servers.embedded import Clock, running
@@ -21,7 +21,7 @@ def test_the_log_is_the_way_to_the_rows_as_long_as_it_is_whole(tmp_path):
     kind = next(each for each in KINDS if each.name == "keyed")
     table = TwinTable(kind)
     with running(tmp_path, clock=clock) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         properties = {"table.log.ttl": f"{TTL_MS} ms"}
         descriptor = table.descriptor.with_properties({**table.descriptor.properties, **properties})
         twin.call(

@@ -6,7 +6,7 @@ from fluss.model.schema.column import Column
 from fluss.model.types.factory import DataTypes
 from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss.wire import messages as pb
-from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.differential.differential_tables import Kind, TwinTable
 from tests.support.servers.embedded import running
 
@@ -28,7 +28,7 @@ def test_columns_of_the_partition_are_filled_in(tmp_path, columns):
         )
     )
     with running(tmp_path) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         path = twin.path(table.name)
         spec = pb.PbPartitionSpec()
         spec.partition_key_values.add(key="day", value="2026-01-01")

@@ -16,7 +16,7 @@ from fluss.records.kv.value_batch import read_value_batch
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.wire import messages as pb
 from fluss_server.data_layout import CATALOG, DATA, LEDGER, MANIFEST
-from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.differential.differential_tables import KINDS, TwinTable
 from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
@@ -447,7 +447,7 @@ def test_a_kill_while_a_segment_is_begun_is_no_damage(tmp_path, connect, monkeyp
 def test_rows_by_key_are_not_served_without_their_log(tmp_path, how, gone):
     directory = tmp_path / "data"
     with running(directory) as server:
-        twin = Twin(server.address, "fluss")
+        twin = ServerUnderComparison(server.address, "fluss")
         for name in ("keyed", "wide"):
             table = TwinTable(KIND_BY_NAME[name])
             twin.call(
@@ -479,7 +479,7 @@ def test_rows_by_key_are_not_served_without_their_log(tmp_path, how, gone):
         rows.rename(other)
     try:
         with running(directory) as server:
-            twin = Twin(server.address, "fluss")
+            twin = ServerUnderComparison(server.address, "fluss")
             name = "wide_0" if gone == "kv-0 exchanged" else "keyed_0"
             answer = twin.call(
                 pb.LimitScanRequest(table_id=twin.table_id(name), bucket_id=0, limit=1_000)

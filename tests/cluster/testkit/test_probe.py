@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from fluss.wire import messages
-from fluss.wire.api import ApiKey, ServerApis, ServerType
+from fluss.wire.api import ApiKey, ServerApis, ServerRole
 from fluss.wire.frame import ResponseHeader, ResponseType, write_response
 from fluss_testkit.readiness import coordinator_ready, listening, tablet_server_ready
 
@@ -55,7 +55,7 @@ def databases(*names):
 
 
 def test_a_coordinator_that_knows_everybody_is_ready():
-    role = ServerType.COORDINATOR
+    role = ServerRole.COORDINATOR
     with scripted(versions(role), metadata(2), databases("fluss")) as address:
         assert coordinator_ready(address, 2) is None
 
@@ -63,10 +63,10 @@ def test_a_coordinator_that_knows_everybody_is_ready():
 @pytest.mark.parametrize(
     ("answers", "missing"),
     [
-        ([versions(ServerType.TABLET_SERVER)], "where a coordinator was expected"),
-        ([versions(ServerType.COORDINATOR), metadata(2, coordinator=False)], "no coordinator"),
-        ([versions(ServerType.COORDINATOR), metadata(1)], "1 of 2 tablet servers"),
-        ([versions(ServerType.COORDINATOR), metadata(2), databases()], "no database yet"),
+        ([versions(ServerRole.TABLET_SERVER)], "where a coordinator was expected"),
+        ([versions(ServerRole.COORDINATOR), metadata(2, coordinator=False)], "no coordinator"),
+        ([versions(ServerRole.COORDINATOR), metadata(1)], "1 of 2 tablet servers"),
+        ([versions(ServerRole.COORDINATOR), metadata(2), databases()], "no database yet"),
     ],
 )
 def test_a_coordinator_that_lacks_something_is_not_ready_and_says_what(answers, missing):
@@ -75,7 +75,7 @@ def test_a_coordinator_that_lacks_something_is_not_ready_and_says_what(answers, 
 
 
 def test_a_tablet_server_is_judged_by_what_it_knows_itself():
-    role = ServerType.TABLET_SERVER
+    role = ServerRole.TABLET_SERVER
     with scripted(versions(role), metadata(3)) as address:
         assert tablet_server_ready(address, 3) is None
     with scripted(versions(role), metadata(2)) as address:

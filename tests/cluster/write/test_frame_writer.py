@@ -40,9 +40,9 @@ ROWS = pa.table(
 
 @pytest.fixture
 def frames(cluster, database):
-    desk = FrameDesk(cluster.bootstrap, database)
-    yield desk
-    desk.close()
+    harness = FrameDesk(cluster.bootstrap, database)
+    yield harness
+    harness.close()
 
 
 def ends(frames, table, partition=None):
@@ -370,15 +370,15 @@ def test_a_stream_that_breaks_says_how_much_was_written(frames):
 
 
 def test_a_missing_partition_fails_and_the_others_are_written(cluster, database):
-    desk = FrameDesk(
+    harness = FrameDesk(
         cluster.bootstrap, database, **{"client.writer.dynamic-create-partition.enabled": "false"}
     )
     rows = pa.table({"day": ["mon", "tue", "mon"], "id": [1, 2, 3]})
-    table = desk.table(rows, primary_key=["day", "id"], partition_by="day", buckets=1)
-    work = admin_of(desk.connection).create_partition(
+    table = harness.table(rows, primary_key=["day", "id"], partition_by="day", buckets=1)
+    work = admin_of(harness.connection).create_partition(
         table.info.table_path, PartitionSpec({"day": "mon"}), ignore_if_exists=False
     )
-    desk.engine.run(work)
+    harness.engine.run(work)
     with pytest.raises(PartitionNotFoundError) as error:
         write_frame(table, rows, mode="upsert")
     said = (
@@ -390,7 +390,7 @@ def test_a_missing_partition_fails_and_the_others_are_written(cluster, database)
     assert not error.value.in_doubt
     found = lookup_frame(table, rows)
     assert found["_found"].to_pylist() == [True, False, True]
-    desk.close()
+    harness.close()
 
 
 def test_tables_are_written_in_their_own_modes(frames):

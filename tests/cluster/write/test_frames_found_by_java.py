@@ -29,9 +29,9 @@ COUNT = 2_000
 
 @pytest.fixture
 def frames(cluster, database):
-    desk = FrameDesk(cluster.bootstrap, database)
-    yield desk
-    desk.close()
+    harness = FrameDesk(cluster.bootstrap, database)
+    yield harness
+    harness.close()
 
 
 def mixed_rows():

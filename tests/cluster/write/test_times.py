@@ -56,9 +56,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_table_with_a_key_takes_no_time_that_it_would_cut(desk, way):
-    table = desk.table(SCHEMA, primary_keys=["id"])
-    core = desk.upserter(table)
+def test_a_table_with_a_key_takes_no_time_that_it_would_cut(harness, way):
+    table = harness.table(SCHEMA, primary_keys=["id"])
+    core = harness.upserter(table)
     put = WAYS[way]
     for place in PLACES:
         with pytest.raises(InvalidValueError, match="keeps milliseconds of a time") as refused:
@@ -69,26 +69,26 @@ def test_a_table_with_a_key_takes_no_time_that_it_would_cut(desk, way):
         assert refused.value.facts["row"] == 1
         assert refused.value.facts["column"].split(".")[0].removesuffix("[]") == place
         if way == "row":
-            core = desk.upserter(table)  # the row before was taken, so the next is the third
+            core = harness.upserter(table)  # the row before was taken, so the next is the third
     put(core, [row(3)])
-    desk.flush(core)
-    kept = desk.state(table)[(3,)]
+    harness.flush(core)
+    kept = harness.state(table)[(3,)]
     assert kept["at"] == WHOLE
     assert kept["deep"] == [[("k", {"a": None, "at": WHOLE})], None]
 
 
-def test_a_partial_update_takes_none_either(desk):
+def test_a_partial_update_takes_none_either(harness):
     schema = pa.schema([("id", pa.int64()), ("x", pa.int64()), ("at", pa.time64("ns"))])
-    table = desk.table(schema, primary_keys=["id"])
-    core = desk.upserter(table, target_columns=[0, 2])
+    table = harness.table(schema, primary_keys=["id"])
+    core = harness.upserter(table, target_columns=[0, 2])
     with pytest.raises(InvalidValueError, match=r"'at' .* keeps milliseconds"):
         core.upsert({"id": 1, "at": FINE})
     fine = pa.array([1_000_001], pa.time64("ns"))
     with pytest.raises(InvalidValueError, match=r"'at' .* keeps milliseconds"):
         core.upsert_arrow(pa.table({"id": [1], "at": fine}))
     core.upsert_arrow(pa.table({"id": [1], "at": pa.array([1_000_000], pa.time64("ns"))}))
-    desk.flush(core)
-    assert desk.state(table)[(1,)]["at"] == time(0, 0, 0, 1_000)
+    harness.flush(core)
+    assert harness.state(table)[(1,)]["at"] == time(0, 0, 0, 1_000)
 
 
 @pytest.mark.parametrize("columns", [["at"], ["at", "id"]], ids="-".join)
@@ -119,14 +119,14 @@ def test_a_filter_by_a_key_that_no_row_can_have_finds_none(session, columns):
 
 
 @pytest.mark.parametrize("log_format", ["ARROW", "INDEXED", "COMPACTED"])
-def test_only_logs_in_arrow_format_keep_finer_times(desk, log_format):
-    table = desk.table(SCHEMA, log_format=log_format)
-    core = desk.appender(table)
+def test_only_logs_in_arrow_format_keep_finer_times(harness, log_format):
+    table = harness.table(SCHEMA, log_format=log_format)
+    core = harness.appender(table)
     if log_format == "ARROW":
         core.append(row(1, FINE, "deep"))
         core.append_arrow(frame(row(2, FINE, "at")))
-        desk.flush(core)
-        assert desk.rows(table) == [row(1, FINE, "deep"), row(2, FINE, "at")]
+        harness.flush(core)
+        assert harness.rows(table) == [row(1, FINE, "deep"), row(2, FINE, "at")]
         return
     for place in PLACES:
         with pytest.raises(InvalidValueError, match="keeps milliseconds of a time"):
@@ -134,8 +134,8 @@ def test_only_logs_in_arrow_format_keep_finer_times(desk, log_format):
         with pytest.raises(InvalidValueError, match="keeps milliseconds of a time"):
             core.append_arrow(frame(row(1), row(2, FINE, place)))
     core.append_arrow(frame(row(3)))
-    desk.flush(core)
-    assert desk.rows(table) == [row(3)]
+    harness.flush(core)
+    assert harness.rows(table) == [row(3)]
 
 
 def test_a_partition_says_milliseconds_of_what_its_rows_keep(session):

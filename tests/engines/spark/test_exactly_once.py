@@ -19,7 +19,7 @@ from pyspark import TaskContext
 import fluss
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
 from fluss_spark import FlussDataSource, exactly_once
-from fluss_spark.exactly_once import Promise, this_task
+from fluss_spark.exactly_once import DeliveryGuarantee, this_task
 from fluss_spark.spark_types import spark_schema
 
 ROWS = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())])
@@ -118,11 +118,13 @@ def test_what_foreach_batch_appends_is_refused_where_exactness_is_required(monke
     told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
     monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
-    assert this_task(Promise(claims=True, doubts=()), "a-write").run == "a-write"
+    assert this_task(DeliveryGuarantee(claims=True, doubts=()), "a-write").run == "a-write"
     with pytest.raises(UnsupportedOperationError, match="foreachBatch writes into a log"):
-        this_task(Promise(claims=True, doubts=(), is_required=True), "a-write")
+        this_task(DeliveryGuarantee(claims=True, doubts=(), is_required=True), "a-write")
     told.clear()
-    assert this_task(Promise(claims=True, doubts=(), is_required=True), "a-write").part == 3
+    assert (
+        this_task(DeliveryGuarantee(claims=True, doubts=(), is_required=True), "a-write").part == 3
+    )
 
 
 @pytest.fixture
@@ -231,21 +233,21 @@ def test_a_task_is_known_by_query_micro_batch_and_number(monkeypatch):
     told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
     monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
-    promise = Promise(claims=True, doubts=())
+    promise = DeliveryGuarantee(claims=True, doubts=())
     task = this_task(promise, None)
     assert (task.run, task.step, task.part, task.is_chained) == ("9f2c-1", 57, 3, True)
     task = this_task(promise, "a-write")
     assert (task.run, task.step, task.part, task.is_chained) == ("a-write", 0, 3, False)
-    assert this_task(Promise(claims=False, doubts=()), None) is None
+    assert this_task(DeliveryGuarantee(claims=False, doubts=()), None) is None
 
 
 def test_a_spark_that_does_not_say_is_refused_where_exactness_is_required(monkeypatch, caplog):
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty={}.get)
     monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
-    assert this_task(Promise(claims=True, doubts=()), None) is None
+    assert this_task(DeliveryGuarantee(claims=True, doubts=()), None) is None
     assert "Spark does not tell its tasks" in caplog.text
     with pytest.raises(UnsupportedOperationError, match="does not tell"):
-        this_task(Promise(claims=True, doubts=(), is_required=True), None)
+        this_task(DeliveryGuarantee(claims=True, doubts=(), is_required=True), None)
 
 
 @pytest.fixture

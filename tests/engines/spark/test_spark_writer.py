@@ -44,7 +44,7 @@ from fluss.errors import (
 )
 from fluss_server.local_cluster import LocalCluster
 from fluss_spark import FlussDataSource, error_context as telling, spark_writer as writing
-from fluss_spark.error_context import START_AGAIN, Telling
+from fluss_spark.error_context import START_AGAIN, ErrorContext
 from fluss_spark.spark_types import spark_schema
 from tests.support.scripted.micro_batches import MicroBatches, rows
 
@@ -506,7 +506,7 @@ def test_a_write_that_is_over_does_not_fail_where_its_notes_are_forgotten(
     def unreachable(*_):
         raise ConnectError("Cannot connect to anybody.")
 
-    monkeypatch.setattr(writing, "end_once", unreachable)
+    monkeypatch.setattr(writing, "end_run", unreachable)
     table = session.create_table("log", pa.table(ROW).schema, buckets=1)
     planned = plan(options_of(f"{database}.log"), frame())
     planned.commit([writing.Written(1, run="r", receipt=object())])
@@ -584,14 +584,14 @@ def test_a_worker_reports_an_error_of_ours_without_its_traceback(monkeypatch, is
     monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
     monkeypatch.setenv("SPARK_PYTHON_RUNTIME", "PYTHON_WORKER" if is_worker else "")
     for error in (KeyError("x"), ConnectError("It hung up.")):
-        with pytest.raises(type(error)), Telling("d.log"):
+        with pytest.raises(type(error)), ErrorContext("d.log"):
             raise error
         is_ours = isinstance(error, FlussError)
         assert ("SPARK_HIDE_TRACEBACK" in os.environ) is (is_worker and is_ours)
 
 
 def test_what_an_error_says_is_completed_once():
-    telling = Telling("d.log", START_AGAIN)
+    telling = ErrorContext("d.log", START_AGAIN)
     error = ConnectError("It hung up.", hint="look there", bucket=3)
     for _ in range(2):
         telling.tell(error)

@@ -350,13 +350,13 @@ def test_what_takes_long_to_ask_is_asked_less_often(query, log, monkeypatch):
 
 def trim(monkeypatch, earliest):
     """Have every log begin at an offset."""
-    pins = planning.pin_buckets
+    pins = planning.fetch_extents
 
     async def trimmed(*asked, **how):
         found = await pins(*asked, **how)
         return {bucket: replace(each, earliest=earliest) for bucket, each in found.items()}
 
-    monkeypatch.setattr(planning, "pin_buckets", trimmed)
+    monkeypatch.setattr(planning, "fetch_extents", trimmed)
 
 
 def test_what_was_trimmed_before_it_was_read_is_an_error(query, log, monkeypatch, caplog):

@@ -33,5 +33,5 @@ def test_a_key_lies_in_the_bucket_that_java_chooses(oracle, compare, lake, bucke
     java = oracle.buckets(keys, bucket_count, lake=lake)
     one_by_one = [function.bucket(key, bucket_count) for key in keys]
     compare.others("buckets", keys, ours=one_by_one, java=java)
-    at_once = function.buckets(row_bytes(keys), bucket_count).tolist()
-    compare.others("buckets of many keys", keys, ours=at_once, java=java)
+    run_blocking = function.buckets(row_bytes(keys), bucket_count).tolist()
+    compare.others("buckets of many keys", keys, ours=run_blocking, java=java)

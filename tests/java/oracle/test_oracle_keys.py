@@ -34,10 +34,10 @@ def keys_of(data_type, seed):
 
 def written(encoder, types, rows):
     """The keys of both paths, which must not differ from each other."""
-    at_once = list(encoder.encode_rows(columns_of(types, rows)))
+    run_blocking = list(encoder.encode_rows(columns_of(types, rows)))
     one_by_one = [encoder.encode_row(row) for row in rows]
-    assert at_once == one_by_one
-    return at_once
+    assert run_blocking == one_by_one
+    return run_blocking
 
 
 def check_keys(oracle, compare, lake, types, rows, positions):
@@ -115,8 +115,8 @@ def test_a_wide_paimon_key_may_have_nulls(oracle, compare, width):
 def test_we_read_the_keys_that_java_writes(oracle, compare, data_type):
     types, rows = (data_type,), keys_of(data_type, 4)
     java = oracle.primary_keys(types, [0], rows)
-    at_once = rows_in(read_compacted_keys(*joined(java), types), length=len(rows))
-    compare.rows("fluss keys: Java's read by us", types, rows, ours=at_once, java=rows)
+    run_blocking = rows_in(read_compacted_keys(*joined(java), types), length=len(rows))
+    compare.rows("fluss keys: Java's read by us", types, rows, ours=run_blocking, java=rows)
     assert exact([read_compacted_key(each, types) for each in java]) == exact(rows)
 
 

@@ -9,7 +9,11 @@ from typing import Any
 from fluss.model.types.factory import DataTypes
 from fluss.model.types.type_json import type_to_json
 from fluss.wire import messages as pb
-from tests.support.differential.differential_servers import LostTableError, Twin, Twins
+from tests.support.differential.differential_servers import (
+    LostTableError,
+    ServerUnderComparison,
+    Twins,
+)
 from tests.support.differential.differential_tables import PARTITIONS, TwinTable
 from tests.support.differential.differential_writes import await_newest_schema
 
@@ -23,7 +27,7 @@ def create(chance: Random, twins: Twins, table: TwinTable) -> None:
     descriptor = table.descriptor
     ignore = chance.random() < 0.3
 
-    def question(twin: Twin) -> None:
+    def question(twin: ServerUnderComparison) -> None:
         request = pb.CreateTableRequest(
             table_path=twin.path(table.name),
             table_json=descriptor.to_json().encode(),
@@ -45,7 +49,7 @@ def create(chance: Random, twins: Twins, table: TwinTable) -> None:
     table.exists = table.exists or twins.succeeded
 
 
-def _is_whole(twin: Twin, table: TwinTable) -> bool:
+def _is_whole(twin: ServerUnderComparison, table: TwinTable) -> bool:
     buckets = table.descriptor.bucket_count or 1
     if not table.kind.partition_by:
         return twin.settles(table.name, None, buckets)
@@ -103,7 +107,7 @@ def alter(chance: Random, twins: Twins, table: TwinTable) -> None:
         case _:
             request.drop_columns.add(column_name=known)
 
-    def question(twin: Twin) -> None:
+    def question(twin: ServerUnderComparison) -> None:
         request.table_path.CopyFrom(twin.path(table.name))
         twin.call(request)
 
@@ -117,16 +121,16 @@ def alter(chance: Random, twins: Twins, table: TwinTable) -> None:
 def describe(chance: Random, twins: Twins, table: TwinTable) -> None:
     schema_id = chance.randrange(1, len(table.schemas) + 2)
 
-    def info(twin: Twin) -> Any:
+    def info(twin: ServerUnderComparison) -> Any:
         found = twin.call(pb.GetTableInfoRequest(table_path=twin.path(table.name)))
         return found.schema_id, json.loads(found.table_json)
 
-    def schema(twin: Twin) -> Any:
+    def schema(twin: ServerUnderComparison) -> Any:
         request = pb.GetTableSchemaRequest(table_path=twin.path(table.name), schema_id=schema_id)
         found = twin.call(request)
         return found.schema_id, json.loads(found.schema_json)
 
-    def names(twin: Twin) -> Any:
+    def names(twin: ServerUnderComparison) -> Any:
         return sorted(
             twin.call(pb.ListTablesRequest(database_name=twin.database)).table_name
         ), twin.call(pb.TableExistsRequest(table_path=twin.path(table.name))).exists
@@ -149,7 +153,7 @@ def partition(chance: Random, twins: Twins, table: TwinTable) -> None:
             table_path=path, partition_spec=spec, ignore_if_not_exists=ignore
         )
 
-    def question(twin: Twin) -> None:
+    def question(twin: ServerUnderComparison) -> None:
         path = twin.path(table.name)
         if makes:
             make = pb.CreatePartitionRequest(
@@ -170,7 +174,7 @@ def partition(chance: Random, twins: Twins, table: TwinTable) -> None:
     twins.ask(f"{table.name} partitions", lambda twin: _partitions(twin, table))
 
 
-def _partitions(twin: Twin, table: TwinTable) -> Any:
+def _partitions(twin: ServerUnderComparison, table: TwinTable) -> Any:
     listed = twin.call(pb.ListPartitionInfosRequest(table_path=twin.path(table.name)))
     return sorted(
         [(pair.key, pair.value) for pair in each.partition_spec.partition_key_values]

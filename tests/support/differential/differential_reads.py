@@ -11,7 +11,7 @@ from fluss.records.kv.value_batch import read_value_batch
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_records import read_log_records
 from fluss.wire import messages as pb
-from tests.support.differential.differential_servers import Twin, Twins
+from tests.support.differential.differential_servers import ServerUnderComparison, Twins
 from tests.support.differential.differential_tables import Row, TwinTable, layout_of
 from tests.support.generators.seeded_values import exact
 
@@ -42,7 +42,7 @@ def read_log(
 ) -> None:
     """Fetch, and compare every batch: where it is, whose it is, its rows and changes."""
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=ALL_BYTES)
         asked = request.tables_req.add(
             table_id=twin.table_id(table.name),
@@ -99,7 +99,7 @@ def offsets(chance: Random, twins: Twins, table: TwinTable) -> None:
     moment = chance.choice([0, IN_FAR_FUTURE_MS])
     buckets = chance.choice([[0], [0, 1], [7]])
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.ListOffsetsRequest(
             follower_server_id=-1,
             offset_type=kind,
@@ -120,7 +120,7 @@ def lookup(chance: Random, twins: Twins, table: TwinTable) -> None:
     # Where key columns are not in the key, 0.9.1 reads behind its end (see docs/server.md).
     inserts = chance.random() < 0.3 and not table.kind.partition_by
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.LookupRequest(table_id=twin.table_id(table.name))
         if inserts:
             request.insert_if_not_exists = True
@@ -148,7 +148,7 @@ def prefix(chance: Random, twins: Twins, table: TwinTable) -> None:
     place = table.some_place(chance)
     prefixes = [table.key(_some_row(chance, table, place))[:1] for _ in range(2)]
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.PrefixLookupRequest(table_id=twin.table_id(table.name))
         request.buckets_req.add(
             bucket_id=place[1],
@@ -173,7 +173,7 @@ def scan_first(
 ) -> None:
     """LIMIT_SCAN: the first rows by key, or the last ones of a log."""
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.LimitScanRequest(
             table_id=twin.table_id(table.name),
             partition_id=twin.partition_id(table.name, place[0]),
@@ -198,7 +198,7 @@ def scan_first(
 def stats(chance: Random, twins: Twins, table: TwinTable) -> None:
     place = table.some_place(chance)
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.GetTableStatsRequest(table_id=twin.table_id(table.name))
         request.buckets_req.add(
             bucket_id=place[1], partition_id=twin.partition_id(table.name, place[0])
@@ -211,7 +211,7 @@ def stats(chance: Random, twins: Twins, table: TwinTable) -> None:
 def snapshots(chance: Random, twins: Twins, table: TwinTable) -> None:
     partition_name, _ = table.some_place(chance)
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.GetLatestKvSnapshotsRequest(table_path=twin.path(table.name))
         if partition_name is not None:
             request.partition_name = partition_name

@@ -1,8 +1,8 @@
 """Two servers that are asked the same: the real Fluss and the embedded one, request by request.
 
-A question is a function of a `Twin`; it may ask that server several things, and gives back what
-both must agree on. Ids and times are each server's own, so a twin knows the ids of its tables,
-and answers are put into words without them by whoever asks (`twin_operations`).
+A question is a function of a `ServerUnderComparison`. It may send several requests to that server,
+and returns what both servers must agree on. Ids and times differ between servers, so each object
+knows the ids of its own tables, and `differential_operations` leaves them out of what it compares.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from fluss.wire import messages as pb
-from fluss.wire.api import ServerType
+from fluss.wire.api import ServerRole
 from tests.support.servers.raw_client import API_KEYS, RawConnection, RefusedError
 
 NEWEST_VERSIONS = {"PutKv": 1, "Lookup": 1, "PrefixLookup": 1}
@@ -34,10 +34,10 @@ class LostTableError(Exception):
     """The real server has lost a table for good, as a coordinator of 0.9.1 does now and then."""
 
 
-Question = Callable[["Twin"], Any]
+Question = Callable[["ServerUnderComparison"], Any]
 
 
-class Twin:
+class ServerUnderComparison:
     """One of the servers: connections to it, and the ids that it gave."""
 
     def __init__(self, bootstrap: str, database: str) -> None:
@@ -63,7 +63,7 @@ class Twin:
     def call(self, request: Message) -> Any:
         """The answer of the server whose business it is."""
         name = type(request).__name__.removesuffix("Request")
-        at_tablet = ServerType.TABLET_SERVER in API_KEYS[name].servers
+        at_tablet = ServerRole.TABLET_SERVER in API_KEYS[name].servers
         connection = self._tablet if at_tablet else self._coordinator
         return connection.call(request, version=NEWEST_VERSIONS.get(name, 0))
 
@@ -124,20 +124,20 @@ class Twins:
         self.history: list[str] = []
         self.outcomes: Counter[str] = Counter()
         self.succeeded = False
-        self._real = Twin(real, database)
-        self._embedded = Twin(embedded, database)
+        self._real = ServerUnderComparison(real, database)
+        self._embedded = ServerUnderComparison(embedded, database)
 
-    def __iter__(self) -> Iterator[Twin]:
+    def __iter__(self) -> Iterator[ServerUnderComparison]:
         return iter((self._real, self._embedded))
 
     def reconnect(self, *, real: str | None = None, embedded: str | None = None) -> None:
         """Go on with servers that were started again."""
         if real is not None:
             self._real.close()
-            self._real = Twin(real, self.database)
+            self._real = ServerUnderComparison(real, self.database)
         if embedded is not None:
             self._embedded.close()
-            self._embedded = Twin(embedded, self.database)
+            self._embedded = ServerUnderComparison(embedded, self.database)
 
     def close(self) -> None:
         for each in self:
@@ -172,7 +172,7 @@ class Twins:
         )
 
 
-def _outcome(question: Question, twin: Twin) -> tuple[str, Any]:
+def _outcome(question: Question, twin: ServerUnderComparison) -> tuple[str, Any]:
     try:
         return _ANSWERED, question(twin)
     except RefusedError as error:

@@ -13,7 +13,7 @@ from tests.support.differential.differential_reads import said
 from tests.support.differential.differential_servers import (
     SETTLED_WITHIN_S,
     LostTableError,
-    Twin,
+    ServerUnderComparison,
     Twins,
 )
 from tests.support.differential.differential_tables import TwinTable
@@ -32,7 +32,7 @@ def append(chance: Random, twins: Twins, table: TwinTable) -> None:
     batch = table.log_batch(rows, schema_id=schema_id, writer=writer)
     acks = chance.choice([-1, -1, -1, 1, 7])
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.ProduceLogRequest(
             acks=acks, table_id=twin.table_id(table.name), timeout_ms=10_000
         )
@@ -61,7 +61,7 @@ def put(chance: Random, twins: Twins, table: TwinTable) -> None:
     targets = _some_targets(chance, table, schema)
     mode = chance.choice([0, 0, 0, 1, 2])
 
-    def question(twin: Twin) -> Any:
+    def question(twin: ServerUnderComparison) -> Any:
         request = pb.PutKvRequest(
             acks=-1,
             table_id=twin.table_id(table.name),
@@ -81,7 +81,7 @@ def put(chance: Random, twins: Twins, table: TwinTable) -> None:
     _note_writer(table, place, writer, answer)
 
 
-def await_newest_schema(twin: Twin, table: TwinTable) -> None:
+def await_newest_schema(twin: ServerUnderComparison, table: TwinTable) -> None:
     """Wait until the buckets know the schema; a tablet server of 0.9.1 learns it later.
 
     A write that is refused for its columns tells, because the schema is looked at first.

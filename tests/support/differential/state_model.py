@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
-from fluss.log.extents import pin_buckets
+from fluss.log.extents import fetch_extents
 from fluss.model.options.config import Config
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.schema.schema import Schema
@@ -194,7 +194,7 @@ class StateTable:
             for partition_id, path in paths.items()
             for bucket in range(info.num_buckets)
         }
-        extents = self.run(pin_buckets(self.connection.cluster, self.places))
+        extents = self.run(fetch_extents(self.connection.cluster, self.places))
         return {bucket: extent.end for bucket, extent in extents.items()}
 
     def plans(self, pins: Pins, strategy: str | None = None, **facts: Any) -> list[StatePlan]:

@@ -46,7 +46,7 @@ def view_of(
     return view
 
 
-class Desk:
+class Harness:
     """A plan, its clock and its view; `go` says what leaves now."""
 
     def __init__(self, *, view: ClusterView | None = None, writer_id: int | None = 0, **settings):

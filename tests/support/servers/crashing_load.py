@@ -16,7 +16,7 @@ from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_records import read_log_records
 from fluss.wire import messages as pb
 from tests.support.differential.differential_reads import ALL_BYTES
-from tests.support.differential.differential_servers import Twin
+from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.differential.differential_tables import KINDS, Row, TwinTable, layout_of
 
 WRITERS = (3, 4)
@@ -44,7 +44,7 @@ class Load:
         """How many batches have been acknowledged, of all writers, in all rounds."""
         return sum(self.acknowledged.values())
 
-    def create(self, twin: Twin) -> None:
+    def create(self, twin: ServerUnderComparison) -> None:
         for table in (self.log, self.keyed):
             request = pb.CreateTableRequest(
                 table_path=twin.path(table.name),
@@ -64,7 +64,7 @@ class Load:
             each.start()
         return threads
 
-    def _append(self, twin: Twin, writer: int) -> None:
+    def _append(self, twin: ServerUnderComparison, writer: int) -> None:
         sequence = self.acknowledged["log", writer]
         batch = self.log.log_batch(
             log_rows(writer, sequence), schema_id=1, writer=(writer, sequence)
@@ -76,7 +76,7 @@ class Load:
         (answer,) = twin.call(request).buckets_resp
         self._note("log", writer, answer)
 
-    def _put(self, twin: Twin, writer: int) -> None:
+    def _put(self, twin: ServerUnderComparison, writer: int) -> None:
         sequence = self.acknowledged["keyed", writer]
         batch = self.keyed.kv_batch(
             changes(writer, sequence), schema_id=1, writer=(writer, sequence)
@@ -88,7 +88,7 @@ class Load:
         (answer,) = twin.call(request).buckets_resp
         self._note("keyed", writer, answer)
 
-    def _scan(self, twin: Twin, _: int) -> None:
+    def _scan(self, twin: ServerUnderComparison, _: int) -> None:
         """Moves rows into the store, which is then ahead of its last flush."""
         request = pb.ScanKvRequest(batch_size_bytes=1 << 20, call_seq_id=0)
         request.bucket_scan_req.table_id = twin.table_id(self.keyed.name)
@@ -105,7 +105,7 @@ class Load:
 
     # --- afterwards -----------------------------------------------------------------------------
 
-    def check(self, twin: Twin) -> None:
+    def check(self, twin: ServerUnderComparison) -> None:
         """Every acknowledged batch is there once and whole, and rows by key follow from them."""
         assert not self.failures, self.failures[:3]
         self._check_log(_batches_of(twin, self.log))
@@ -120,7 +120,7 @@ class Load:
             assert rows.column(0).to_pylist() == [row[0] for row in expected]
         assert sum(each.record_count for each in batches) == ROWS * sum(found.values())
 
-    def _check_keyed(self, twin: Twin) -> None:
+    def _check_keyed(self, twin: ServerUnderComparison) -> None:
         batches = _batches_of(twin, self.keyed)
         found = self._check_headers("keyed", batches)
         replayed: dict[int, Any] = {}
@@ -159,7 +159,7 @@ class Load:
 
 def _until_it_ends(bootstrap: str, job: Any, writer: int) -> None:
     try:
-        twin = Twin(bootstrap, "fluss")
+        twin = ServerUnderComparison(bootstrap, "fluss")
         try:
             while True:
                 job(twin, writer)
@@ -193,7 +193,7 @@ def _model(found: dict[int, int]) -> dict[int, int]:
     return rows
 
 
-def _batches_of(twin: Twin, table: TwinTable) -> list[LogBatch]:
+def _batches_of(twin: ServerUnderComparison, table: TwinTable) -> list[LogBatch]:
     found: list[LogBatch] = []
     offset = 0
     while True:
@@ -210,7 +210,7 @@ def _batches_of(twin: Twin, table: TwinTable) -> list[LogBatch]:
         offset = found[-1].next_offset
 
 
-def state_of(twin: Twin, table: TwinTable) -> dict[int, Any]:
+def state_of(twin: ServerUnderComparison, table: TwinTable) -> dict[int, Any]:
     """The third column of every row by the first one."""
     request = pb.LimitScanRequest(table_id=twin.table_id(table.name), bucket_id=0, limit=1_000_000)
     frames = read_value_batch(twin.call(request).records)

@@ -1,4 +1,4 @@
-"""The fixture `desk`: writers on a real cluster, and a look at what the servers then hold."""
+"""The fixture `harness`: writers on a real cluster, and a look at what the servers then hold."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.servers.write_harness import Desk
+    from tests.support.servers.write_harness import Harness
 
 
 @pytest.fixture
-def desk(cluster, database) -> Iterator[Desk]:
+def harness(cluster, database) -> Iterator[Harness]:
     """A connection with writers of the test's own, and eyes that are not the client's."""
-    from tests.support.servers.write_harness import Desk
+    from tests.support.servers.write_harness import Harness
 
-    made = Desk(cluster.bootstrap, database)
+    made = Harness(cluster.bootstrap, database)
     try:
         yield made
     finally:

@@ -2,9 +2,9 @@
 
 Run as a program: `once_attempts.py BOOTSTRAP DATABASE FOLDER`. Each line of its input asks for one
 attempt, `HOW RUN STEP PART FIRST COUNT SEED`; the answer is a line with the pid of the fork that
-makes it. `HOW` is `exact` (`write_once` into the log `exact`), `naive` (plain appends, chunk by
-chunk) or `keyed` (upserts). How far an attempt has come stands in `FOLDER/PID.at`, so that it can
-be killed anywhere; how it ended, in `FOLDER/PID`: 0, or 1 with a line on standard error.
+makes it. `HOW` is `exact` (`append_exactly_once` into the log `exact`), `naive` (plain appends,
+chunk by chunk) or `keyed` (upserts). An attempt writes its progress to `FOLDER/PID.at`, so that it
+can be killed anywhere, and its result to `FOLDER/PID`: 0, or 1 with a line on standard error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> No
     import pyarrow as pa
 
     import fluss
-    from fluss.exactly_once.once import Task, write_once
+    from fluss.exactly_once.once import Task, append_exactly_once
 
     how, run, *numbers = asked
     step, part, first, count, seed = map(int, numbers)
@@ -65,7 +65,7 @@ def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> No
         table = session.table(how)
         rows = watched(rows_of(first, count, seed), folder)
         if how == "exact":
-            write_once(table.core, Task(run=run, step=step, part=part), rows)
+            append_exactly_once(table.core, Task(run=run, step=step, part=part), rows)
             return
         while some := list(islice(rows, BATCHES_PER_WRITE)):
             (table.append if how == "naive" else table.upsert)(pa.Table.from_batches(some))

@@ -23,7 +23,7 @@ from fluss.model.paths import TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.net.engine_thread import engine
-from fluss.net.handoff import BlockingCaller
+from fluss.net.handoff import BlockingSink
 from fluss.wire import messages as pb
 from fluss.write.writer_cores import append_core, upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient
@@ -141,7 +141,7 @@ class ReadDesk:
     def lookup(self, table: TableHandle, key: Any) -> Any:
         """One row by key."""
         core = LookupCore(table)
-        caller: BlockingCaller[Any] = BlockingCaller(core.dress)
+        caller: BlockingSink[Any] = BlockingSink(core.dress)
         core.ask(key, caller)
         assert caller.wait(WAIT_S), "no answer"
         return caller.result()

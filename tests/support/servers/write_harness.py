@@ -1,4 +1,4 @@
-"""Writers on a real cluster, and a look at what the servers then hold; see the fixture `desk`.
+"""Writers on a real cluster, and a look at what the servers then hold; see the fixture `harness`.
 
 What was stored is read by requests made by hand (`tests.support.servers.raw_client`), so that the
 reading side of the client is not asked about the writing side.
@@ -20,7 +20,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import engine
-from fluss.net.handoff import BlockingCaller
+from fluss.net.handoff import BlockingSink
 from fluss.net.network_settings import Address
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.log.log_batch import LogBatch, iter_log_batches
@@ -42,13 +42,13 @@ WAIT_S = 40
 
 def wait(result: WriteResultHandle) -> WriteOutcome:
     """What became of written rows; raises their error."""
-    caller: BlockingCaller[WriteOutcome] = BlockingCaller()
+    caller: BlockingSink[WriteOutcome] = BlockingSink()
     result.subscribe(caller)
     assert caller.wait(WAIT_S), "no answer"
     return caller.result()
 
 
-class Desk:
+class Harness:
     """One connection, its writers, and eyes of its own."""
 
     def __init__(self, bootstrap: str, database: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from fluss.errors import WriterStateError
 from fluss.exactly_once.plan_claims import ClaimedBucket, Task
-from fluss.exactly_once.plan_ledger import WAIT, BucketLedger, Landed, Send, There
+from fluss.exactly_once.plan_ledger import WAIT, AlreadyWritten, BucketLedger, LoggedBatch, SendNext
 from fluss.model.paths import TableBucket
 
 BUCKET = TableBucket(7, 0)
@@ -22,7 +22,7 @@ def _ledger(*, anchor=100, first=0):
 
 
 def _landed(sequence, *, generation=0, base_offset=None, rows=10):
-    return Landed(
+    return LoggedBatch(
         writer_id=IDS[generation],
         sequence=sequence,
         base_offset=100 + sequence * 10 if base_offset is None else base_offset,
@@ -43,9 +43,9 @@ def _placed(ledger, count, *, first=0):
     placed = []
     for start in range(first * 10, count * 10, 10):
         match ledger.place(start, 10):
-            case There(pieces=pieces):
+            case AlreadyWritten(pieces=pieces):
                 placed.append([(each.offset, each.row_count) for each in pieces])
-            case Send(sequence=sequence):
+            case SendNext(sequence=sequence):
                 placed.append(sequence)
             case other:
                 placed.append(other)
@@ -77,8 +77,8 @@ def test_rows_behind_a_batch_that_was_cut_short_have_the_next_numbers():
         (short[2], 0, 2),
     ]
     assert there.row_count == 5
-    assert ledger.place(15, 5) == Send(writer_id=IDS[0], sequence=3)
-    assert ledger.place(20, 10) == Send(writer_id=IDS[0], sequence=4)
+    assert ledger.place(15, 5) == SendNext(writer_id=IDS[0], sequence=3)
+    assert ledger.place(20, 10) == SendNext(writer_id=IDS[0], sequence=4)
 
 
 def test_a_batch_that_was_cut_otherwise_is_there_in_pieces():
@@ -151,17 +151,20 @@ def test_a_server_that_knows_less_than_the_log_holds_stops_everything():
 def test_a_forgotten_writer_goes_on_under_another_id_and_never_at_0_again():
     ledger = _seen(_ledger(), _landed(0), _landed(1), last_known=-1)
     placed = [ledger.place(each * 10, 10) for each in range(4)]
-    assert placed[2:] == [Send(writer_id=IDS[1], sequence=0), Send(writer_id=IDS[1], sequence=1)]
+    assert placed[2:] == [
+        SendNext(writer_id=IDS[1], sequence=0),
+        SendNext(writer_id=IDS[1], sequence=1),
+    ]
     # The next attempt finds both.
     again = _landed(0, generation=1, base_offset=500)
     other = _seen(_ledger(), _landed(0), _landed(1), again, last_known=0)
     assert _placed(other, 3) == [[(100, 10)], [(110, 10)], [(500, 10)]]
-    assert other.place(30, 10) == Send(writer_id=IDS[1], sequence=1)
+    assert other.place(30, 10) == SendNext(writer_id=IDS[1], sequence=1)
 
 
 def test_a_writer_that_was_forgotten_before_its_first_batch_of_this_step_gets_another_id():
     ledger = _seen(_ledger(first=40), last_known=-1)
-    assert ledger.place(0, 10) == Send(writer_id=IDS[1], sequence=0)
+    assert ledger.place(0, 10) == SendNext(writer_id=IDS[1], sequence=0)
 
 
 def test_a_new_writer_that_nobody_knows_is_just_new():
@@ -231,7 +234,7 @@ def attempt(server: Server, registered: dict, count: int, size: int):
     def look():
         visible = server.visible
         found = [
-            Landed(
+            LoggedBatch(
                 writer_id=w,
                 sequence=s,
                 base_offset=at,
@@ -255,21 +258,21 @@ def attempt(server: Server, registered: dict, count: int, size: int):
     while batches:
         rows = batches[0]
         match ledger.place(rows.start, len(rows)):
-            case There() as there:
+            case AlreadyWritten() as there:
                 for piece in there.pieces:
                     stored = server.log[piece.landed.base_offset][2][piece.skipped :]
                     if stored[: piece.row_count] != rows[: piece.row_count]:
                         raise RefusedError
                     rows = rows[piece.row_count :]
                 batches[:1] = [rows] if rows else []
-            case Send(writer_id=writer_id, sequence=sequence):
+            case SendNext(writer_id=writer_id, sequence=sequence):
                 yield
                 if server.append(writer_id, sequence, rows):
                     yield  # what follows may never happen, though the batch is there
                     while server.end_of(writer_id, sequence) > server.visible:
                         yield
                     end = server.end_of(writer_id, sequence)
-                    sent = Landed(
+                    sent = LoggedBatch(
                         writer_id=writer_id,
                         sequence=sequence,
                         base_offset=end - 1,

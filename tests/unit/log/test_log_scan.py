@@ -24,7 +24,7 @@ def scan(magic_1, columns=None, predicate=None):
         TableDescriptor(schema, bucket_count=1), table_path=path, table_id=7, schema_id=3
     )
     connection = SimpleNamespace(
-        engine=SimpleNamespace(let_go=lambda _: None),  # called when the scan is dropped
+        engine=SimpleNamespace(post_cleanup=lambda _: None),  # called when the scan is dropped
         cluster=None,
         magic_1=magic_1,
         options=SimpleNamespace(scanner_log_check_crc=True),

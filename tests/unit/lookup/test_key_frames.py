@@ -11,7 +11,7 @@ import pytest
 
 from fluss.errors import InvalidValueError, ProtocolError, SchemaMismatchError
 from fluss.lookup.bulk_lookup import KEYS_PER_REQUEST_FIRST, _Stretch, _taken
-from fluss.lookup.bulk_requests import BulkLookups, Home, KeyRun
+from fluss.lookup.bulk_requests import BucketLeader, BulkLookups, KeyRun
 from fluss.lookup.key_frames import KEYS_PER_ROUND_MAX, KeyFrames
 from fluss.lookup.key_placement import prefix_placer, primary_key_placer
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
@@ -131,7 +131,7 @@ def placed_keys(count):
 
 
 def home(bucket_id):
-    return Home(path=PhysicalTablePath(PATH), bucket=TableBucket(5, bucket_id), server_id=1)
+    return BucketLeader(path=PhysicalTablePath(PATH), bucket=TableBucket(5, bucket_id), server_id=1)
 
 
 def test_a_request_has_as_many_keys_as_fit_it():

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from fluss_server.fair_lock import Turn
+from fluss_server.fair_lock import FairLock
 
 
 async def test_turns_come_in_the_order_in_which_the_line_was_joined():
-    turn, order = Turn(), []
+    turn, order = FairLock(), []
     tickets = [turn.enter() for _ in range(5)]
 
     async def work(number):
@@ -22,7 +22,7 @@ async def test_turns_come_in_the_order_in_which_the_line_was_joined():
 
 
 async def test_who_comes_later_does_not_overtake_somebody_that_has_not_begun_to_wait():
-    turn = Turn()
+    turn = FairLock()
     first = turn.enter()
     second = turn.enter()
     first.leave()
@@ -35,7 +35,7 @@ async def test_who_comes_later_does_not_overtake_somebody_that_has_not_begun_to_
 
 
 async def test_a_place_that_is_given_up_holds_nobody_up():
-    turn = Turn()
+    turn = FairLock()
     first, second, third = (turn.enter() for _ in range(3))
     second.leave()
     first.leave()
@@ -43,7 +43,7 @@ async def test_a_place_that_is_given_up_holds_nobody_up():
 
 
 async def test_whoever_is_cancelled_while_waiting_leaves_the_line():
-    turn = Turn()
+    turn = FairLock()
     first, second, third = (turn.enter() for _ in range(3))
 
     async def wait():
@@ -59,7 +59,7 @@ async def test_whoever_is_cancelled_while_waiting_leaves_the_line():
 
 
 async def test_a_failure_gives_the_turn_on():
-    turn = Turn()
+    turn = FairLock()
     first, second = turn.enter(), turn.enter()
 
     async def fail():

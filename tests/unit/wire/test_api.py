@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fluss.errors import LeaderChangedError, UnsupportedVersionError
-from fluss.wire.api import ApiKey, ServerApis, ServerType, negotiate
+from fluss.wire.api import ApiKey, ServerApis, ServerRole, negotiate
 from fluss.wire.frame import read_response
 from fluss.wire.messages import ApiVersionsResponse, read_message, write_message
 from tests.support.differential.golden_frames import talk
@@ -51,8 +51,8 @@ def test_names_versions_and_visibility_are_those_of_java():
 def test_who_serves_what_is_what_real_servers_say(coordinator, tablet_server):
     for key in ApiKey:
         if key.since == "0.9":
-            assert (ServerType.COORDINATOR in key.servers) == (key in coordinator.versions), key
-            assert (ServerType.TABLET_SERVER in key.servers) == (key in tablet_server.versions), key
+            assert (ServerRole.COORDINATOR in key.servers) == (key in coordinator.versions), key
+            assert (ServerRole.TABLET_SERVER in key.servers) == (key in tablet_server.versions), key
 
 
 def test_every_api_for_clients_has_its_messages():
@@ -119,7 +119,7 @@ def test_client_is_told_when_a_server_serves_nothing():
 
 def test_server_says_what_client_understands():
     served = ServerApis.of(
-        [ApiKey.API_VERSIONS, ApiKey.PUT_KV], server_type=ServerType.TABLET_SERVER
+        [ApiKey.API_VERSIONS, ApiKey.PUT_KV], server_type=ServerRole.TABLET_SERVER
     )
     response = read_message(ApiVersionsResponse, write_message(served.to_response()))
     assert ServerApis.from_response(response) == served
@@ -136,13 +136,13 @@ def test_server_with_both_roles_says_none():
 
 
 def test_client_knows_a_server_by_its_role(coordinator, tablet_server):
-    assert coordinator.server_type is ServerType.COORDINATOR
-    assert tablet_server.server_type is ServerType.TABLET_SERVER
-    coordinator.check_type(ServerType.COORDINATOR)
+    assert coordinator.server_type is ServerRole.COORDINATOR
+    assert tablet_server.server_type is ServerRole.TABLET_SERVER
+    coordinator.check_type(ServerRole.COORDINATOR)
     with pytest.raises(
         LeaderChangedError, match="is a tablet server, where a coordinator"
     ) as wrong:
-        tablet_server.check_type(ServerType.COORDINATOR)
+        tablet_server.check_type(ServerRole.COORDINATOR)
     assert wrong.value.refresh_metadata
 
 
@@ -150,4 +150,4 @@ def test_client_knows_a_server_by_its_role(coordinator, tablet_server):
 def test_a_role_that_nobody_knows_is_no_reason_not_to_talk(number):
     apis = ServerApis.from_response(ApiVersionsResponse(server_type=number))
     assert apis.server_type is None
-    apis.check_type(ServerType.COORDINATOR)
+    apis.check_type(ServerRole.COORDINATOR)

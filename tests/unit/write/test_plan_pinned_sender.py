@@ -3,12 +3,12 @@
 from fluss.errors import ConnectError, LimitExceededError, WriterStateError
 from fluss.write.plan_pinned_sender import PinnedSendPlan
 from fluss.write.write_batch import WriteBatch, WriterSettings
-from tests.support.scripted.write_plan import PATH, ROUTE, Desk, out_of_order
+from tests.support.scripted.write_plan import PATH, ROUTE, Harness, out_of_order
 
 WRITER = 2**62 + 5
 
 
-class PinnedDesk(Desk):
+class PinnedDesk(Harness):
     def __init__(self):
         super().__init__(writer_id=None)
         self.plan = PinnedSendPlan(WriterSettings())
@@ -36,9 +36,9 @@ def _settled(settlements):
 
 
 def test_batches_go_with_the_numbers_they_bring_and_no_writer_id_is_asked_for():
-    desk = PinnedDesk()
-    batches = desk.add_from(40, 7)
-    found = desk.depart()
+    harness = PinnedDesk()
+    batches = harness.add_from(40, 7)
+    found = harness.depart()
     assert not found.needs_writer_id
     assert [each.batches[0] for each in found.requests] == batches[:5]
     assert [each.sequence for each in batches] == list(range(40, 47))
@@ -46,61 +46,61 @@ def test_batches_go_with_the_numbers_they_bring_and_no_writer_id_is_asked_for():
 
 
 def test_a_batch_is_sent_again_with_its_number():
-    desk = PinnedDesk()
-    (batch,) = desk.add_from(40, 1)
-    desk.sent()
-    assert desk.fail(batch, ConnectError("gone")) == []
-    desk.now += 1
-    assert desk.sent() == [batch]
+    harness = PinnedDesk()
+    (batch,) = harness.add_from(40, 1)
+    harness.sent()
+    assert harness.fail(batch, ConnectError("gone")) == []
+    harness.now += 1
+    assert harness.sent() == [batch]
     assert (batch.writer_id, batch.sequence) == (WRITER, 40)
 
 
 def test_a_batch_that_comes_before_its_turn_is_sent_again():
-    desk = PinnedDesk()
-    first, second = desk.add_from(40, 2)
-    desk.sent()
-    assert desk.fail(second, out_of_order(41, 39)) == []
-    desk.written(first)
-    desk.now += 1
-    assert desk.sent() == [second]
+    harness = PinnedDesk()
+    first, second = harness.add_from(40, 2)
+    harness.sent()
+    assert harness.fail(second, out_of_order(41, 39)) == []
+    harness.written(first)
+    harness.now += 1
+    assert harness.sent() == [second]
 
 
 def test_a_bucket_that_refuses_the_next_number_fails_as_a_whole_and_gets_no_other_id():
-    desk = PinnedDesk()
-    batches = desk.add_from(40, 8)
-    other = desk.add_numbered(1, 3)
-    desk.sent()
-    refused = desk.fail(batches[0], out_of_order(40, 47))
+    harness = PinnedDesk()
+    batches = harness.add_from(40, 8)
+    other = harness.add_numbered(1, 3)
+    harness.sent()
+    refused = harness.fail(batches[0], out_of_order(40, 47))
     assert [type(each.error) for each in refused] == [WriterStateError]
     for each in batches[1:5]:
-        assert desk.fail(each, out_of_order(each.sequence, 47))
-    found = desk.depart()
+        assert harness.fail(each, out_of_order(each.sequence, 47))
+    found = harness.depart()
     assert set(_settled(found.settlements)) == {45, 46, 47}
     assert not found.needs_writer_id
-    desk.written(other)
-    assert desk.plan.is_idle
+    harness.written(other)
+    assert harness.plan.is_idle
 
 
 def test_a_bucket_that_has_come_to_rest_goes_on_with_any_number():
-    desk = PinnedDesk()
-    (batch,) = desk.add_from(40, 1)
-    desk.sent()
-    desk.fail(batch, out_of_order(40, 47))
-    again = desk.add_from(48, 2)
-    assert desk.sent() == again
-    desk.written(again[0])
-    desk.written(again[1])
-    assert desk.plan.is_idle
+    harness = PinnedDesk()
+    (batch,) = harness.add_from(40, 1)
+    harness.sent()
+    harness.fail(batch, out_of_order(40, 47))
+    again = harness.add_from(48, 2)
+    assert harness.sent() == again
+    harness.written(again[0])
+    harness.written(again[1])
+    assert harness.plan.is_idle
 
 
 def test_what_is_refused_for_good_stops_the_bucket_and_moves_no_number_up():
-    desk = PinnedDesk()
-    batches = desk.add_from(0, 6)
-    desk.sent()
-    refused = desk.fail(batches[0], LimitExceededError("too large", 13))
+    harness = PinnedDesk()
+    batches = harness.add_from(0, 6)
+    harness.sent()
+    refused = harness.fail(batches[0], LimitExceededError("too large", 13))
     assert [each.batch for each in refused] == batches[:1]
     for each in batches[1:5]:
-        assert desk.fail(each, out_of_order(each.sequence, -1))
-    assert list(_settled(desk.depart().settlements)) == [5]
+        assert harness.fail(each, out_of_order(each.sequence, -1))
+    assert list(_settled(harness.depart().settlements)) == [5]
     assert [each.sequence for each in batches] == list(range(6))
-    assert desk.plan.is_idle
+    assert harness.plan.is_idle

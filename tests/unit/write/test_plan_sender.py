@@ -12,7 +12,7 @@ from fluss.errors import (
 )
 from fluss.model.paths import PhysicalTablePath
 from fluss.write.write_batch import Route
-from tests.support.scripted.write_plan import PATH, ROUTE, TABLE, Desk, out_of_order, view_of
+from tests.support.scripted.write_plan import PATH, ROUTE, TABLE, Harness, out_of_order, view_of
 
 PARTITION = PhysicalTablePath(TABLE, "EU")
 
@@ -21,22 +21,22 @@ PARTITION = PhysicalTablePath(TABLE, "EU")
 
 
 def test_the_buckets_of_one_server_share_a_request():
-    desk = Desk()
-    a, b, c = desk.add(0), desk.add(1), desk.add(2)
-    assert desk.go() == [(a, b), (c,)]
+    harness = Harness()
+    a, b, c = harness.add(0), harness.add(1), harness.add(2)
+    assert harness.go() == [(a, b), (c,)]
 
 
 def test_a_request_never_holds_two_batches_of_a_bucket():
-    desk = Desk()
-    batches = desk.add_many(3)
-    assert desk.go() == [(each,) for each in batches]
+    harness = Harness()
+    batches = harness.add_many(3)
+    assert harness.go() == [(each,) for each in batches]
 
 
 def test_a_request_is_not_larger_than_allowed():
-    desk = Desk(request_bytes_max=250)
-    batches = [desk.add(0), desk.add(1), desk.add(0), desk.add(1)]
-    assert [len(each) for each in desk.go()] == [2, 2]
-    small = Desk(request_bytes_max=150)
+    harness = Harness(request_bytes_max=250)
+    batches = [harness.add(0), harness.add(1), harness.add(0), harness.add(1)]
+    assert [len(each) for each in harness.go()] == [2, 2]
+    small = Harness(request_bytes_max=150)
     small.add(0)
     small.add(1)
     assert [len(each) for each in small.go()] == [1, 1]
@@ -53,69 +53,69 @@ def test_a_request_is_not_larger_than_allowed():
     ],
 )
 def test_only_batches_of_one_route_travel_together(other):
-    desk = Desk()
-    desk.add(0)
-    desk.add(1, route=other)
+    harness = Harness()
+    harness.add(0)
+    harness.add(1, route=other)
     if other.table_id != ROUTE.table_id:
-        assert desk.depart().paths_unknown == {PATH}
+        assert harness.depart().paths_unknown == {PATH}
     else:
-        assert [len(each) for each in desk.go()] == [1, 1]
+        assert [len(each) for each in harness.go()] == [1, 1]
 
 
 def test_five_of_a_bucket_are_under_way_and_the_next_goes_with_the_first_answer():
-    desk = Desk()
-    batches = desk.add_many(7)
-    assert desk.sent() == batches[:5]
-    assert desk.sent() == []
-    desk.written(batches[0])
-    assert desk.sent() == [batches[5]]
+    harness = Harness()
+    batches = harness.add_many(7)
+    assert harness.sent() == batches[:5]
+    assert harness.sent() == []
+    harness.written(batches[0])
+    assert harness.sent() == [batches[5]]
 
 
 def test_numbers_are_given_when_a_batch_is_first_sent():
-    desk = Desk()
-    batches = desk.add_many(3)
-    desk.sent()
+    harness = Harness()
+    batches = harness.add_many(3)
+    harness.sent()
     assert [(each.writer_id, each.sequence) for each in batches] == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_without_idempotence_batches_carry_no_numbers():
-    desk = Desk(writer_id=None, is_idempotent=False)
-    batch = desk.add()
-    assert desk.sent() == [batch]
+    harness = Harness(writer_id=None, is_idempotent=False)
+    batch = harness.add()
+    assert harness.sent() == [batch]
     assert (batch.writer_id, batch.sequence) == (-1, -1)
 
 
 def test_nothing_goes_before_there_is_a_writer_id():
-    desk = Desk(writer_id=None)
-    batch = desk.add()
-    departures = desk.depart()
+    harness = Harness(writer_id=None)
+    batch = harness.add()
+    departures = harness.depart()
     assert departures.needs_writer_id
     assert departures.requests == []
-    desk.plan.take_writer_id(3)
-    assert desk.sent() == [batch]
+    harness.plan.take_writer_id(3)
+    assert harness.sent() == [batch]
 
 
 def test_a_writer_id_is_never_taken_twice():
-    desk = Desk(writer_id=3)
+    harness = Harness(writer_id=3)
     with pytest.raises(WriterStateError):
-        desk.plan.take_writer_id(3)
+        harness.plan.take_writer_id(3)
 
 
 def test_a_bucket_without_a_leader_waits_and_is_asked_for():
-    desk = Desk(view=view_of(leaders={0: None, 1: 0}))
-    desk.add(0)
-    led = desk.add(1)
-    departures = desk.depart()
+    harness = Harness(view=view_of(leaders={0: None, 1: 0}))
+    harness.add(0)
+    led = harness.add(1)
+    departures = harness.depart()
     assert departures.paths_unknown == {PATH}
     assert [each.batches for each in departures.requests] == [(led,)]
 
 
 def test_a_partition_is_asked_for_until_it_has_an_id():
-    desk = Desk()
-    batch = desk.add(path=PARTITION)
-    assert desk.depart().paths_unknown == {PARTITION}
-    desk.view = view_of(PARTITION, partition_id=5)
-    assert desk.sent() == [batch]
+    harness = Harness()
+    batch = harness.add(path=PARTITION)
+    assert harness.depart().paths_unknown == {PARTITION}
+    harness.view = view_of(PARTITION, partition_id=5)
+    assert harness.sent() == [batch]
     assert batch.partition_id == 5
 
 
@@ -124,102 +124,102 @@ def test_a_partition_is_asked_for_until_it_has_an_id():
 
 @pytest.mark.parametrize("code", [12, 44, 1, 21, 25, 28])
 def test_an_attempt_is_repeated_with_its_number_in_its_place(code):
-    desk = Desk()
-    batches = desk.add_many(3)
-    desk.sent()
+    harness = Harness()
+    batches = harness.add_many(3)
+    harness.sent()
     for each in batches:
-        assert desk.fail(each, error_from_code(code, "not now")) == []
-    assert desk.sent() == []
+        assert harness.fail(each, error_from_code(code, "not now")) == []
+    assert harness.sent() == []
     again = []
     for _ in batches:
-        desk.later(5)
-        (one,) = desk.sent()
+        harness.later(5)
+        (one,) = harness.sent()
         again.append((one, one.sequence))
-        desk.written(one)
+        harness.written(one)
     assert again == [(each, index) for index, each in enumerate(batches)]
 
 
 def test_order_is_kept_when_only_the_first_fails():
-    desk = Desk()
-    batches = desk.add_many(6)
-    desk.sent()
-    desk.fail(batches[0], LeaderChangedError("moved"))
+    harness = Harness()
+    batches = harness.add_many(6)
+    harness.sent()
+    harness.fail(batches[0], LeaderChangedError("moved"))
     for number, each in enumerate(batches[1:5], start=1):
-        assert desk.fail(each, out_of_order(number, -1)) == []
+        assert harness.fail(each, out_of_order(number, -1)) == []
     order = []
-    while not desk.plan.is_idle:
-        desk.later(2)
-        for each in desk.sent():
+    while not harness.plan.is_idle:
+        harness.later(2)
+        for each in harness.sent():
             order.append(each)
-            desk.written(each)
+            harness.written(each)
     assert order == batches
     assert [each.sequence for each in batches] == list(range(6))
 
 
 def test_pauses_double_and_say_when_to_wake_up():
-    desk = Desk()
-    desk.add()
-    (batch,) = desk.sent()
-    desk.fail(batch, ConnectError("refused"))
-    assert desk.depart().wake_at == pytest.approx(desk.now + 0.02)
-    desk.later(0.02)
-    desk.sent()
-    desk.fail(batch, ConnectError("refused"))
-    assert desk.depart().wake_at == pytest.approx(desk.now + 0.04)
+    harness = Harness()
+    harness.add()
+    (batch,) = harness.sent()
+    harness.fail(batch, ConnectError("refused"))
+    assert harness.depart().wake_at == pytest.approx(harness.now + 0.02)
+    harness.later(0.02)
+    harness.sent()
+    harness.fail(batch, ConnectError("refused"))
+    assert harness.depart().wake_at == pytest.approx(harness.now + 0.04)
 
 
 def test_a_batch_is_given_up_when_its_bucket_made_no_progress():
-    desk = Desk(delivery_timeout_ms=90_000)
-    batch = desk.add(rows=3)
-    desk.sent()
-    desk.fail(batch, LeaderChangedError("moved"))
-    desk.later(90)
-    (settled,) = desk.depart().settlements
+    harness = Harness(delivery_timeout_ms=90_000)
+    batch = harness.add(rows=3)
+    harness.sent()
+    harness.fail(batch, LeaderChangedError("moved"))
+    harness.later(90)
+    (settled,) = harness.depart().settlements
     assert settled.batch is batch
     assert isinstance(settled.error, RequestTimeoutError)
     assert settled.error.rows == 3
     assert "90 s" in settled.error.message
     assert "moved" in settled.error.message
-    assert desk.plan.is_idle
+    assert harness.plan.is_idle
 
 
 def test_progress_of_a_bucket_puts_the_end_off():
-    desk = Desk(delivery_timeout_ms=90_000, in_flight_max=1)
-    first, second = desk.add_many(2)
-    desk.sent()
-    desk.later(80)
-    desk.written(first)
-    desk.later(80)
-    assert desk.sent() == [second]
+    harness = Harness(delivery_timeout_ms=90_000, in_flight_max=1)
+    first, second = harness.add_many(2)
+    harness.sent()
+    harness.later(80)
+    harness.written(first)
+    harness.later(80)
+    assert harness.sent() == [second]
 
 
 def test_without_retries_the_first_error_is_the_last():
-    desk = Desk(retries_max=0)
-    batch = desk.add()
-    desk.sent()
-    (settled,) = desk.fail(batch, LeaderChangedError("moved"))
+    harness = Harness(retries_max=0)
+    batch = harness.add()
+    harness.sent()
+    (settled,) = harness.fail(batch, LeaderChangedError("moved"))
     assert isinstance(settled.error, LeaderChangedError)
 
 
 def test_a_batch_that_a_server_finds_too_large_is_not_sent_again():
-    desk = Desk()
-    batch = desk.add()
-    desk.leave()
-    (settled,) = desk.fail(batch, error_from_code(13, "too large"))
+    harness = Harness()
+    batch = harness.add()
+    harness.leave()
+    (settled,) = harness.fail(batch, error_from_code(13, "too large"))
     assert isinstance(settled.error, LimitExceededError)
     assert "have not been written" in str(settled.error)
     assert not settled.error.facts["in_doubt"]
-    desk.later(100)
-    assert desk.sent() == []
-    assert desk.plan.is_idle
+    harness.later(100)
+    assert harness.sent() == []
+    assert harness.plan.is_idle
 
 
 def test_the_error_says_which_rows_and_whether_they_are_in_doubt():
-    desk = Desk()
-    certain, doubtful = desk.add(0, rows=2), desk.add(1, rows=5)
-    desk.leave()
-    (first,) = desk.fail(certain, error_from_code(57, "deletes are disabled"))
-    (second,) = desk.fail(doubtful, error_from_code(-1, "NullPointerException"))
+    harness = Harness()
+    certain, doubtful = harness.add(0, rows=2), harness.add(1, rows=5)
+    harness.leave()
+    (first,) = harness.fail(certain, error_from_code(57, "deletes are disabled"))
+    (second,) = harness.fail(doubtful, error_from_code(-1, "NullPointerException"))
     assert "2 rows for bucket 0 of db.t failed, they have not been written" in first.error.message
     assert not first.error.in_doubt
     assert "may have been written or not" in second.error.message
@@ -228,12 +228,12 @@ def test_the_error_says_which_rows_and_whether_they_are_in_doubt():
 
 
 def test_rows_that_wait_behind_a_doubt_were_never_sent():
-    desk = Desk(delivery_timeout_ms=1_000, in_flight_max=1)
-    sent, waiting = desk.add_many(2)
-    desk.leave()
-    desk.fail(sent, RequestTimeoutError("no answer", hint="Is the server hung?"))
-    desk.later(1)
-    first, second = desk.depart().settlements
+    harness = Harness(delivery_timeout_ms=1_000, in_flight_max=1)
+    sent, waiting = harness.add_many(2)
+    harness.leave()
+    harness.fail(sent, RequestTimeoutError("no answer", hint="Is the server hung?"))
+    harness.later(1)
+    first, second = harness.depart().settlements
     assert [first.batch, second.batch] == [sent, waiting]
     assert "failed, they were sent and may have been written or not: No batch" in str(first.error)
     assert first.error.hint.startswith("Look what the table holds before")
@@ -247,137 +247,137 @@ def test_rows_that_wait_behind_a_doubt_were_never_sent():
 
 
 def test_a_duplicate_is_a_success():
-    desk = Desk()
-    batch = desk.add()
-    desk.sent()
-    (settled,) = desk.fail(batch, error_from_code(32, "duplicate"))
+    harness = Harness()
+    batch = harness.add()
+    harness.sent()
+    (settled,) = harness.fail(batch, error_from_code(32, "duplicate"))
     assert settled.error is None
-    assert desk.plan.is_idle
+    assert harness.plan.is_idle
 
 
 def test_error_31_for_what_has_been_passed_is_a_success():
-    desk = Desk()
-    first, second = desk.add_many(2)
-    desk.sent()
-    desk.fail(first, ConnectError("gone"))
-    desk.written(second)
-    desk.later(1)
-    desk.sent()
-    (settled,) = desk.fail(first, out_of_order(0, 1))
+    harness = Harness()
+    first, second = harness.add_many(2)
+    harness.sent()
+    harness.fail(first, ConnectError("gone"))
+    harness.written(second)
+    harness.later(1)
+    harness.sent()
+    (settled,) = harness.fail(first, out_of_order(0, 1))
     assert settled.error is None
 
 
 def test_later_batches_move_up_only_when_nothing_is_under_way():
-    desk = Desk()
-    bad, *good = desk.add_many(4)
-    desk.sent()
-    (settled,) = desk.fail(bad, LimitExceededError("too large", 13))
+    harness = Harness()
+    bad, *good = harness.add_many(4)
+    harness.sent()
+    (settled,) = harness.fail(bad, LimitExceededError("too large", 13))
     assert settled.error is not None
-    assert desk.fail(good[0], out_of_order(1, -1)) == []
-    assert desk.sent() == []  # two are still under way with their old numbers
+    assert harness.fail(good[0], out_of_order(1, -1)) == []
+    assert harness.sent() == []  # two are still under way with their old numbers
     assert [each.sequence for each in good] == [1, 2, 3]
-    desk.fail(good[1], out_of_order(2, -1))
-    desk.fail(good[2], out_of_order(3, -1))
+    harness.fail(good[1], out_of_order(2, -1))
+    harness.fail(good[2], out_of_order(3, -1))
     order = []
-    while not desk.plan.is_idle:
-        desk.later(1)
-        for each in desk.sent():
+    while not harness.plan.is_idle:
+        harness.later(1)
+        for each in harness.sent():
             order.append((each, each.sequence, each.writer_id))
-            desk.written(each)
+            harness.written(each)
     assert order == [(each, index, 0) for index, each in enumerate(good)]
 
 
 def test_a_forgotten_writer_gets_a_new_id_and_nothing_is_lost():
-    desk = Desk()
-    old = desk.add()
-    desk.sent()
-    desk.written(old)
-    batches = desk.add_many(2)
-    desk.sent()
-    assert desk.fail(batches[0], out_of_order(1, -1)) == []
-    assert desk.fail(batches[1], out_of_order(2, -1)) == []
-    desk.later(1)
-    departures = desk.depart()
+    harness = Harness()
+    old = harness.add()
+    harness.sent()
+    harness.written(old)
+    batches = harness.add_many(2)
+    harness.sent()
+    assert harness.fail(batches[0], out_of_order(1, -1)) == []
+    assert harness.fail(batches[1], out_of_order(2, -1)) == []
+    harness.later(1)
+    departures = harness.depart()
     assert departures.needs_writer_id
     assert departures.requests == []
-    desk.plan.take_writer_id(9)
+    harness.plan.take_writer_id(9)
     sent = []
-    while not desk.plan.is_idle:
-        desk.later(1)
-        for each in desk.sent():
+    while not harness.plan.is_idle:
+        harness.later(1)
+        for each in harness.sent():
             sent.append((each, each.writer_id, each.sequence))
-            desk.written(each)
+            harness.written(each)
     assert sent == [(batches[0], 9, 0), (batches[1], 9, 1)]
 
 
 def test_other_buckets_keep_their_writer_id():
-    desk = Desk()
-    lost, sound = desk.add(0), desk.add(1)
-    desk.sent()
-    desk.written(sound)
-    desk.fail(lost, error_from_code(33, "unknown"))
-    desk.depart()
-    desk.plan.take_writer_id(9)
-    desk.later(1)
-    next_one = desk.add(1)
-    assert set(desk.sent()) == {lost, next_one}
+    harness = Harness()
+    lost, sound = harness.add(0), harness.add(1)
+    harness.sent()
+    harness.written(sound)
+    harness.fail(lost, error_from_code(33, "unknown"))
+    harness.depart()
+    harness.plan.take_writer_id(9)
+    harness.later(1)
+    next_one = harness.add(1)
+    assert set(harness.sent()) == {lost, next_one}
     assert (lost.writer_id, lost.sequence) == (9, 0)
     assert (next_one.writer_id, next_one.sequence) == (0, 1)
 
 
 def test_a_batch_in_doubt_is_not_written_with_a_new_id():
-    desk = Desk()
-    doubtful, sound = desk.add_many(2)
-    desk.sent()
-    desk.fail(doubtful, ConnectError("gone"))
-    assert desk.fail(sound, out_of_order(1, -1)) == []
-    desk.later(1)
-    assert desk.sent() == [doubtful]
-    (settled,) = desk.fail(doubtful, out_of_order(0, -1))
+    harness = Harness()
+    doubtful, sound = harness.add_many(2)
+    harness.sent()
+    harness.fail(doubtful, ConnectError("gone"))
+    assert harness.fail(sound, out_of_order(1, -1)) == []
+    harness.later(1)
+    assert harness.sent() == [doubtful]
+    (settled,) = harness.fail(doubtful, out_of_order(0, -1))
     assert isinstance(settled.error, WriterStateError)
     assert settled.error.in_doubt
-    assert desk.depart().needs_writer_id
-    desk.plan.take_writer_id(9)
-    desk.later(1)
-    assert desk.sent() == [sound]
+    assert harness.depart().needs_writer_id
+    harness.plan.take_writer_id(9)
+    harness.later(1)
+    assert harness.sent() == [sound]
     assert (sound.writer_id, sound.sequence) == (9, 0)
 
 
 def test_what_may_have_landed_behind_a_batch_in_doubt_fails_too():
-    desk = Desk(delivery_timeout_ms=10_000)
-    first, second = desk.add_many(2)
-    desk.sent()
-    desk.fail(first, ConnectError("gone"))
-    desk.fail(second, ConnectError("gone"))
-    desk.later(10)
-    settlements = desk.depart().settlements
+    harness = Harness(delivery_timeout_ms=10_000)
+    first, second = harness.add_many(2)
+    harness.sent()
+    harness.fail(first, ConnectError("gone"))
+    harness.fail(second, ConnectError("gone"))
+    harness.later(10)
+    settlements = harness.depart().settlements
     assert [each.batch for each in settlements] == [first, second]
     assert all(each.error.in_doubt for each in settlements)
 
 
 def test_lost_acknowledged_rows_are_reported():
-    desk = Desk()
-    desk.written(*[desk.sent()[0] for _ in desk.add_many(1)])
+    harness = Harness()
+    harness.written(*[harness.sent()[0] for _ in harness.add_many(1)])
     for _ in range(3):
-        desk.add()
-        desk.written(*desk.sent())
-    batch = desk.add()
-    desk.sent()
-    (settled,) = desk.fail(batch, out_of_order(4, 1))
+        harness.add()
+        harness.written(*harness.sent())
+    batch = harness.add()
+    harness.sent()
+    (settled,) = harness.fail(batch, out_of_order(4, 1))
     assert isinstance(settled.error, WriterStateError)
     assert "lost rows of this writer" in settled.error.message
     assert not settled.error.in_doubt
 
 
 def test_a_batch_that_was_never_sent_leaves_no_hole():
-    desk = Desk(view=view_of(leaders={0: None}), delivery_timeout_ms=1_000)
-    desk.add()
-    desk.later(1)
-    (settled,) = desk.depart().settlements
+    harness = Harness(view=view_of(leaders={0: None}), delivery_timeout_ms=1_000)
+    harness.add()
+    harness.later(1)
+    (settled,) = harness.depart().settlements
     assert "no leader was found" in settled.error.message
-    desk.view = view_of()
-    batch = desk.add()
-    assert desk.sent() == [batch]
+    harness.view = view_of()
+    batch = harness.add()
+    assert harness.sent() == [batch]
     assert batch.sequence == 0
 
 
@@ -385,41 +385,41 @@ def test_a_batch_that_was_never_sent_leaves_no_hole():
 
 
 def test_pressure_holds_a_bucket_back_with_its_square():
-    desk = Desk(throttle_ms_max=3_000)
-    first, second = desk.add_many(2)
-    desk.sent()
-    desk.plan.press(first, 0.5, now=desk.now)
-    desk.written(first, second)
-    third = desk.add()
-    assert desk.sent() == []
-    desk.later(0.74)
-    assert desk.sent() == []
-    desk.later(0.02)
-    assert desk.sent() == [third]
+    harness = Harness(throttle_ms_max=3_000)
+    first, second = harness.add_many(2)
+    harness.sent()
+    harness.plan.press(first, 0.5, now=harness.now)
+    harness.written(first, second)
+    third = harness.add()
+    assert harness.sent() == []
+    harness.later(0.74)
+    assert harness.sent() == []
+    harness.later(0.02)
+    assert harness.sent() == [third]
 
 
 def test_a_rejection_under_pressure_is_pressure_in_full():
-    desk = Desk(throttle_ms_max=3_000)
-    batch = desk.add()
-    desk.sent()
-    assert desk.fail(batch, error_from_code(72, "slow down")) == []
-    desk.later(2.9)
-    assert desk.sent() == []
-    desk.later(0.2)
-    assert desk.sent() == [batch]
+    harness = Harness(throttle_ms_max=3_000)
+    batch = harness.add()
+    harness.sent()
+    assert harness.fail(batch, error_from_code(72, "slow down")) == []
+    harness.later(2.9)
+    assert harness.sent() == []
+    harness.later(0.2)
+    assert harness.sent() == [batch]
     assert not batch.in_doubt
 
 
 def test_what_waits_for_a_table_can_be_given_up():
-    desk = Desk()
-    desk.add(0)
-    under_way = desk.sent()
-    waiting = [desk.add(1), desk.add(path=PARTITION)]
+    harness = Harness()
+    harness.add(0)
+    under_way = harness.sent()
+    waiting = [harness.add(1), harness.add(path=PARTITION)]
     error = TableNotFoundError("dropped")
-    settlements = desk.plan.give_up(desk.plan.waiting_for(TABLE), error)
+    settlements = harness.plan.give_up(harness.plan.waiting_for(TABLE), error)
     assert [each.batch for each in settlements] == waiting
     assert all(isinstance(each.error, TableNotFoundError) for each in settlements)
-    assert list(desk.plan.unsettled()) == under_way
+    assert list(harness.plan.unsettled()) == under_way
 
 
 # --- all of it ------------------------------------------------------------
@@ -446,8 +446,8 @@ class Bucket:
 @settings(max_examples=150)
 @given(st.data())
 def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
-    desk, bucket = Desk(), Bucket()
-    batches = desk.add_many(data.draw(st.integers(1, 12)))
+    harness, bucket = Harness(), Bucket()
+    batches = harness.add_many(data.draw(st.integers(1, 12)))
     done, failed = [], []
 
     def settle(settlements):
@@ -457,13 +457,13 @@ def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
     fates = st.sampled_from(["fine", "fine", "answer lost", "request lost", "refused", "moved"])
     troubles = data.draw(st.integers(0, 12))
     for _ in range(400):
-        if desk.plan.is_idle:
+        if harness.plan.is_idle:
             break
-        desk.later(1.3)
-        departures = desk.depart()
+        harness.later(1.3)
+        departures = harness.depart()
         settle(departures.settlements)
         if departures.needs_writer_id:
-            desk.plan.take_writer_id(max(desk.plan._writer_ids_seen) + 1)
+            harness.plan.take_writer_id(max(harness.plan._writer_ids_seen) + 1)
         for batch in [batch for each in departures.requests for batch in each.batches]:
             fate = data.draw(fates) if troubles > 0 else "fine"
             troubles -= 1
@@ -476,10 +476,10 @@ def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
             else:
                 error = ConnectError("gone") if fate == "request lost" else LeaderChangedError("no")
             if error is None:
-                settle([desk.plan.written(batch, offset=0, now=desk.now)])
+                settle([harness.plan.written(batch, offset=0, now=harness.now)])
             else:
-                settle(desk.plan.failed(batch, error, now=desk.now, dice=0.5))
-    assert desk.plan.is_idle
+                settle(harness.plan.failed(batch, error, now=harness.now, dice=0.5))
+    assert harness.plan.is_idle
     assert sorted(map(id, done + failed)) == sorted(map(id, batches))
     assert len(bucket.log) == len(set(bucket.log))
     assert set(map(id, done)) <= set(bucket.log)

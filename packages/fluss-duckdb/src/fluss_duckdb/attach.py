@@ -199,7 +199,7 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         if given is not None:
             return original(*args, **more, connection=given)
         frame = sys._getframe(1)  # noqa: SLF001 - whose variables are tables
-        return _installed.default().called_from(frame, name, *args, **more)
+        return _installed.default().call_in_frame(frame, name, *args, **more)
 
     call.__name__ = name
     call.__doc__ = original.__doc__

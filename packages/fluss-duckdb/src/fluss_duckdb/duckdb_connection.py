@@ -15,7 +15,7 @@ import duckdb
 
 from fluss.errors import UnsupportedOperationError
 from fluss.session import Session
-from fluss_duckdb.proxy import called_from, plain, wrapped
+from fluss_duckdb.proxy import call_in_frame, plain, wrapped
 from fluss_duckdb.statement_rewriter import Rewritten, rewritten
 from fluss_duckdb.statements import Run
 from fluss_duckdb.table_reference import reference_of
@@ -54,33 +54,33 @@ class Connection:
         Raises:
             FlussError: A table of Fluss that they speak of is not there, or cannot be read.
         """
-        self.called_from(_caller(), "execute", query, parameters)
+        self.call_in_frame(_caller(), "execute", query, parameters)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement once for each list of parameters; see DuckDB's `executemany`."""
-        self.called_from(_caller(), "executemany", query, parameters)
+        self.call_in_frame(_caller(), "executemany", query, parameters)
         return self
 
     def sql(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
         """A relation over a query, which runs when its rows are asked for; see DuckDB's `sql`."""
-        return self.called_from(_caller(), "sql", query, params, alias=alias)
+        return self.call_in_frame(_caller(), "sql", query, params, alias=alias)
 
     def query(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
         """The same as `sql`."""
-        return self.called_from(_caller(), "sql", query, params, alias=alias)
+        return self.call_in_frame(_caller(), "sql", query, params, alias=alias)
 
     def from_query(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
         """The same as `sql`."""
-        return self.called_from(_caller(), "sql", query, params, alias=alias)
+        return self.call_in_frame(_caller(), "sql", query, params, alias=alias)
 
     def table(self, table_name: str) -> Any:
         """A relation over a table: `con.table("fluss.db.events")`."""
-        return self.called_from(_caller(), "table", table_name)
+        return self.call_in_frame(_caller(), "table", table_name)
 
     def view(self, view_name: str) -> Any:
         """A relation over a view."""
-        return self.called_from(_caller(), "view", view_name)
+        return self.call_in_frame(_caller(), "view", view_name)
 
     def fluss(self, table: Any, **options: Any) -> Any:
         """A relation over a table, as a call in SQL gives it.
@@ -171,7 +171,7 @@ class Connection:
 
     # --- shared -------------------------------------------------------------------------------
 
-    def called_from(
+    def call_in_frame(
         self,
         frame: FrameType,
         method: str,
@@ -191,7 +191,7 @@ class Connection:
             text = asked.sql if isinstance(query, str) or asked.speaks else query
             function = getattr(self._connection, method)
             try:
-                found = called_from(frame, function, text, **given, **options)
+                found = call_in_frame(frame, function, text, **given, **options)
             except _MISSING as error:
                 raise self._explained(error, asked) from None
             return wrapped(found, self._catalog, self, self._connection)

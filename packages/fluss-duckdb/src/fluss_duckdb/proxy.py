@@ -16,13 +16,13 @@ import duckdb
 import pyarrow as pa
 
 from fluss.session import Session
-from fluss_duckdb.statements import Run, Runs
+from fluss_duckdb.statements import Run, Statements
 from fluss_duckdb.view_catalog import Catalog
 
 _CALL = compile("__fluss_call__()", "<fluss_duckdb>", "eval")
 
 
-def called_from(frame: FrameType, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+def call_in_frame(frame: FrameType, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
     """Call a function so that the variables it sees are those of a frame."""
     # A partial is no frame, so what DuckDB finds is the frame of the code evaluated here.
     call = functools.partial(function, *args, **more)
@@ -62,7 +62,7 @@ def wrapped(value: Any, catalog: Catalog, owner: Any = None, owned: Any = None) 
     return call
 
 
-def guarded(reader: pa.RecordBatchReader, runs: Runs) -> pa.RecordBatchReader:
+def guarded(reader: pa.RecordBatchReader, runs: Statements) -> pa.RecordBatchReader:
     """The same stream, whose errors are Fluss's, and which Ctrl-C ends."""
     batches = _steps(_closing(reader), runs, runs.begin())
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
@@ -75,7 +75,7 @@ def _closing(reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch, None, No
         reader.close()
 
 
-def _steps(values: Generator[Any, None, None], runs: Runs, run: Run) -> Iterator[Any]:
+def _steps(values: Generator[Any, None, None], runs: Statements, run: Run) -> Iterator[Any]:
     """The same values; each is waited for as a part of one statement."""
     try:
         while True:

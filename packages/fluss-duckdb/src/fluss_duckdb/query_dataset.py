@@ -19,7 +19,7 @@ from fluss.model.options.scan_options import ScanOptions
 from fluss.session import Table
 from fluss.session.dataset import FlussDataset
 from fluss.session.query_snapshot import exact_reader
-from fluss_duckdb.statements import Run, Runs, unless_cancelled
+from fluss_duckdb.statements import Run, Statements, unless_cancelled
 
 
 class ScannedTable(FlussDataset):
@@ -33,7 +33,7 @@ class ScannedTable(FlussDataset):
     """
 
     def __init__(
-        self, table: Table, options: ScanOptions, runs: Runs, look_again: Callable[[], Table]
+        self, table: Table, options: ScanOptions, runs: Statements, look_again: Callable[[], Table]
     ) -> None:
         super().__init__(table.core, options)
         self._table = table

@@ -24,7 +24,7 @@ import pyarrow as pa
 from fluss.errors import ClosedError, FlussError
 from fluss.hints import Door
 from fluss.scan import Cancellation
-from fluss.session.query_snapshot import Pins
+from fluss.session.query_snapshot import QuerySnapshot
 from fluss.waiting import wait_until
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Run:
     """One statement while it runs: what its scans share."""
 
     def __init__(self) -> None:
-        self.pins = Pins()
+        self.pins = QuerySnapshot()
         self.cancellation = Cancellation()
         self.failures: list[BaseException] = []
         self.checked: set[int] = set()
@@ -61,7 +61,7 @@ class Run:
         return None
 
 
-class Runs:
+class Statements:
     """The statements that run over one catalog."""
 
     def __init__(self) -> None:

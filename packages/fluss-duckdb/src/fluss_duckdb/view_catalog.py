@@ -20,7 +20,7 @@ from fluss.session import Session, Table
 from fluss.waiting import InterruptibleLock
 from fluss_duckdb.call_finder import Dotted, find_references, quoted, speaks_of
 from fluss_duckdb.query_dataset import ScannedTable, version_of
-from fluss_duckdb.statements import Run, Runs
+from fluss_duckdb.statements import Run, Statements
 from fluss_duckdb.table_reference import Reference, reference_of, reference_of_name
 
 # Views with options are made for a statement or two; beyond this, the oldest goes.
@@ -51,7 +51,7 @@ class Catalog:
         self, connection: duckdb.DuckDBPyConnection, session: Callable[[], Session], name: str
     ) -> None:
         self.name = name
-        self.runs = Runs()
+        self.runs = Statements()
         self._session = session
         self._lock = InterruptibleLock()
         self._own = connection.cursor()

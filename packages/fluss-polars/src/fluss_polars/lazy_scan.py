@@ -30,7 +30,7 @@ from fluss.model.options.bounds import Bound, BoundKind, Cursor
 from fluss.model.options.scan_options import Mode, Order, ScanOptions
 from fluss.model.predicates.binding import column_types
 from fluss.model.predicates.predicate import Predicate, columns_in, conjoined
-from fluss.model.tables.partitions import TOLD_BY_NAMES
+from fluss.model.tables.partitions import LOSSLESS_IN_PARTITION_NAME
 from fluss.scan import ScanSplit
 from fluss.session import Scan, Table, TableName, TableSource, source_of
 from fluss.waiting import InterruptibleLock
@@ -119,7 +119,7 @@ class FlussScan(LazyFrameResolver):
     ) -> tuple[pl.LazyFrame, ResolvedLazyFrameProps]:
         """The sources of one collect."""
         table = ask(self._source.open)
-        wanted = _Wanted.of(table, self._source.options, [each.expr for each in filters])
+        wanted = _PushdownPlan.of(table, self._source.options, [each.expr for each in filters])
         names = self.schema().names() if projection is None else projection
         if projection is not None and filter_drop_columns_idx is not None:
             # What only filters look at that the partitions have decided is not read at all.
@@ -186,7 +186,7 @@ class FlussScan(LazyFrameResolver):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _PushdownPlan:
     """What the filters of a query come to.
 
     Attributes:
@@ -210,7 +210,9 @@ class _Wanted:
             return cls(predicate=None, decided=(), left=tuple(filters))
         type_of = column_types(table.fluss_schema, metadata_types(given.metadata_names))
         keys = frozenset(
-            name for name in table.partition_by if isinstance(type_of(name), TOLD_BY_NAMES)
+            name
+            for name in table.partition_by
+            if isinstance(type_of(name), LOSSLESS_IN_PARTITION_NAME)
         )
         found = [pushed(each, type_of) for each in filters]
         decided = tuple(
@@ -224,7 +226,7 @@ class _Wanted:
 
 
 def _asked(
-    given: ScanOptions, names: Sequence[str], wanted: _Wanted, limit: int | None
+    given: ScanOptions, names: Sequence[str], wanted: _PushdownPlan, limit: int | None
 ) -> ScanOptions:
     if given.mode is Mode.BINLOG:
         return given

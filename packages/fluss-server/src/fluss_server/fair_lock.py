@@ -12,7 +12,7 @@ from collections import deque
 from types import TracebackType
 
 
-class Turn:
+class FairLock:
     """The line in front of one bucket; used on one event loop."""
 
     __slots__ = ("_line", "holder")
@@ -51,7 +51,7 @@ class Ticket:
 
     __slots__ = ("_called", "_turn")
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: FairLock) -> None:
         self._turn = turn
         self._called: asyncio.Future[None] | None = None
 

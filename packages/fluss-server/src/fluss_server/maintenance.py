@@ -29,7 +29,7 @@ PLACES_IN_ROUND: Final = 200
 HOURLY: Final = 3_600  # rounds
 
 
-class Upkeep:
+class Maintenance:
     """The rounds of one server.
 
     Args:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from fluss.error_codes import ErrorCode
 from fluss.model.paths import TableBucket
-from fluss_server.fair_lock import Turn
+from fluss_server.fair_lock import FairLock
 from fluss_server.server_errors import refuse
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class OpenScan:
     tablet: Tablet
     sequence: int = 0
     used_ms: int
-    turn: Turn = field(default_factory=Turn)
+    turn: FairLock = field(default_factory=FairLock)
 
     @property
     def bucket(self) -> TableBucket:

@@ -23,7 +23,7 @@ from fluss_server.data_directory import OpenDirectory, open_directory
 from fluss_server.directory_lock import DirectoryLock, Holder
 from fluss_server.handlers import HANDLERS
 from fluss_server.listener import Listener, listening
-from fluss_server.maintenance import Upkeep
+from fluss_server.maintenance import Maintenance
 from fluss_server.server_config import LOOPBACK, ServerConfig
 from fluss_server.server_node import Node, clock_ms
 
@@ -45,7 +45,7 @@ class Server:
         self._lock = DirectoryLock(config.directory)
         self._node: Node | None = None
         self._listeners: list[Listener] = []
-        self._upkeep: Upkeep | None = None
+        self._upkeep: Maintenance | None = None
         self._opened: OpenDirectory | None = None
         self._is_recovered = False
 
@@ -111,7 +111,7 @@ class Server:
             node.make_partitions(table)
         node.sweep_soon()
         await self._listen(node)
-        self._upkeep = Upkeep(node, self._lock)
+        self._upkeep = Maintenance(node, self._lock)
         self._upkeep.start()
         node.warm_up()
         self._lock.write(

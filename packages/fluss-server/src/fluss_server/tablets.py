@@ -22,7 +22,7 @@ from fluss.model.paths import TableBucket
 from fluss_server.catalog.entries import PartitionEntry, TableEntry
 from fluss_server.data_directory import OpenDirectory
 from fluss_server.data_layout import kv_directory, log_directory
-from fluss_server.fair_lock import Turn
+from fluss_server.fair_lock import FairLock
 from fluss_server.put_request import KvTable
 from fluss_server.server_config import ServerConfig
 from fluss_server.server_errors import refuse
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _FILES_OPEN_MAX: Final = 400
 
-Place = tuple[int, int | None, int]
+BucketKey = tuple[int, int | None, int]
 
 
 class Tablet:
@@ -57,7 +57,7 @@ class Tablet:
     ) -> None:
         self.table = table
         self.log = log
-        self.turn = Turn()
+        self.turn = FairLock()
         self.state: KvTablet | None = None
         self.is_dropped = False
         self.schemas = _schemas_of(table)
@@ -175,7 +175,7 @@ class Tablets:
         self._catalog = opened.catalog
         self._ledger = opened.ledger
         self._adopts = opened.adopts
-        self._open: dict[Place, Tablet] = {}
+        self._open: dict[BucketKey, Tablet] = {}
 
     def __iter__(self) -> Iterator[Tablet]:
         return iter(list(self._open.values()))

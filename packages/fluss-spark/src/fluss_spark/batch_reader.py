@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from fluss.errors import InvalidValueError
 from fluss.model.options.scan_options import Order
-from fluss_spark.error_context import READ_AGAIN, Telling, told
+from fluss_spark.error_context import READ_AGAIN, ErrorContext, told
 from fluss_spark.spark_options import FlussOptions
 from fluss_spark.spark_types import arrow_schema, check_declared, loses_digits
 from fluss_spark.table_access import plan_scan, source_for
@@ -55,7 +55,7 @@ class FlussBatchReader(DataSourceReader):
         self._declared = schema
         self._schema = arrow_schema(schema)
         self._parallelism = parallelism
-        self.telling = Telling(options.name, READ_AGAIN)
+        self.telling = ErrorContext(options.name, READ_AGAIN)
 
     @told
     def partitions(self) -> Sequence[InputPartition]:

@@ -14,7 +14,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fluss.errors import UnsupportedOperationError
-from fluss_spark.error_context import READ_AGAIN, RUN_AGAIN, START_AGAIN, Telling, log_for_spark
+from fluss_spark.error_context import (
+    READ_AGAIN,
+    RUN_AGAIN,
+    START_AGAIN,
+    ErrorContext,
+    log_for_spark,
+)
 from fluss_spark.spark_options import FlussOptions, read_options
 
 
@@ -147,9 +153,9 @@ class FlussDataSource(DataSource):
                 )
             return FlussStreamWriter(options, schema, is_for_commit=self._was_sent)
 
-    def _asked(self, what: str, again: str) -> tuple[FlussOptions, Telling]:
+    def _asked(self, what: str, again: str) -> tuple[FlussOptions, ErrorContext]:
         """What Spark was given, and how errors about that table say what to do."""
         log_for_spark()
-        with Telling(""):
+        with ErrorContext(""):
             options = read_options(self.options, what=what)
-        return options, Telling(options.name, again)
+        return options, ErrorContext(options.name, again)

@@ -51,7 +51,7 @@ _VALUES: Final = (
 
 
 @dataclass(frozen=True)
-class Telling:
+class ErrorContext:
     """Completes what an error says on its way out: `with telling: ...`, any number of times.
 
     Args:
@@ -130,7 +130,7 @@ class Tells(Protocol):
     """What has methods that Spark calls."""
 
     @property
-    def telling(self) -> Telling:
+    def telling(self) -> ErrorContext:
         """How their errors are completed."""
 
 

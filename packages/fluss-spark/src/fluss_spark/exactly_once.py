@@ -23,14 +23,14 @@ from fluss.errors import (
     UnsupportedVersionError,
     WriterStateError,
 )
-from fluss.exactly_once.once import Task, bound_table_id, doubts_of, keeps_order
+from fluss.exactly_once.once import Task, bound_table_id, delivery_caveats, keeps_order
 from fluss.model.did_you_mean import did_you_mean
 from fluss.session.table import Table
 from fluss_spark.column_names import matched
 from fluss_spark.error_context import is_news
 from fluss_spark.spark_options import FlussOptions
 
-Wish = Literal["auto", "required", "never"]
+DeliveryMode = Literal["auto", "required", "never"]
 WISHES: Final = ("auto", "required", "never")
 _LOG = logging.getLogger("fluss.spark")
 
@@ -43,7 +43,7 @@ _bound: set[tuple[str, int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class DeliveryGuarantee:
     """What can be relied on when Spark repeats something.
 
     Args:
@@ -59,7 +59,7 @@ class Promise:
     binds: bool = False
 
 
-def promise_of(options: FlussOptions, table: Table) -> Promise:
+def promise_of(options: FlussOptions, table: Table) -> DeliveryGuarantee:
     """What writes to a table can promise.
 
     Raises:
@@ -69,8 +69,8 @@ def promise_of(options: FlussOptions, table: Table) -> Promise:
     wish = options.choice("exactlyOnce", WISHES, "auto")
     is_log = not table.primary_key
     if wish == "never":
-        return Promise(claims=False, doubts=("exactlyOnce is never",) if is_log else ())
-    doubts = tuple(doubts_of(table.core))
+        return DeliveryGuarantee(claims=False, doubts=("exactlyOnce is never",) if is_log else ())
+    doubts = tuple(delivery_caveats(table.core))
     if wish == "required" and doubts:
         raise UnsupportedOperationError(
             f"Writing to {table.name} is at least once, and exactlyOnce is required: "
@@ -80,7 +80,7 @@ def promise_of(options: FlussOptions, table: Table) -> Promise:
             if is_log
             else "sum the rows up in Spark, and upsert the sums",
         )
-    return Promise(
+    return DeliveryGuarantee(
         claims=is_log and keeps_order(table.core),
         doubts=doubts,
         is_required=wish == "required",
@@ -121,7 +121,7 @@ def columns_that_may_differ(options: FlussOptions, table: Table) -> tuple[str, .
     return tuple(found)
 
 
-def say(table: str, promise: Promise) -> None:
+def say(table: str, promise: DeliveryGuarantee) -> None:
     """Say what is promised, once and not with each micro-batch: Spark makes a sink for each."""
     if not is_news(table, *promise.doubts):
         return
@@ -131,7 +131,7 @@ def say(table: str, promise: Promise) -> None:
         _LOG.info("%s: written exactly once", table)
 
 
-def this_task(promise: Promise, run: str | None) -> Task | None:
+def this_task(promise: DeliveryGuarantee, run: str | None) -> Task | None:
     """Which task this worker runs; None where its rows are not told apart.
 
     Args:
@@ -156,7 +156,7 @@ def this_task(promise: Promise, run: str | None) -> Task | None:
     return task
 
 
-def check_bound(promise: Promise, table: Table, run: str | None) -> None:
+def check_bound(promise: DeliveryGuarantee, table: Table, run: str | None) -> None:
     """Refuse a table that is another one than the query has written to before.
 
     Args:
@@ -199,7 +199,7 @@ def check_bound(promise: Promise, table: Table, run: str | None) -> None:
     _bound.add((query, table_id))
 
 
-def _task_of(run: str | None, promise: Promise) -> Task | None:
+def _task_of(run: str | None, promise: DeliveryGuarantee) -> Task | None:
     context = TaskContext.get()
     if context is None:
         return None

@@ -73,7 +73,7 @@ def patiently(connect: Callable[[], T], config: Config) -> T:
                 attempt=attempt,
                 now=time.monotonic(),
                 deadline=began_s + limit_s,
-                dice=random.random(),  # noqa: S311 - spreads processes, hides nothing
+                jitter=random.random(),  # noqa: S311 - spreads processes, hides nothing
             )
             if retry is None:
                 if attempt > 1:

@@ -29,14 +29,14 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from fluss.exactly_once.once import Receipt, commit_once, end_once, write_once
+from fluss.exactly_once.once import Receipt, append_exactly_once, commit_once, end_run
 from fluss.model.did_you_mean import did_you_mean
 from fluss.session.source import source_of
 from fluss.session.table import Table
 from fluss_spark.column_names import Layout, matched
-from fluss_spark.error_context import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, Telling
+from fluss_spark.error_context import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, ErrorContext
 from fluss_spark.exactly_once import (
-    Promise,
+    DeliveryGuarantee,
     check_bound,
     columns_that_may_differ,
     promise_of,
@@ -79,7 +79,7 @@ class FlussBatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
         again = APPEND_AGAIN if self._plan.operation == "append" else UPSERT_AGAIN
-        with Telling(self._plan.options.table, again):
+        with ErrorContext(self._plan.options.table, again):
             return self._plan.write(iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -90,7 +90,7 @@ class FlussBatchWriter(DataSourceArrowWriter):
         receipts = [each.receipt for each in written if each.receipt is not None]
         if receipts:
             try:
-                end_once(self._plan.table().core, self._run, receipts)
+                end_run(self._plan.table().core, self._run, receipts)
             except FlussError as error:  # a write that failed now would be run again, and double
                 _LOG.warning(
                     "%s: all rows are written; what was noted to write them once stays noted: %s",
@@ -136,7 +136,7 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows, on a worker."""
-        with Telling(self._options.name, START_AGAIN):
+        with ErrorContext(self._options.name, START_AGAIN):
             return self._plan.write(iterator, None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
@@ -158,7 +158,7 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         run = next((each.run for each in written if each.run is not None), None)
         if run is not None:
             receipts = [each.receipt for each in written if each.receipt is not None]
-            with Telling(self._options.name, START_AGAIN):
+            with ErrorContext(self._options.name, START_AGAIN):
                 commit_once(table_of(self._options).core, run, batchId, receipts)
         _LOG.debug("%s: micro-batch %d is written", self._options.name, batchId)
 
@@ -183,7 +183,7 @@ class WritePlan:
     options: FlussOptions
     operation: Operation
     columns: tuple[str, ...] | None
-    promise: Promise
+    promise: DeliveryGuarantee
     may_differ: tuple[str, ...] = ()
     making: Making | None = None
 
@@ -216,7 +216,7 @@ class WritePlan:
         task = this_task(self.promise, run)
         batches = self._laid_out(table, batches if first is None else chain([first], batches))
         if task is not None:
-            receipt = write_once(table.core, task, batches, may_differ=self.may_differ)
+            receipt = append_exactly_once(table.core, task, batches, may_differ=self.may_differ)
             return Written(receipt.rows, run=task.run, receipt=receipt)
         check_bound(self.promise, table, run)
         rows = 0

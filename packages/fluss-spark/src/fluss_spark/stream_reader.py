@@ -27,7 +27,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.options.bounds import LATEST
 from fluss.model.options.scan_options import CHANGE_TYPE
 from fluss_spark.column_names import matched
-from fluss_spark.error_context import START_AGAIN, Telling, told
+from fluss_spark.error_context import START_AGAIN, ErrorContext, told
 from fluss_spark.spark_options import FILTER, FlussOptions
 from fluss_spark.spark_types import arrow_schema, to_spark
 from fluss_spark.stream_offsets import BEGIN, TABLE, Ends, StreamOffset, shared_out
@@ -84,7 +84,7 @@ class FlussStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._declared = schema
         self._schema = arrow_schema(schema)
         self._target: Ends | None = None
-        self.telling = Telling(options.name, START_AGAIN)
+        self.telling = ErrorContext(options.name, START_AGAIN)
 
     @cached_property
     def _plans(self) -> StreamPlans:

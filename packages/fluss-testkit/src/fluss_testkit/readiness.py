@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from fluss.errors import FlussError
 from fluss.wire import messages
-from fluss.wire.api import ApiKey, ServerApis, ServerType
+from fluss.wire.api import ApiKey, ServerApis, ServerRole
 from fluss.wire.frame import RequestHeader, ResponseType, read_response, write_request
 from fluss.wire.splitter import FrameSplitter
 from fluss_testkit.ports import HOST
@@ -41,7 +41,7 @@ def listening(port: int) -> str | None:
 def coordinator_ready(address: str, tablet_servers: int) -> str | None:
     """Whether the coordinator knows that many tablet servers, and has a database."""
     try:
-        missing = _missing_member(address, ServerType.COORDINATOR, tablet_servers)
+        missing = _missing_member(address, ServerRole.COORDINATOR, tablet_servers)
         if missing is None:
             listed = _ask(address, ApiKey.LIST_DATABASES, messages.ListDatabasesRequest())
             missing = None if listed.database_name else "there is no database yet"
@@ -53,12 +53,12 @@ def coordinator_ready(address: str, tablet_servers: int) -> str | None:
 def tablet_server_ready(address: str, tablet_servers: int) -> str | None:
     """Whether the tablet server knows the coordinator and that many tablet servers."""
     try:
-        return _missing_member(address, ServerType.TABLET_SERVER, tablet_servers)
+        return _missing_member(address, ServerRole.TABLET_SERVER, tablet_servers)
     except (OSError, FlussError) as error:
         return f"{address} does not answer ({error})"
 
 
-def _missing_member(address: str, role: ServerType, tablet_servers: int) -> str | None:
+def _missing_member(address: str, role: ServerRole, tablet_servers: int) -> str | None:
     hello = messages.ApiVersionsRequest(
         client_software_name="fluss-server", client_software_version="probe"
     )

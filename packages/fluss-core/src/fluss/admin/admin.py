@@ -69,7 +69,7 @@ class AdminCore:
         if descriptor is not None:
             request.database_json = descriptor.to_json().encode()
         await self._change(ApiKey.CREATE_DATABASE, request)
-        self._cluster.newcomers.made(name)
+        self._cluster.ddl_pacing.made(name)
 
     async def drop_database(self, name: str, *, ignore_if_not_exists: bool, cascade: bool) -> None:
         """Drop a database, and with `cascade` its tables."""
@@ -127,10 +127,10 @@ class AdminCore:
             table_json=descriptor.to_json().encode(),
             ignore_if_exists=ignore_if_exists,
         )
-        await self._cluster.newcomers.let_rest(path.database_name)
+        await self._cluster.ddl_pacing.wait_until_settled(path.database_name)
         try:
             await self._change(ApiKey.CREATE_TABLE, request)
-            self._cluster.newcomers.made(path)
+            self._cluster.ddl_pacing.made(path)
         except DatabaseNotFoundError as error:
             raise await self._missing_database(path.database_name) from error
 
@@ -144,7 +144,7 @@ class AdminCore:
         except TableNotFoundError as error:
             raise await missing_table(self._cluster, path) from error
         self._cluster.view.forget_table(path)
-        self._cluster.newcomers.forget(path)
+        self._cluster.ddl_pacing.forget(path)
 
     async def get_table_info(self, path: TablePath) -> TableInfo:
         """The facts of a table."""
@@ -183,7 +183,7 @@ class AdminCore:
             # The protocol's name of the flag says the opposite of what it does.
             ignore_if_not_exists=ignore_if_exists,
         )
-        await self._cluster.newcomers.let_table_rest(self._cluster, path)
+        await self._cluster.ddl_pacing.let_table_rest(self._cluster, path)
         await self._change_table(path, ApiKey.CREATE_PARTITION, request)
 
     async def drop_partition(

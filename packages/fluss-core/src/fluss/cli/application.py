@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fluss.cli.cli_session import Place
+from fluss.cli.cli_session import TableArgument
 from fluss.cli.demo import demo
 from fluss.cli.file_commands import export_rows, import_rows
 from fluss.cli.read_commands import count, describe, head, list_names, lookup, tail
@@ -87,7 +87,7 @@ def _begin(
     ] = None,
 ) -> None:
     """Apache Fluss tables from a terminal."""
-    place = Place(given_url=url, profile=profile)
+    place = TableArgument(given_url=url, profile=profile)
     if place.is_given and context.invoked_subcommand in _WITHOUT_CLUSTER:
         raise typer.BadParameter(
             f"--url and --profile name a cluster to ask, and `fluss {context.invoked_subcommand}` "

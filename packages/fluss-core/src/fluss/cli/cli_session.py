@@ -18,7 +18,7 @@ URL_VARIABLE: Final = "FLUSS_URL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TableArgument:
     """The cluster that the options before the command name.
 
     Args:

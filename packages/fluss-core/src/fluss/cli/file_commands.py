@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fluss.cli.cli_session import Place
+from fluss.cli.cli_session import TableArgument
 from fluss.cli.file_formats import FileFormat, format_of, open_sink
 from fluss.cli.importing import ImportJob, NewTable
 from fluss.cli.read_commands import (
@@ -82,7 +82,7 @@ def import_rows(
         buckets=buckets,
         types=_types(types or []),
     )
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with (
         _reported_here(),
         place.named(name) as (session, path),
@@ -118,7 +118,7 @@ def export_rows(
     file_format: FileFormatOption = None,
 ) -> None:
     """Write the rows of a table into a file (Parquet, CSV, JSON lines, Arrow)."""
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.table(name) as table:
         scan = table.scan(**scan_options_of(columns, start, end, partitions, mode))
         total = scan.stats.rows_max

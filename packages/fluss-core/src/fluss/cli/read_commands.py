@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from fluss.cli.cli_session import Place
+from fluss.cli.cli_session import TableArgument
 from fluss.cli.row_output import Format, FormatOption, write_rows
 from fluss.cli.typed_keys import keys_of
 from fluss.session.scan import Scan
@@ -47,7 +47,7 @@ def list_names(
     ] = None,
 ) -> None:
     """List databases, the tables of a database, or the partitions of a table; a name a line."""
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.session() as session:
         if name is None:
             names = session.databases()
@@ -65,7 +65,7 @@ def describe(
     form: FormatOption = None,
 ) -> None:
     """Show a table: its columns, keys, buckets, partitions and rows."""
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.table(name) as table:
         if form in {None, Format.TABLE}:
             typer.echo(repr(table))
@@ -86,7 +86,7 @@ def head(
 ) -> None:
     """Show rows of a table, whichever are found first."""
     options = scan_options_of(columns, start, end, partitions, mode)
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.table(name) as table:
         scan = table.scan(limit=rows, **options)
         write_rows(scan.to_reader(), scan.schema, form)
@@ -103,7 +103,7 @@ def tail(
 ) -> None:
     """Show the last rows of a log, or the last changes of a primary-key table."""
     options = scan_options_of(columns, None, None, partitions, None)
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.table(name) as table:
         if table.primary_key:
             options |= {"mode": "changelog", "with_metadata": ["_change_type"]}
@@ -126,7 +126,7 @@ def count(
     mode: ModeOption = None,
 ) -> None:
     """Count the rows of a table."""
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.table(name) as table:
         typer.echo(table.scan(**scan_options_of(None, start, end, partitions, mode)).count())
 
@@ -142,7 +142,7 @@ def lookup(
     form: FormatOption = None,
 ) -> None:
     """Look rows up by primary key; exit code 1 when one is missing."""
-    place: Place = context.obj
+    place: TableArgument = context.obj
     with place.table(name) as table:
         asked = keys_of(keys, table.primary_key, table.schema)
         found = table.lookup(asked, columns=_names(columns))

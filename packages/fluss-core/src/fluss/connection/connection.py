@@ -22,7 +22,7 @@ from fluss.model.paths import TablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import INTERRUPTED_WAIT_S_MAX, Engine
-from fluss.net.schema_cache import SchemaBook
+from fluss.net.schema_cache import SchemaCache
 from fluss.records.log.log_header import Magic1
 from fluss.waiting import was_interrupted
 from fluss.wire.api import ApiKey
@@ -164,7 +164,7 @@ class TableHandle:
     def __init__(self, connection: ClientConnection, info: TableInfo) -> None:
         self.connection = connection
         self.info = info
-        self.book = SchemaBook(
+        self.book = SchemaCache(
             connection.cluster,
             info.table_path,
             schema_id=info.schema_id,

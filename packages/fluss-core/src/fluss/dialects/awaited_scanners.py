@@ -15,7 +15,7 @@ from fluss.dialects.log_scanner import LogScannerBase, checked_timeout
 from fluss.dialects.scan_records import RecordBatch, ScanRecord, ScanRecords
 from fluss.errors import FlussError
 from fluss.log.decode_pool import decode_while_fetching
-from fluss.net.call_styles import awaited
+from fluss.net.call_styles import run_awaitable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ class LogScanner(LogScannerBase):
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """The same as `to_arrow`, as a DataFrame."""
         table = partial(self._table_to_end, method="to_pandas()")
-        return awaited(self._engine, table, _frame_of)
+        return run_awaitable(self._engine, table, _frame_of)
 
     # A scanner of the other kind is told when the answer is awaited, as pyfluss does it.
 
@@ -116,12 +116,12 @@ class BatchScanner(BatchScannerBase):
 
     def collect_all_batches(self) -> Awaitable[list[RecordBatch]]:
         """All batches that are left."""
-        return awaited(self._engine, self._rest, self._as_batches)
+        return run_awaitable(self._engine, self._rest, self._as_batches)
 
     def to_arrow(self) -> Awaitable[pa.Table]:
         """All rows that are left, as a table."""
-        return awaited(self._engine, self._rest, self._as_table)
+        return run_awaitable(self._engine, self._rest, self._as_table)
 
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """All rows that are left, as a DataFrame."""
-        return awaited(self._engine, self._rest, self._as_frame)
+        return run_awaitable(self._engine, self._rest, self._as_frame)

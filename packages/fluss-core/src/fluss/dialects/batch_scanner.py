@@ -14,7 +14,7 @@ import pyarrow as pa
 from fluss.dialects.scan_records import RecordBatch
 from fluss.log.decode import DecodedBatch
 from fluss.model.paths import TableBucket
-from fluss.net.call_styles import at_once
+from fluss.net.call_styles import run_blocking
 from fluss.net.engine_thread import Engine
 from fluss.state.limit_scan import LimitScanCore
 
@@ -81,12 +81,12 @@ class BatchScanner(BatchScannerBase):
 
     def collect_all_batches(self) -> list[RecordBatch]:
         """All batches that are left."""
-        return at_once(self._engine, self._rest(), self._as_batches)
+        return run_blocking(self._engine, self._rest(), self._as_batches)
 
     def to_arrow(self) -> pa.Table:
         """All rows that are left, as a table."""
-        return at_once(self._engine, self._rest(), self._as_table)
+        return run_blocking(self._engine, self._rest(), self._as_table)
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows that are left, as a DataFrame."""
-        return at_once(self._engine, self._rest(), self._as_frame)
+        return run_blocking(self._engine, self._rest(), self._as_frame)

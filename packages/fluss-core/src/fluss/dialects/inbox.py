@@ -67,7 +67,7 @@ class Inbox:
             rows = sum(each.num_rows for each in self._decoded)
             if rows_max is not None and rows >= rows_max:
                 return
-            for decoded in self._decoding(at_once=rows_max is None):
+            for decoded in self._decoding(run_blocking=rows_max is None):
                 self._fetched.popleft()
                 self._decoded.extend(decoded.batches)
                 rows += sum(each.num_rows for each in decoded.batches)
@@ -105,9 +105,9 @@ class Inbox:
         self._fetched = deque(each for each in self._fetched if not is_gone(each.bucket))
         self._decoded = deque(each for each in self._decoded if not is_gone(each.bucket))
 
-    def _decoding(self, *, at_once: bool) -> Iterator[Decoded]:
+    def _decoding(self, *, run_blocking: bool) -> Iterator[Decoded]:
         waiting = list(self._fetched)
-        if at_once and len(waiting) > 1:
+        if run_blocking and len(waiting) > 1:
             return decode_ahead(self._decoder, waiting)
         return map(partial(decode_one, self._decoder), waiting)
 

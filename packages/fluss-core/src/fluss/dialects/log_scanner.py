@@ -20,7 +20,7 @@ from fluss.log.decode_pool import decode_ahead
 from fluss.log.fetcher import Fetched
 from fluss.log.log_scan import LogScanCore
 from fluss.model.paths import TableBucket
-from fluss.net.call_styles import at_once
+from fluss.net.call_styles import run_blocking
 from fluss.net.engine_thread import Engine
 
 if TYPE_CHECKING:
@@ -203,17 +203,17 @@ class LogScanner(LogScannerBase):
         timeout_ms = checked_timeout(timeout_ms)
         if self._is_filled():
             return self._give_records()
-        return at_once(self._engine, self._take(timeout_ms), self._as_records)
+        return run_blocking(self._engine, self._take(timeout_ms), self._as_records)
 
     def poll_arrow(self, timeout_ms: int) -> pa.Table:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
         self._check_kind(batches=True, method="poll_arrow()")
-        return at_once(self._engine, self._take(checked_timeout(timeout_ms)), self._as_table)
+        return run_blocking(self._engine, self._take(checked_timeout(timeout_ms)), self._as_table)
 
     def poll_record_batch(self, timeout_ms: int) -> list[RecordBatch]:
         """The batches that came in since the last poll, with buckets and offsets."""
         self._check_kind(batches=True, method="poll_record_batch()")
-        return at_once(self._engine, self._take(checked_timeout(timeout_ms)), self._as_batches)
+        return run_blocking(self._engine, self._take(checked_timeout(timeout_ms)), self._as_batches)
 
     poll_batches = poll_record_batch
 

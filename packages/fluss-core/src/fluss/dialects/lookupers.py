@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable
 
 from fluss.connection.connection import TableHandle
 from fluss.lookup.lookup_cores import Key, LookupCore, PrefixLookupCore, Row, check_lookups
-from fluss.net.call_styles import answered
+from fluss.net.call_styles import as_awaitable
 
 
 class Lookuper:
@@ -29,7 +29,7 @@ class Lookuper:
         Raises:
             InvalidValueError: A key column is missing, unknown, or of another type.
         """
-        return answered(lambda caller: self._core.ask(pk, caller), self._core.dress)
+        return as_awaitable(lambda caller: self._core.ask(pk, caller), self._core.dress)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -47,7 +47,7 @@ class PrefixLookuper:
         Raises:
             InvalidValueError: A column of the prefix is missing, unknown, or of another type.
         """
-        return answered(lambda caller: self._core.ask(prefix, caller), self._core.dress)
+        return as_awaitable(lambda caller: self._core.ask(prefix, caller), self._core.dress)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

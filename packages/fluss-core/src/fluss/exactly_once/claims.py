@@ -32,7 +32,7 @@ from fluss.exactly_once.plan_claims import (
 )
 from fluss.exactly_once.producer_offsets import forget, register, registered
 from fluss.exactly_once.writer_state import known_sequences
-from fluss.log.extents import Places, pin_buckets
+from fluss.log.extents import Places, fetch_extents
 from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
 from fluss.net.cluster_client import Cluster
@@ -84,7 +84,7 @@ async def claim_buckets(
         if found is None:
             raise overtaken(task)
         return Claimed(claim=found, is_first=False)
-    extents = await pin_buckets(cluster, places)
+    extents = await fetch_extents(cluster, places)
     _check_ends(previous, extents)
     began = epoch or decide_epoch(task, previous, now_ms=now_ms)
     known = await _known(table, task, places, began[0])

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import WriterStateError
-from fluss.exactly_once.plan_ledger import Piece, There
+from fluss.exactly_once.plan_ledger import AlreadyWritten, Piece
 from fluss.hints import Hint, HintKey
 from fluss.model.options.scan_options import Order
 from fluss.model.paths import TableBucket
@@ -27,7 +27,7 @@ from fluss.records.log.log_writer import write_log_batch
 from fluss.scan.plan_scan import Output
 from fluss.scan.scan_planner import split_schema
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import OpenSplits
+from fluss.scan.split_reader import SplitReader
 from fluss.write.write_batch import WriteBatch
 
 _LOG = logging.getLogger("fluss.scan")
@@ -39,7 +39,7 @@ def check_same_rows(
     made: WriteBatch,
     body: Any,
     rows: Callable[[], pa.RecordBatch],
-    there: There,
+    there: AlreadyWritten,
     bucket: TableBucket,
     *,
     may_differ: Collection[str] = (),
@@ -123,7 +123,7 @@ def crc_of(made: WriteBatch, body: Any, writer_id: int, sequence: int) -> int:
 def _same(
     table: TableHandle,
     rows: pa.RecordBatch,
-    there: There,
+    there: AlreadyWritten,
     bucket: TableBucket,
     made: WriteBatch,
     may_differ: Collection[str],
@@ -189,7 +189,7 @@ def _stored(table: TableHandle, piece: Piece, bucket: TableBucket, made: WriteBa
         output=Output(names=names, metadata=(None,) * len(names)),
     )
     schema = split_schema(table, split)
-    stored = OpenSplits(table, [split], schema=schema, order=Order.BUCKET).reader().read_all()
+    stored = SplitReader(table, [split], schema=schema, order=Order.BUCKET).reader().read_all()
     return pa.Table.from_batches(
         [_plain(to_wire_batch(each, layout), layout) for each in stored.to_batches()],
         schema=layout.wire_schema,

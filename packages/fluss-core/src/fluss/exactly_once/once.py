@@ -1,12 +1,12 @@
 """Writing to logs so that what is done again is done once: for engines that repeat their tasks.
 
     task = Task(run="9f2c…", step=57, part=3)      # a query, its micro-batch, one of its tasks
-    receipt = write_once(table, task, batches)     # on a worker; any number of attempts
+    receipt = append_exactly_once(table, task, batches)     # on a worker; any number of attempts
     commit_once(table, "9f2c…", 57, receipts)      # on the driver, before the next step begins
 
 What must hold for that is in `docs/decisions/0006-once.md`: the same rows in the same order from
 every attempt, acknowledgements of all replicas, and servers that lose nothing they acknowledged.
-`doubts_of` says what of it can be seen not to hold.
+`delivery_caveats` says what of it can be seen not to hold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fluss.connection.connection import TableHandle
 from fluss.exactly_once.claims import bind_run, commit_step, forget_run
 from fluss.exactly_once.durability import default_replicas, keeps_without_replicas
 from fluss.exactly_once.plan_claims import Receipt, Task
-from fluss.exactly_once.task_writer import OnceWriter
+from fluss.exactly_once.task_writer import TaskWriter
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.write.write_batch import ACKS_ALL
@@ -28,18 +28,18 @@ from fluss.write.writer_cores import writer_pool
 __all__ = [
     "Receipt",
     "Task",
+    "append_exactly_once",
     "bound_table_id",
     "commit_once",
-    "doubts_of",
-    "end_once",
+    "delivery_caveats",
+    "end_run",
     "keeps_order",
-    "write_once",
 ]
 
 REPLICAS_MIN = 2
 
 
-def write_once(
+def append_exactly_once(
     table: TableHandle,
     task: Task,
     batches: Iterable[pa.RecordBatch],
@@ -67,7 +67,7 @@ def write_once(
             written other rows, or rows that had been acknowledged are gone.
         FlussError: They could not be written; another attempt goes on where this one ended.
     """
-    with OnceWriter(table, task, may_differ=may_differ) as writer:
+    with TaskWriter(table, task, may_differ=may_differ) as writer:
         return writer.write(batches)
 
 
@@ -85,7 +85,7 @@ def commit_once(table: TableHandle, run: str, step: int, receipts: Sequence[Rece
     table.connection.engine.run(commit_step(table, run, step, receipts))
 
 
-def end_once(table: TableHandle, run: str, receipts: Sequence[Receipt]) -> None:
+def end_run(table: TableHandle, run: str, receipts: Sequence[Receipt]) -> None:
     """Forget what a run of one step needed, whose tasks are not chained."""
     table.connection.engine.run(forget_run(table.connection.cluster, run, receipts))
 
@@ -104,7 +104,7 @@ def bound_table_id(table: TableHandle, run: str, step: int) -> int:
     return table.connection.engine.run(bind_run(table, run, step))
 
 
-def doubts_of(table: TableHandle) -> list[str]:
+def delivery_caveats(table: TableHandle) -> list[str]:
     """What keeps repeated writes to a table from being exactly once, as far as it can be seen.
 
     For a primary-key table that is about repeated upserts, which need no claims: the same rows

@@ -33,7 +33,7 @@ NO_OFFSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landed:
+class LoggedBatch:
     """A batch in the log, as its header says.
 
     Args:
@@ -63,7 +63,7 @@ class Piece:
         row_count: How many they are.
     """
 
-    landed: Landed
+    landed: LoggedBatch
     skipped: int
     row_count: int
 
@@ -74,7 +74,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class There:
+class AlreadyWritten:
     """The rows, or the first of them, are in the log."""
 
     pieces: tuple[Piece, ...]
@@ -86,20 +86,20 @@ class There:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class SendNext:
     """The rows are to be sent as one batch, with this writer id and number."""
 
     writer_id: int
     sequence: int
 
 
-class Hidden(Enum):
+class NotVisibleYet(Enum):
     """Another attempt has sent rows, which ones cannot be seen, nor whether they stay."""
 
     WAIT = auto()
 
 
-WAIT: Final = Hidden.WAIT
+WAIT: Final = NotVisibleYet.WAIT
 
 
 class BucketLedger:
@@ -120,7 +120,7 @@ class BucketLedger:
         self._firsts = [claimed.first]
         self._bases = [0]  # which batch has the first number of each generation
         self._writer_id_of = writer_id
-        self._landed: list[Landed] = []
+        self._landed: list[LoggedBatch] = []
         self._edges = [0]  # how many rows lie before each of them, and behind the last
         self._next = claimed.first
         self._is_hidden = False
@@ -137,8 +137,8 @@ class BucketLedger:
         """The id that batches are sent with now."""
         return self._writer_id_of(len(self._firsts) - 1)
 
-    def place(self, start: int, rows: int) -> There | Send | Hidden:
-        """What is to be done with the next rows. Asked in their order: each `Send` takes a number.
+    def place(self, start: int, rows: int) -> AlreadyWritten | SendNext | NotVisibleYet:
+        """Decide what happens to the next rows. Call it in their order: `SendNext` takes a number.
 
         Args:
             start: How many rows of the task come before them.
@@ -146,11 +146,11 @@ class BucketLedger:
         """
         if start < self._edges[-1]:
             self._certain = max(self._certain, min(start + rows, self._edges[-1]))
-            return There(pieces=tuple(self._pieces(start, start + rows)))
+            return AlreadyWritten(pieces=tuple(self._pieces(start, start + rows)))
         if self._is_hidden:
             return WAIT
         self._next += 1
-        return Send(writer_id=self.writer_id, sequence=self._next - 1)
+        return SendNext(writer_id=self.writer_id, sequence=self._next - 1)
 
     def _pieces(self, start: int, stop: int) -> Iterator[Piece]:
         place = bisect_right(self._edges, start) - 1
@@ -171,7 +171,7 @@ class BucketLedger:
         """
         return next(self._pieces(rows, rows + 1), None)
 
-    def written(self, start: int, batch: Landed) -> None:
+    def written(self, start: int, batch: LoggedBatch) -> None:
         """A server has acknowledged a batch.
 
         Args:
@@ -183,7 +183,7 @@ class BucketLedger:
         if batch.base_offset != NO_OFFSET:
             self.end = max(self.end, batch.base_offset + batch.row_count)
 
-    def look_again(self, *, earliest: int, end: int, found: Iterable[Landed]) -> None:
+    def look_again(self, *, earliest: int, end: int, found: Iterable[LoggedBatch]) -> None:
         """Take in what the log holds of the task.
 
         Args:
@@ -203,7 +203,7 @@ class BucketLedger:
                 "began, so that nobody can see what was written",
                 "The table keeps its log too short for this query ('table.log.ttl').",
             )
-        by_generation: dict[int, dict[int, Landed]] = {}
+        by_generation: dict[int, dict[int, LoggedBatch]] = {}
         generations = self.writer_ids
         for each in found:
             by_generation.setdefault(generations[each.writer_id], {})[each.sequence] = each
@@ -218,7 +218,7 @@ class BucketLedger:
         if self._landed:
             self.end = max(self.end, self._landed[-1].base_offset + self._landed[-1].row_count)
 
-    def _take(self, numbered: dict[int, Landed]) -> None:
+    def _take(self, numbered: dict[int, LoggedBatch]) -> None:
         # What another step has written under the same id has other numbers.
         sequence = self._firsts[-1]
         while sequence in numbered:

@@ -36,10 +36,16 @@ from fluss.exactly_once.claims import (
 )
 from fluss.exactly_once.content import check_same_rows, crc_of, log_gained, more_claims, more_rows
 from fluss.exactly_once.plan_claims import Receipt, Task
-from fluss.exactly_once.plan_ledger import NO_OFFSET, BucketLedger, Landed, Send, There
+from fluss.exactly_once.plan_ledger import (
+    NO_OFFSET,
+    AlreadyWritten,
+    BucketLedger,
+    LoggedBatch,
+    SendNext,
+)
 from fluss.exactly_once.task_buckets import buckets_of
 from fluss.exactly_once.writer_state import known_sequences
-from fluss.log.extents import Places, pin_buckets
+from fluss.log.extents import Places, fetch_extents
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.scan.batch_headers import batches_by
 from fluss.scan.plan_scan import Output
@@ -87,7 +93,7 @@ class _Item:
     error: FlussError | None = None
 
 
-class OnceWriter:
+class TaskWriter:
     """Writes one task. One thread writes; it blocks while the servers have enough to do.
 
     Args:
@@ -260,7 +266,7 @@ class OnceWriter:
         if self._is_shared and any(each.bucket == item.bucket for each in self._before(item)):
             return
         match self._ledgers[item.bucket].place(item.start, item.made.row_count):
-            case There() as there:
+            case AlreadyWritten() as there:
                 self._check(item.made, item.body, item.rows, there, item.bucket)
                 self._again += there.row_count
                 rest = self._rest(item, there.row_count)
@@ -268,7 +274,7 @@ class OnceWriter:
                 self._pending[place : place + 1] = rest
                 for each in rest:
                     self._go_on_with(each)
-            case Send(writer_id=writer_id, sequence=sequence):
+            case SendNext(writer_id=writer_id, sequence=sequence):
                 item.sent = replace(
                     item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
                 )
@@ -304,7 +310,7 @@ class OnceWriter:
 
     def _reap(self) -> None:
         """Take note of the batches that have come to their end."""
-        taken: dict[TableBucket, list[tuple[_Item, Landed]]] = {}
+        taken: dict[TableBucket, list[tuple[_Item, LoggedBatch]]] = {}
         for item in self._pending:
             batch = item.sent
             if batch is None or not batch.is_settled:
@@ -321,8 +327,8 @@ class OnceWriter:
                 self._pending.remove(item)
 
     def _standing(
-        self, taken: Mapping[TableBucket, list[tuple[_Item, Landed]]]
-    ) -> dict[TableBucket, list[tuple[_Item, Landed]]]:
+        self, taken: Mapping[TableBucket, list[tuple[_Item, LoggedBatch]]]
+    ) -> dict[TableBucket, list[tuple[_Item, LoggedBatch]]]:
         """Those of acknowledged batches that are in the log as they were sent."""
         offsets = {
             bucket: [landed.base_offset for _, landed in some if landed.base_offset != NO_OFFSET]
@@ -338,7 +344,7 @@ class OnceWriter:
 
     def _headers(
         self, ranges: Mapping[TableBucket, tuple[int, int]]
-    ) -> dict[TableBucket, list[Landed]]:
+    ) -> dict[TableBucket, list[LoggedBatch]]:
         """The batches of this task that begin in some ranges of offsets."""
         paths = {bucket: path for (path, _), bucket in self._places.items() if bucket in ranges}
         splits = [
@@ -391,7 +397,7 @@ class OnceWriter:
 
     def _look(self, places: Places) -> None:
         """See what the logs hold of this task, and then which numbers their leaders know."""
-        extents = self._run(pin_buckets(self._cluster, places))
+        extents = self._run(fetch_extents(self._cluster, places))
         ledgers = {each: self._ledgers[each] for each in places}
         found = self._headers(
             {
@@ -464,9 +470,9 @@ def _part(rows: pa.RecordBatch, encoded: Encoded, place: int) -> pa.RecordBatch:
     return rows.filter(pa.array(encoded.batch_of_row == place))
 
 
-def _as_sent(item: _Item, batch: WriteBatch) -> Landed:
+def _as_sent(item: _Item, batch: WriteBatch) -> LoggedBatch:
     """An acknowledged batch, as it must stand in the log."""
-    return Landed(
+    return LoggedBatch(
         writer_id=batch.writer_id,
         sequence=batch.sequence,
         base_offset=NO_OFFSET if batch.offset is None else batch.offset,
@@ -476,8 +482,8 @@ def _as_sent(item: _Item, batch: WriteBatch) -> Landed:
     )
 
 
-def _landed(header: Any) -> Landed:
-    return Landed(
+def _landed(header: Any) -> LoggedBatch:
+    return LoggedBatch(
         writer_id=header.writer_id,
         sequence=header.batch_sequence,
         base_offset=header.base_offset,

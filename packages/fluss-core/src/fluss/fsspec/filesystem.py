@@ -26,7 +26,15 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.fsspec.streams import ArrowFile
-from fluss.fsspec.virtual_paths import ROWS, SCHEMA, SCHEME, Place, missing, place_of, split_url
+from fluss.fsspec.virtual_paths import (
+    ROWS,
+    SCHEMA,
+    SCHEME,
+    VirtualPath,
+    missing,
+    place_of,
+    split_url,
+)
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
 from fluss.model.options.secrets import is_marker
@@ -156,7 +164,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
 
     # --- what is there ------------------------------------------------------------------------
 
-    def _listed(self, place: Place) -> list[Info]:
+    def _listed(self, place: VirtualPath) -> list[Info]:
         if place.database is None:
             return [_directory(each) for each in sorted(self._run(self._admin.list_databases()))]
         if place.table is None:
@@ -171,7 +179,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
         schema = _file(f"{place.path}/{SCHEMA}", size=len(_schema_json(table)))
         return [schema, _file(f"{place.path}/{ROWS}"), *self._partitions(place, table)]
 
-    def _info(self, place: Place) -> Info:
+    def _info(self, place: VirtualPath) -> Info:
         if place.database is None:
             return _directory("")
         if place.table is None:
@@ -186,18 +194,18 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
             return _file(place.path, size=len(_schema_json(table)))
         return _file(place.path)
 
-    def _partitions(self, place: Place, table: Table) -> list[Info]:
+    def _partitions(self, place: VirtualPath, table: Table) -> list[Info]:
         if not table.partition_by:
             return []
         return [_directory(f"{place.path}/{each.partition_name}") for each in table.partitions()]
 
-    def _check_partition(self, place: Place, table: Table) -> None:
+    def _check_partition(self, place: VirtualPath, table: Table) -> None:
         names = [each.partition_name for each in table.partitions()] if table.partition_by else []
         if place.partition not in names:
             hint = did_you_mean(place.partition or "", names)
             raise missing(place.path, f"{table.name} has no partition {place.partition!r}", hint)
 
-    def _scan(self, place: Place) -> Scan:
+    def _scan(self, place: VirtualPath) -> Scan:
         options = dict(place.options)
         if place.partition is not None:
             self._check_partition(place, self._table(place))
@@ -215,7 +223,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
             raise _as_missing(place, error) from error
         return scan
 
-    def _table(self, place: Place) -> Table:
+    def _table(self, place: VirtualPath) -> Table:
         try:
             return source_of(place.table_name, config=self._config).open()
         except _NOT_THERE as error:
@@ -228,7 +236,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return connection_for(resolve(self._config).config).engine.run(work)
 
-    def _asked(self, place: Place, work: Coroutine[Any, Any, Any]) -> Any:
+    def _asked(self, place: VirtualPath, work: Coroutine[Any, Any, Any]) -> Any:
         try:
             return self._run(work)
         except _NOT_THERE as error:
@@ -285,7 +293,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
             }
 
 
-def _as_missing(place: Place, error: FlussError) -> FileNotFoundError:
+def _as_missing(place: VirtualPath, error: FlussError) -> FileNotFoundError:
     return missing(place.path, error.message.rstrip("."), error.hint)
 
 

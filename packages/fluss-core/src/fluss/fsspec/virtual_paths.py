@@ -30,7 +30,7 @@ _DEPTH_MAX = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class VirtualPath:
     """What a path names; nothing at all is the directory of databases.
 
     Attributes:
@@ -63,7 +63,7 @@ def split_url(url: str) -> tuple[str, str]:
     return f"{login}{at}{hosts}", f"{path.strip('/')}{mark}{query}"
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> VirtualPath:
     """What a path names.
 
     Raises:
@@ -78,7 +78,7 @@ def place_of(path: str) -> Place:
     if len(parts) >= _DEPTH_MAX:
         raise missing(plain, "tables have no directories but their partitions")
     database, table, partition = [*parts, None, None, None][:3]
-    place = Place(
+    place = VirtualPath(
         path="/".join([*parts, *([file] if file else [])]),
         database=database,
         table=table,
@@ -96,7 +96,7 @@ def missing(path: str, why: str, hint: str | None = None) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, text if hint is None else f"{text}; {hint}", path)
 
 
-def _check_file(place: Place) -> None:
+def _check_file(place: VirtualPath) -> None:
     file = place.file
     if file is None:
         if place.options:

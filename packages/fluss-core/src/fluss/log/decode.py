@@ -19,7 +19,7 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import LogFormat
 from fluss.model.types.data_type import DataType
-from fluss.net.schema_cache import SchemaBook
+from fluss.net.schema_cache import SchemaCache
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.arrow.projection import Projection, read_projected
@@ -127,7 +127,7 @@ class Decoder:
     def __init__(
         self,
         table: TableInfo,
-        book: SchemaBook,
+        book: SchemaCache,
         columns: Sequence[int] | None,
         *,
         magic_1: Magic1,

@@ -37,7 +37,7 @@ FUTURE_TIME_CODE = 38
 Places = Mapping[TableBucket, PhysicalTablePath]
 
 
-async def pin_buckets(
+async def fetch_extents(
     cluster: Cluster, places: Places, *, reached: Mapping[TableBucket, int] | None = None
 ) -> dict[TableBucket, Extent]:
     """What each bucket has now; one round of requests, one per server.

@@ -42,8 +42,8 @@ from fluss.log.fetch_messages import (
 from fluss.log.missing_positions import find_name, find_offset, find_range
 from fluss.log.plan_fetch import Fetch, FetchLimits, FetchPlan, Position
 from fluss.log.plan_fetch_errors import (
-    Moment,
-    Remedy,
+    Recovery,
+    RetryContext,
     decide_refusal,
     decide_remote_failure,
     decide_stall,
@@ -56,7 +56,7 @@ from fluss.log.remote_log import RemoteLogReader
 from fluss.model.offsets import LATEST_OFFSET
 from fluss.model.paths import TableBucket
 from fluss.net.cluster_client import Cluster
-from fluss.net.schema_cache import SchemaBook
+from fluss.net.schema_cache import SchemaCache
 from fluss.net.wait_notices import notices
 from fluss.records.log.log_header import Magic1
 from fluss.wire.api import ApiKey
@@ -74,7 +74,7 @@ class Fetcher:
     def __init__(
         self,
         cluster: Cluster,
-        book: SchemaBook,
+        book: SchemaCache,
         target: FetchTarget,
         *,
         limits: FetchLimits,
@@ -369,30 +369,30 @@ class Fetcher:
                 limit_ms=round(moment.patience_s * 1_000),
             )
 
-    def _apply(self, position: Position, remedy: Remedy) -> None:
+    def _apply(self, position: Position, remedy: Recovery) -> None:
         if not self.plan.is_current(position):
             return
         match remedy:
-            case Remedy.GIVEN_UP:
+            case Recovery.GIVEN_UP:
                 self._ready.append(position)
                 self._news.set()
-            case Remedy.LEADER:
+            case Recovery.LEADER:
                 self._cluster.counters.retries += 1
                 self._cluster.view.forget_leader(position.bucket)
-            case Remedy.RANGE:
+            case Recovery.RANGE:
                 self._start(self._find_range(position), position)
-            case Remedy.NOTHING:
+            case Recovery.NOTHING:
                 pass
 
     def _fail(self, position: Position, error: FlussError) -> None:
         self._apply(position, give_up(position, error))
 
-    def _moment(self) -> Moment:
-        return Moment(
+    def _moment(self) -> RetryContext:
+        return RetryContext(
             policy=self._cluster.retry_policy,
             patience_s=self._cluster.settings.retry_timeout_ms / 1_000,
             now=self._loop.time(),
-            dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
+            jitter=random.random(),  # noqa: S311 - spreads clients, hides nothing
         )
 
     # --- finding out --------------------------------------------------------------------------

@@ -227,7 +227,7 @@ def _close_all(engine: Engine, fetchers: set[Fetcher]) -> None:
         for fetcher in fetchers:
             fetcher.close()
 
-    engine.let_go(close)
+    engine.post_cleanup(close)
 
 
 def _check_offset(offset: int) -> None:

@@ -29,7 +29,7 @@ REMOTE_ATTEMPTS_MAX = 3
 LATE_S_MAX = 1.0
 
 
-class Remedy(Enum):
+class Recovery(Enum):
     """What to find out about a bucket before it is fetched again."""
 
     NOTHING = auto()
@@ -39,50 +39,50 @@ class Remedy(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class RetryContext:
     """What decisions depend on besides the bucket."""
 
     policy: RetryPolicy
     patience_s: float  # how long a bucket may go wrong before it is given up
     now: float
-    dice: float
+    jitter: float
 
 
-def decide_refusal(position: Position, error: FlussError, moment: Moment) -> Remedy:
+def decide_refusal(position: Position, error: FlussError, moment: RetryContext) -> Recovery:
     """What to do about a bucket whose fetch ended with an error."""
     if error.error_code == INVALID_COLUMN_PROJECTION_CODE and position.pushes_projection:
         # A batch here is older than one of the columns, and the server refuses to project it at
         # all. Whole batches are read instead, and the column is NULL in them.
         position.pushes_projection = False
-        return Remedy.NOTHING
+        return Recovery.NOTHING
     _count(position, moment)
     if isinstance(error, OffsetOutOfRangeError) and not _is_over(position, moment):
         _pause(position, moment, attempt=position.attempts)
-        return Remedy.RANGE
+        return Recovery.RANGE
     retry = decide_retry(
         moment.policy,
         error,
         attempt=position.attempts,
         now=moment.now,
         deadline=position.failing_since + moment.patience_s,
-        dice=moment.dice,
+        jitter=moment.jitter,
     )
     if retry is None:
         return give_up(position, error)
     position.paused_until = retry.at
-    return Remedy.LEADER if retry.refresh_metadata else Remedy.NOTHING
+    return Recovery.LEADER if retry.refresh_metadata else Recovery.NOTHING
 
 
-def decide_remote_failure(position: Position, error: FlussError, moment: Moment) -> Remedy:
+def decide_remote_failure(position: Position, error: FlussError, moment: RetryContext) -> Recovery:
     """What to do about a bucket of which a remote file could not be read."""
     position.remote_attempts += 1
     if position.remote_attempts >= REMOTE_ATTEMPTS_MAX:
         return give_up(position, error)
     _pause(position, moment, attempt=position.remote_attempts)
-    return Remedy.NOTHING
+    return Recovery.NOTHING
 
 
-def decide_stall(position: Position, high_watermark: int, moment: Moment) -> Remedy:
+def decide_stall(position: Position, high_watermark: int, moment: RetryContext) -> Recovery:
     """What to do about a bucket that brought nothing, in an answer that had room for it.
 
     Args:
@@ -95,7 +95,7 @@ def decide_stall(position: Position, high_watermark: int, moment: Moment) -> Rem
     )
     if not lags and high_watermark <= max(position.offset, 0):
         position.attempts = 0
-        return Remedy.NOTHING
+        return Recovery.NOTHING
     patience_s = min(moment.patience_s, LAG_S_MAX) if lags else moment.patience_s
     _count(position, moment)
     if moment.now - position.failing_since >= patience_s:
@@ -103,13 +103,13 @@ def decide_stall(position: Position, high_watermark: int, moment: Moment) -> Rem
             position, went_backwards(position, high_watermark) if lags else _stalled(position)
         )
     _pause(position, moment, attempt=position.attempts)
-    return Remedy.RANGE if position.offset < 0 else Remedy.NOTHING
+    return Recovery.RANGE if position.offset < 0 else Recovery.NOTHING
 
 
-def give_up(position: Position, error: FlussError) -> Remedy:
+def give_up(position: Position, error: FlussError) -> Recovery:
     """Fetch a bucket no more: its error is the reader's."""
     position.error = error
-    return Remedy.GIVEN_UP
+    return Recovery.GIVEN_UP
 
 
 def forgive(position: Position) -> None:
@@ -177,16 +177,16 @@ def give_up_at(positions: Iterable[Position], *, now: float, patience_s: float) 
     return min(failing, default=now) + patience_s + LATE_S_MAX
 
 
-def _count(position: Position, moment: Moment) -> None:
+def _count(position: Position, moment: RetryContext) -> None:
     if not position.attempts:
         position.failing_since = min(position.asked_at or moment.now, moment.now)
     position.attempts += 1
 
 
-def _is_over(position: Position, moment: Moment) -> bool:
+def _is_over(position: Position, moment: RetryContext) -> bool:
     return moment.now - position.failing_since >= moment.patience_s
 
 
-def _pause(position: Position, moment: Moment, *, attempt: int) -> None:
-    pause = pause_ms(moment.policy, attempt=attempt, dice=moment.dice)
+def _pause(position: Position, moment: RetryContext, *, attempt: int) -> None:
+    pause = pause_ms(moment.policy, attempt=attempt, jitter=moment.jitter)
     position.paused_until = moment.now + pause / 1_000

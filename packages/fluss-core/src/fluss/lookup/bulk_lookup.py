@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fluss.errors import FlussError
-from fluss.lookup.bulk_requests import BulkLookups, Home, KeyRun, Limit, Values
+from fluss.lookup.bulk_requests import BucketLeader, BulkLookups, KeyRun, Limit, Values
 from fluss.lookup.key_frames import PlacedKeys
 from fluss.net.engine_thread import Engine
-from fluss.net.handoff import BlockingCaller
+from fluss.net.handoff import BlockingSink
 
 REQUESTS_IN_FLIGHT_MAX = 4
 KEYS_PER_REQUEST_FIRST = 1_024
@@ -36,21 +36,21 @@ class Answered:
 class _Stretch:
     """Ordered keys of one bucket."""
 
-    home: Home
+    home: BucketLeader
     start: int
     stop: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Sent:
-    caller: BlockingCaller[memoryview]
+    caller: BlockingSink[memoryview]
     cancel: Callable[[], None]
     limit: Limit
     runs: Sequence[KeyRun]
     stretches: Sequence[_Stretch]
 
 
-class Asker:
+class LookupPipeline:
     """Asks for keys on a blocking thread; for one caller at a time.
 
     Args:
@@ -105,7 +105,7 @@ class Asker:
     def _send(self, keys: PlacedKeys, server_id: int, stretches: deque[_Stretch]) -> _Sent:
         taken = _taken(stretches, keys, self._keys_max)
         runs = [KeyRun(home=each.home, keys=keys.keys(each.start, each.stop)) for each in taken]
-        caller: BlockingCaller[memoryview] = BlockingCaller()
+        caller: BlockingSink[memoryview] = BlockingSink()
         limit = Limit()
         work = self._bulk.ask(server_id, self._bulk.request(runs), limit)
         cancel = self._engine.start(work, caller)

@@ -30,7 +30,7 @@ from fluss.wire.zero_copy.lookup_values import (
     PREFIX_LOOKUP_RESPONSE,
 )
 
-Place: TypeAlias = tuple[PhysicalTablePath, int]
+PartitionBucket: TypeAlias = tuple[PhysicalTablePath, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class BucketLeader:
     """Where the keys of a bucket are asked for."""
 
     path: PhysicalTablePath
@@ -77,7 +77,7 @@ class Limit:
 class KeyRun:
     """Keys of one bucket that travel together."""
 
-    home: Home
+    home: BucketLeader
     keys: tuple[bytes, ...]
 
 
@@ -102,7 +102,9 @@ class BulkLookups:
         self._api = ApiKey.PREFIX_LOOKUP if is_prefix else ApiKey.LOOKUP
         self._is_inserting = is_inserting
 
-    async def homes(self, places: Iterable[Place]) -> dict[Place, Home | None]:
+    async def homes(
+        self, places: Iterable[PartitionBucket]
+    ) -> dict[PartitionBucket, BucketLeader | None]:
         """Where the keys of these places are asked for; None where their partition is missing.
 
         Raises:
@@ -113,7 +115,7 @@ class BulkLookups:
         found = await asyncio.gather(*(self._home(*each) for each in wanted))
         return dict(zip(wanted, found, strict=True))
 
-    async def _home(self, path: PhysicalTablePath, bucket_id: int) -> Home | None:
+    async def _home(self, path: PhysicalTablePath, bucket_id: int) -> BucketLeader | None:
         try:
             partition_id = await find_partition_id(self._cluster, path)
             bucket = TableBucket.with_partition(self._table.table_id, partition_id, bucket_id)
@@ -122,7 +124,7 @@ class BulkLookups:
             if self._is_inserting:
                 raise
             return None
-        return Home(path=path, bucket=bucket, server_id=leader.server_id)
+        return BucketLeader(path=path, bucket=bucket, server_id=leader.server_id)
 
     def request(self, runs: Sequence[KeyRun]) -> list[Buffer]:
         """The request for runs of keys, each of another bucket, that have the same server."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from fluss.connection.arguments import positions_by_name
 from fluss.connection.connection import TableHandle
 from fluss.errors import InvalidValueError, LimitExceededError
-from fluss.lookup.bulk_lookup import Answered, Asker
+from fluss.lookup.bulk_lookup import Answered, LookupPipeline
 from fluss.lookup.bulk_requests import BulkLookups, Values
 from fluss.lookup.key_frames import KeyFrames, PlacedKeys
 from fluss.lookup.key_placement import prefix_placer
@@ -118,7 +118,7 @@ class _FrameLookup:
         self._table = table
         self._frames = frames
         self._is_prefix = is_prefix
-        self._asker = Asker(table.connection.engine, bulk)
+        self._asker = LookupPipeline(table.connection.engine, bulk)
         schema = table.info.schema
         whole = BatchLayout.of_schema(schema)
         positions = range(len(whole)) if columns is None else positions_by_name(table.info, columns)

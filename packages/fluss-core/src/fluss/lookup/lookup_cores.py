@@ -15,13 +15,13 @@ from typing import Any
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError
 from fluss.lookup.key_placement import KeyPlacer, prefix_placer, primary_key_placer
-from fluss.lookup.lookup_queue import Place, Question
+from fluss.lookup.lookup_queue import LookupTarget, PendingLookup
 from fluss.lookup.lookup_services import lookup_queue
 from fluss.lookup.stored_rows import StoredRowReader, schema_id_of
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
-from fluss.net.handoff import Caller
-from fluss.net.schema_cache import SchemaBook
+from fluss.net.handoff import ResultSink
+from fluss.net.schema_cache import SchemaCache
 from fluss.wire.api import ApiKey
 
 NON_PRIMARY_KEY_TABLE_CODE = 20
@@ -35,14 +35,14 @@ class LookupCore:
 
     def __init__(self, table: TableHandle, *, insert_if_not_exists: bool = False) -> None:
         check_lookups(table.info)
-        self._asker = _Asker(
+        self._asker = _LookupSender(
             table,
             placer=primary_key_placer(table.info),
             api=ApiKey.LOOKUP,
             insert_if_not_exists=insert_if_not_exists,
         )
 
-    def ask(self, key: Key, caller: Caller[Any]) -> None:
+    def ask(self, key: Key, caller: ResultSink[Any]) -> None:
         """Send the key on its way; `caller` gets the value's bytes, or None. Never waits."""
         self._asker.ask(key, caller)
 
@@ -56,11 +56,11 @@ class PrefixLookupCore:
 
     def __init__(self, table: TableHandle, columns: Sequence[str]) -> None:
         check_lookups(table.info)
-        self._asker = _Asker(
+        self._asker = _LookupSender(
             table, placer=prefix_placer(table.info, columns), api=ApiKey.PREFIX_LOOKUP
         )
 
-    def ask(self, key: Key, caller: Caller[Any]) -> None:
+    def ask(self, key: Key, caller: ResultSink[Any]) -> None:
         """Send the prefix on its way; `caller` gets the values' bytes. Never waits."""
         self._asker.ask(key, caller)
 
@@ -69,7 +69,7 @@ class PrefixLookupCore:
         return [self._asker.reader.read(value) for value in values]
 
 
-class _Asker:
+class _LookupSender:
     def __init__(
         self,
         table: TableHandle,
@@ -85,19 +85,21 @@ class _Asker:
         self._placer = placer
         self._api = api
         self._insert_if_not_exists = insert_if_not_exists
-        self._places: dict[tuple[str | None, int], Place] = {}
+        self._places: dict[tuple[str | None, int], LookupTarget] = {}
         self.reader = StoredRowReader(table.book, table.info.schema, table.info.options.kv_format)
 
-    def ask(self, key: Key, caller: Caller[Any]) -> None:
+    def ask(self, key: Key, caller: ResultSink[Any]) -> None:
         path, bucket_id, key_bytes = self._placer.place(key)
         place = self._places.get((path.partition_name, bucket_id))
         if place is None:
             place = self._place(path, bucket_id)
-        question = Question(place, key_bytes, _LearningCaller(caller, self.reader, self._book))
+        question = PendingLookup(
+            place, key_bytes, _SchemaLoadingSink(caller, self.reader, self._book)
+        )
         self._engine.post(partial(self._queue.put, question))
 
-    def _place(self, path: PhysicalTablePath, bucket_id: int) -> Place:
-        place = Place(
+    def _place(self, path: PhysicalTablePath, bucket_id: int) -> LookupTarget:
+        place = LookupTarget(
             api=self._api,
             path=path,
             table_id=self._table_id,
@@ -108,12 +110,12 @@ class _Asker:
         return self._places.setdefault((path.partition_name, bucket_id), place)
 
 
-class _LearningCaller:
+class _SchemaLoadingSink:
     """Passes answers on; first has the schemas learned that they were written with."""
 
     __slots__ = ("_book", "_inner", "_reader")
 
-    def __init__(self, inner: Caller[Any], reader: StoredRowReader, book: SchemaBook) -> None:
+    def __init__(self, inner: ResultSink[Any], reader: StoredRowReader, book: SchemaCache) -> None:
         self._inner = inner
         self._reader = reader
         self._book = book
@@ -138,7 +140,7 @@ class _LearningCaller:
         self._inner.fail(error)
 
 
-def _passing_on(caller: Caller[Any], result: Any) -> Callable[[asyncio.Future[None]], None]:
+def _passing_on(caller: ResultSink[Any], result: Any) -> Callable[[asyncio.Future[None]], None]:
     def pass_on(learned: asyncio.Future[None]) -> None:
         error = asyncio.CancelledError() if learned.cancelled() else learned.exception()
         if error is None:

@@ -27,7 +27,7 @@ from fluss.lookup.lookup_messages import (
 from fluss.lookup.plan_lookups import LookupPlan, LookupSettings
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
-from fluss.net.handoff import Caller
+from fluss.net.handoff import ResultSink
 from fluss.net.operation_deadline import Operation, limited
 from fluss.net.partition_ids import find_partition_id
 from fluss.net.plan_retry import decide_retry
@@ -35,7 +35,7 @@ from fluss.wire.api import ApiKey
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Place:
+class LookupTarget:
     """Where keys are asked for, and how. One object for all keys of a bucket and lookuper.
 
     Attributes:
@@ -55,7 +55,7 @@ class Place:
     bucket: TableBucket | None = None
 
 
-class Question:
+class PendingLookup:
     """One key, or the beginning of keys, in one bucket; and who wants to know.
 
     The answer is the value's bytes or None, and for a prefix the tuple of all values.
@@ -63,7 +63,7 @@ class Question:
 
     __slots__ = ("attempt", "caller", "deadline", "is_answered", "key", "place")
 
-    def __init__(self, place: Place, key: bytes, caller: Caller[Any]) -> None:
+    def __init__(self, place: LookupTarget, key: bytes, caller: ResultSink[Any]) -> None:
         self.place = place
         self.key = key
         self.caller = caller
@@ -90,16 +90,16 @@ class LookupQueue:
     def __init__(self, cluster: Cluster, settings: LookupSettings | None = None) -> None:
         settings = settings or LookupSettings()
         self._cluster = cluster
-        self._plan: LookupPlan[Question] = LookupPlan(
+        self._plan: LookupPlan[PendingLookup] = LookupPlan(
             keys_per_request_max=settings.keys_per_request_max,
             in_flight_max=settings.in_flight_max,
         )
         self._retry_policy = replace(cluster.retry_policy, attempts_max=settings.retries_max + 1)
-        self._fresh: list[Question] = []
+        self._fresh: list[PendingLookup] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def put(self, question: Question) -> None:
+    def put(self, question: PendingLookup) -> None:
         """Take a question in; it leaves as soon as its way is free. On the engine thread only."""
         if self._closed:
             question.fail(ClosedError("The connection has been closed."))
@@ -125,14 +125,14 @@ class LookupQueue:
             question.deadline = deadline
         self._route_all(fresh)
 
-    def _route_all(self, questions: Sequence[Question]) -> None:
+    def _route_all(self, questions: Sequence[PendingLookup]) -> None:
         lost = self._route(questions)
         if lost:
             self._start(self._find_leaders(lost), lost)
 
-    def _route(self, questions: Sequence[Question]) -> list[Question]:
+    def _route(self, questions: Sequence[PendingLookup]) -> list[PendingLookup]:
         """Put questions on their ways; those whose leader is unknown come back."""
-        lost: list[Question] = []
+        lost: list[PendingLookup] = []
         ways: dict[Way, None] = {}
         for place, asked in _by_place(questions).items():
             way = self._way(place)
@@ -145,7 +145,7 @@ class LookupQueue:
             self._send_next(way)
         return lost
 
-    def _way(self, place: Place) -> Way | None:
+    def _way(self, place: LookupTarget) -> Way | None:
         if place.bucket is None or place.bucket.partition_id is not None:
             # A partition that was dropped and made again has another id.
             place.bucket = self._bucket_of(place)
@@ -154,7 +154,7 @@ class LookupQueue:
             return None
         return Way(leader.server_id, place.table_id, place.api, place.insert_if_not_exists)
 
-    def _bucket_of(self, place: Place) -> TableBucket | None:
+    def _bucket_of(self, place: LookupTarget) -> TableBucket | None:
         if place.path.partition_name is None:
             return TableBucket(place.table_id, place.bucket_id)
         partition_id = self._cluster.view.partition_id(place.path)
@@ -162,13 +162,13 @@ class LookupQueue:
             return None
         return TableBucket.with_partition(place.table_id, partition_id, place.bucket_id)
 
-    async def _find_leaders(self, questions: Sequence[Question]) -> None:
-        by_path: dict[PhysicalTablePath, list[Question]] = defaultdict(list)
+    async def _find_leaders(self, questions: Sequence[PendingLookup]) -> None:
+        by_path: dict[PhysicalTablePath, list[PendingLookup]] = defaultdict(list)
         for question in questions:
             by_path[question.place.path].append(question)
         await asyncio.gather(*(self._find_leader(*each) for each in by_path.items()))
 
-    async def _find_leader(self, path: PhysicalTablePath, questions: list[Question]) -> None:
+    async def _find_leader(self, path: PhysicalTablePath, questions: list[PendingLookup]) -> None:
         table_id = questions[0].place.table_id
         bucket_ids = {each.place.bucket_id for each in questions}
 
@@ -197,7 +197,7 @@ class LookupQueue:
         while batch := self._plan.next_batch(way):
             self._start(self._ask(way, batch), batch)
 
-    def _start(self, work: Coroutine[Any, Any, None], questions: Sequence[Question]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], questions: Sequence[PendingLookup]) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
         self._tasks.add(task)
 
@@ -210,7 +210,7 @@ class LookupQueue:
 
         task.add_done_callback(ended)
 
-    async def _ask(self, way: Way, batch: Sequence[Question]) -> None:
+    async def _ask(self, way: Way, batch: Sequence[PendingLookup]) -> None:
         by_bucket = _by_bucket(batch)
         answers: Mapping[TableBucket, Sequence[Any] | FlussError]
         try:
@@ -222,7 +222,7 @@ class LookupQueue:
             self._plan.finished(way)
             if not self._closed:
                 self._send_next(way)
-        refused: list[tuple[list[Question], FlussError]] = []
+        refused: list[tuple[list[PendingLookup], FlussError]] = []
         for bucket, questions in by_bucket.items():
             answer = answers.get(bucket)
             if isinstance(answer, FlussError):
@@ -235,14 +235,14 @@ class LookupQueue:
         await asyncio.gather(*(self._ask_again(*each) for each in refused))
 
     async def _request(
-        self, way: Way, by_bucket: Mapping[TableBucket, Sequence[Question]], *, deadline: float
+        self, way: Way, by_bucket: Mapping[TableBucket, Sequence[PendingLookup]], *, deadline: float
     ) -> dict[TableBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
         request = write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
         answer = await self._cluster.send(way.server_id, way.api, request, deadline=deadline)
         return read_values(way, answer)
 
-    async def _ask_again(self, questions: list[Question], error: FlussError) -> None:
+    async def _ask_again(self, questions: list[PendingLookup], error: FlussError) -> None:
         loop = asyncio.get_running_loop()
         attempt = max(each.attempt for each in questions) + 1
         retry = decide_retry(
@@ -251,7 +251,7 @@ class LookupQueue:
             attempt=attempt,
             now=loop.time(),
             deadline=max(each.deadline for each in questions),
-            dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
+            jitter=random.random(),  # noqa: S311 - spreads clients, hides nothing
         )
         if retry is None or self._closed:
             _fail_all(questions, error)
@@ -267,20 +267,20 @@ class LookupQueue:
         await anyio.sleep(max(0.0, retry.at - loop.time()))
         self._route_all(left)
 
-    def _forget_leaders(self, questions: Sequence[Question]) -> None:
+    def _forget_leaders(self, questions: Sequence[PendingLookup]) -> None:
         for place in _by_place(questions):
             if place.bucket is not None:
                 self._cluster.view.forget_leader(place.bucket)
                 self._cluster.view.forget_partition(place.path)
 
 
-def _fail_all(questions: Sequence[Question], error: BaseException) -> None:
+def _fail_all(questions: Sequence[PendingLookup], error: BaseException) -> None:
     for question in questions:
         question.fail(error)
 
 
-def _by_place(questions: Iterable[Question]) -> dict[Place, list[Question]]:
-    found: dict[Place, list[Question]] = {}
+def _by_place(questions: Iterable[PendingLookup]) -> dict[LookupTarget, list[PendingLookup]]:
+    found: dict[LookupTarget, list[PendingLookup]] = {}
     for question in questions:
         asked = found.get(question.place)
         if asked is None:
@@ -289,9 +289,9 @@ def _by_place(questions: Iterable[Question]) -> dict[Place, list[Question]]:
     return found
 
 
-def _by_bucket(questions: Iterable[Question]) -> dict[TableBucket, list[Question]]:
+def _by_bucket(questions: Iterable[PendingLookup]) -> dict[TableBucket, list[PendingLookup]]:
     """Lookupers have places of their own, and a request has each bucket once."""
-    found: dict[TableBucket, list[Question]] = {}
+    found: dict[TableBucket, list[PendingLookup]] = {}
     for place, asked in _by_place(questions).items():
         if place.bucket is None:
             raise AssertionError("a question that is on its way has a bucket")

@@ -18,7 +18,7 @@ from fluss.errors import CorruptDataError
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import KvFormat
 from fluss.model.values.conversion import from_physical
-from fluss.net.schema_cache import SchemaBook
+from fluss.net.schema_cache import SchemaCache
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.framing import Frames
 from fluss.records.kv.value_batch import batch_from_values, schema_ids_of
@@ -41,7 +41,7 @@ def schema_id_of(value: bytes | memoryview) -> int:
 class StoredRowReader:
     """Reads values of one table as rows of one schema; any thread may use it."""
 
-    def __init__(self, book: SchemaBook, schema: Schema, kv_format: KvFormat) -> None:
+    def __init__(self, book: SchemaCache, schema: Schema, kv_format: KvFormat) -> None:
         self._book = book
         self._schema = schema
         self._kv_format = kv_format

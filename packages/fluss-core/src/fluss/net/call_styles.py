@@ -14,18 +14,18 @@ import anyio.to_thread
 
 from fluss.errors import FlussError
 from fluss.net.engine_thread import Engine
-from fluss.net.handoff import Caller, TrioCaller, caller_here
+from fluss.net.handoff import ResultSink, TrioSink, result_sink_here
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def at_once(engine: Engine, work: Coroutine[Any, Any, T], dress: Callable[[T], R]) -> R:
+def run_blocking(engine: Engine, work: Coroutine[Any, Any, T], dress: Callable[[T], R]) -> R:
     """Run the work, block until it is done, and dress the result here."""
     return dress(engine.run(work))
 
 
-def awaited(
+def run_awaitable(
     engine: Engine, begin: Callable[[], Coroutine[Any, Any, T]], dress: Callable[[T], R]
 ) -> Awaitable[R]:
     """Start the work; the result is dressed on a worker thread and awaited by the caller.
@@ -42,7 +42,7 @@ def awaited(
     return engine.submit(dressed())
 
 
-def answered(ask: Callable[[Caller[Any]], None], dress: Callable[[Any], R]) -> Awaitable[R]:
+def as_awaitable(ask: Callable[[ResultSink[Any]], None], dress: Callable[[Any], R]) -> Awaitable[R]:
     """Ask something that is answered without a task of its own; any number of them is cheap.
 
     Args:
@@ -52,10 +52,10 @@ def answered(ask: Callable[[Caller[Any]], None], dress: Callable[[Any], R]) -> A
     Raises:
         RuntimeError: No event loop (asyncio or trio) is running in this thread.
     """
-    caller = caller_here(dress)
+    caller = result_sink_here(dress)
     try:
         ask(caller)
     except FlussError as error:
         # Like an error of the answer: whoever gathers many gets it with the others.
         caller.fail(error)
-    return caller if isinstance(caller, TrioCaller) else caller.future
+    return caller if isinstance(caller, TrioSink) else caller.future

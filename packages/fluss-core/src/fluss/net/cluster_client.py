@@ -31,7 +31,7 @@ from fluss.errors import (
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.servers import Address
 from fluss.net.counters import Counters
-from fluss.net.ddl_pacing import Newcomers
+from fluss.net.ddl_pacing import DdlPacing
 from fluss.net.hedged_requests import first_answer
 from fluss.net.metadata_request import read_facts, write_question
 from fluss.net.network_settings import ConnectionSettings
@@ -41,7 +41,7 @@ from fluss.net.plan_routing import ClusterView, Leader
 from fluss.net.server_connection import ServerConnection
 from fluss.net.server_connections import Connections
 from fluss.wire import messages
-from fluss.wire.api import ApiKey, ServerApis, ServerType
+from fluss.wire.api import ApiKey, ServerApis, ServerRole
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.messages import read_message, write_message
 from fluss.wire.table_paths import write_table_path
@@ -63,7 +63,7 @@ class Cluster:
         self.settings = settings
         self.view = ClusterView()
         self.counters = Counters()
-        self.newcomers = Newcomers()
+        self.ddl_pacing = DdlPacing()
         self.retry_policy = settings.retry_policy
         self._connections = Connections(settings, counters=self.counters, version=version)
         self._refreshing: dict[PhysicalTablePath | None, asyncio.Task[None]] = {}
@@ -193,7 +193,7 @@ class Cluster:
 
     def _known_apis(self) -> list[ServerApis]:
         found = self._connections.apis_of(self.view.tablet_servers.values())
-        return [each for each in found if each.server_type is not ServerType.COORDINATOR]
+        return [each for each in found if each.server_type is not ServerRole.COORDINATOR]
 
     async def _tablet_server_apis(self) -> list[ServerApis]:
         """What a tablet server offers; nothing where the cluster names none."""
@@ -232,7 +232,7 @@ class Cluster:
                     attempt=number,
                     now=loop.time(),
                     deadline=call.deadline,
-                    dice=random.random(),  # noqa: S311 - spreads clients, hides nothing
+                    jitter=random.random(),  # noqa: S311 - spreads clients, hides nothing
                 )
                 if retry is None or self._closed:
                     raise
@@ -422,7 +422,7 @@ class Cluster:
                 hint="Is the coordinator server running?",
             )
         connection = await self._connections.to(self.view.coordinator)
-        connection.apis.check_type(ServerType.COORDINATOR)
+        connection.apis.check_type(ServerRole.COORDINATOR)
         return connection
 
     async def tablet_server(self, server_id: int) -> ServerConnection:
@@ -438,7 +438,7 @@ class Cluster:
 
     async def _tablet_server_at(self, address: Address) -> ServerConnection:
         connection = await self._connections.to(address)
-        connection.apis.check_type(ServerType.TABLET_SERVER)
+        connection.apis.check_type(ServerRole.TABLET_SERVER)
         return connection
 
 

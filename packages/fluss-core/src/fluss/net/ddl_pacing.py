@@ -34,7 +34,7 @@ TABLE_REST_S: Final = 0.3
 REMEMBERED_MAX: Final = 1_000
 
 
-class Newcomers:
+class DdlPacing:
     """From when on something may be made inside what is known. Lives on the engine's loop."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Newcomers:
         """A database or a table has just been made."""
         self._remember(what, _rest_of(what))
 
-    async def let_rest(self, what: str | TablePath) -> None:
+    async def wait_until_settled(self, what: str | TablePath) -> None:
         """Wait until it has rested, if it is known to be new."""
         rested_at = self._rested_at.get(what)
         if rested_at is not None:
@@ -54,7 +54,7 @@ class Newcomers:
         """The same for a table that others may have made."""
         if path not in self._rested_at:
             self._remember(path, await _rest_left(cluster, path))
-        await self.let_rest(path)
+        await self.wait_until_settled(path)
 
     def forget(self, what: str | TablePath) -> None:
         """It was dropped: what is made under its name is new again."""

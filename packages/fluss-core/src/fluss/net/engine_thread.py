@@ -26,12 +26,12 @@ import anyio.from_thread
 
 from fluss.errors import ClosedError
 from fluss.net.handoff import (
-    BlockingCaller,
-    Caller,
-    LoopCaller,
-    TrioCaller,
+    BlockingSink,
+    LoopSink,
+    ResultSink,
+    TrioSink,
     awaitable_of,
-    caller_here,
+    result_sink_here,
 )
 from fluss.waiting import join, wait_until, was_interrupted
 
@@ -78,7 +78,7 @@ class Engine:
         Any thread may call this except the engine's own, which would wait for itself.
         """
         self._refuse_own_thread(work)
-        caller: BlockingCaller[T] = BlockingCaller()
+        caller: BlockingSink[T] = BlockingSink()
         cancel = self._start(work, caller)
         try:
             caller.wait()
@@ -109,15 +109,15 @@ class Engine:
         self, work: Coroutine[Any, Any, Any], dress: Callable[[Any], Any] | None
     ) -> Awaitable[Any]:
         self._refuse_own_thread(work)
-        caller: LoopCaller[Any] | TrioCaller[Any]
+        caller: LoopSink[Any] | TrioSink[Any]
         try:
-            caller = caller_here(dress)
+            caller = result_sink_here(dress)
         except RuntimeError:
             work.close()
             raise
         return awaitable_of(caller, self._start(work, caller))
 
-    def start(self, work: Coroutine[Any, Any, T], caller: Caller[T]) -> Callable[[], None]:
+    def start(self, work: Coroutine[Any, Any, T], caller: ResultSink[T]) -> Callable[[], None]:
         """Start `work` for a caller who waits by himself, so that several can be under way.
 
         Returns:
@@ -138,7 +138,7 @@ class Engine:
             self._awake = True
             self._loop.call_soon_threadsafe(self._work)
 
-    def let_go(self, job: Callable[[], None]) -> None:
+    def post_cleanup(self, job: Callable[[], None]) -> None:
         """`post` a job that only frees what the engine holds; one that is gone holds nothing."""
         # It may go in this moment, and take its loop along.
         with contextlib.suppress(ClosedError, RuntimeError):
@@ -156,9 +156,9 @@ class Engine:
             task.add_done_callback(self._tasks.discard)
             task.add_done_callback(_log_failure)
 
-        self.let_go(start)
+        self.post_cleanup(start)
 
-    def _start(self, work: Coroutine[Any, Any, T], caller: Caller[T]) -> Callable[[], None]:
+    def _start(self, work: Coroutine[Any, Any, T], caller: ResultSink[T]) -> Callable[[], None]:
         task: asyncio.Task[T] | None = None
 
         def begin() -> None:
@@ -258,7 +258,7 @@ class Engine:
             raise AssertionError("the engine thread must not wait for itself")
 
 
-def _answer(caller: Caller[Any], task: asyncio.Task[Any]) -> None:
+def _answer(caller: ResultSink[Any], task: asyncio.Task[Any]) -> None:
     if task.cancelled():
         caller.fail(asyncio.CancelledError())
         return

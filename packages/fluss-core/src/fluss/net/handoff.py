@@ -25,7 +25,7 @@ T = TypeVar("T")
 Answer_contra = TypeVar("Answer_contra", contravariant=True)
 
 
-class Caller(Protocol[Answer_contra]):
+class ResultSink(Protocol[Answer_contra]):
     """Somebody outside the engine thread who waits for one result."""
 
     def succeed(self, result: Answer_contra) -> None:
@@ -38,7 +38,7 @@ class Caller(Protocol[Answer_contra]):
 Dress = Callable[[Any], T]
 
 
-class BlockingCaller(Generic[T]):
+class BlockingSink(Generic[T]):
     """A thread that blocks until its answer is there; Ctrl-C interrupts it."""
 
     __slots__ = ("_answered", "_dress", "_error", "_result")
@@ -75,7 +75,7 @@ class BlockingCaller(Generic[T]):
         return answer
 
 
-class LoopCaller(Generic[T]):
+class LoopSink(Generic[T]):
     """A task of an asyncio loop; its future is already started and may be ignored."""
 
     __slots__ = ("_dress", "_mailbox", "future")
@@ -95,7 +95,7 @@ class LoopCaller(Generic[T]):
         self._mailbox.post(_set_error, self.future, error)
 
 
-class TrioCaller(Generic[T]):
+class TrioSink(Generic[T]):
     """A task of a trio run: started already, awaited at most once."""
 
     def __init__(self, dress: Dress[T] | None = None) -> None:
@@ -188,23 +188,23 @@ def mailbox_of(loop: asyncio.AbstractEventLoop) -> Mailbox:
     return mailbox
 
 
-def caller_here(dress: Dress[T] | None = None) -> LoopCaller[T] | TrioCaller[T]:
+def result_sink_here(dress: Dress[T] | None = None) -> LoopSink[T] | TrioSink[T]:
     """The caller that fits the running event loop; `dress` makes its result of the answer.
 
     Raises:
         RuntimeError: No event loop is running in this thread.
     """
     try:
-        return LoopCaller(asyncio.get_running_loop(), dress)
+        return LoopSink(asyncio.get_running_loop(), dress)
     except RuntimeError:
         if _in_trio():
-            return TrioCaller(dress)
+            return TrioSink(dress)
         raise
 
 
-def awaitable_of(caller: LoopCaller[T] | TrioCaller[T], cancel: Callable[[], None]) -> Awaitable[T]:
+def awaitable_of(caller: LoopSink[T] | TrioSink[T], cancel: Callable[[], None]) -> Awaitable[T]:
     """What the caller awaits; giving up on it calls `cancel`."""
-    if isinstance(caller, TrioCaller):
+    if isinstance(caller, TrioSink):
         caller.cancel = cancel
         return caller
     caller.future.add_done_callback(lambda future: cancel() if future.cancelled() else None)

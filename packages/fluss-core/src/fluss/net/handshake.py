@@ -148,7 +148,7 @@ async def _authenticate(
                 error.error_code == RETRIABLE_AUTHENTICATION_CODE
                 and attempt < AUTHENTICATE_RETRY.attempts_max
             ):
-                pause = pause_ms(AUTHENTICATE_RETRY, attempt=attempt, dice=random.random())  # noqa: S311 - spreads clients, hides nothing
+                pause = pause_ms(AUTHENTICATE_RETRY, attempt=attempt, jitter=random.random())  # noqa: S311 - spreads clients, hides nothing
                 await anyio.sleep(pause / 1_000)
                 continue
             raise _rejected(connection, login, error) from error

@@ -38,7 +38,7 @@ def decide_retry(
     attempt: int,
     now: float,
     deadline: float,
-    dice: float,
+    jitter: float,
 ) -> Retry | None:
     """Decide what follows the failed attempt number `attempt` (the first is 1).
 
@@ -48,7 +48,7 @@ def decide_retry(
         attempt: How many attempts have been made.
         now: The present, in seconds of any monotonic clock.
         deadline: When the caller stops caring, on the same clock.
-        dice: A random number from 0 to 1; spreads the pauses.
+        jitter: A random number from 0 to 1; spreads the pauses.
 
     Returns:
         When to try again, or None to give up.
@@ -57,14 +57,14 @@ def decide_retry(
         return None
     if attempt >= policy.attempts_max:
         return None
-    at = now + pause_ms(policy, attempt=attempt, dice=dice) / 1_000
+    at = now + pause_ms(policy, attempt=attempt, jitter=jitter) / 1_000
     if at >= deadline:
         return None
     return Retry(at=at, refresh_metadata=error.refresh_metadata)
 
 
-def pause_ms(policy: RetryPolicy, *, attempt: int, dice: float) -> float:
-    """The pause after attempt number `attempt`: doubling, bounded, spread by `dice`."""
+def pause_ms(policy: RetryPolicy, *, attempt: int, jitter: float) -> float:
+    """The pause after attempt number `attempt`: doubling, bounded, spread by `jitter`."""
     doublings = min(attempt - 1, 30)
     pause = min(policy.delay_first_ms * 2.0**doublings, policy.delay_ms_max)
-    return pause * (1 + JITTER * (2 * dice - 1))
+    return pause * (1 + JITTER * (2 * jitter - 1))

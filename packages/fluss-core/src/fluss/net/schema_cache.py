@@ -17,7 +17,7 @@ from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_table_path
 
 
-class SchemaBook:
+class SchemaCache:
     """The schemas of one table met so far. Reading needs no lock: only the engine writes.
 
     Args:

@@ -18,7 +18,7 @@ from fluss.scan.fan_in import Cancellation
 from fluss.scan.scan_planner import plan_scan, shape_of, split_schema
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import OpenSplits
+from fluss.scan.split_reader import SplitReader
 
 
 def describe(table: TablePath | str, *, config: Settings = None, **options: Any) -> pa.Schema:
@@ -80,7 +80,7 @@ def open_split(
             "There is no split to open.", hint="a scan of no buckets has no rows, and is empty"
         )
     table = table_of(opened[0].table_path, config)
-    return OpenSplits(
+    return SplitReader(
         table,
         opened,
         schema=split_schema(table, opened[0]),

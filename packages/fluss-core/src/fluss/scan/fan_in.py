@@ -24,7 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 JOIN_S_MAX = 5.0
 
 
-class Source(Protocol[T_co]):
+class BatchSource(Protocol[T_co]):
     """Something to read: iterated on one thread, closed from another."""
 
     def __iter__(self) -> Iterator[T_co]: ...
@@ -87,7 +87,7 @@ class FanIn(Generic[T]):
 
     def __init__(
         self,
-        sources: Sequence[Callable[[], Source[T]]],
+        sources: Sequence[Callable[[], BatchSource[T]]],
         *,
         parallel_max: int,
         bytes_max: int,
@@ -102,7 +102,7 @@ class FanIn(Generic[T]):
         self._queues: list[deque[T]] = [deque() for _ in sources]
         self._errors: dict[int, BaseException] = {}
         self._ended: set[int] = set()
-        self._open: dict[int, Source[T]] = {}
+        self._open: dict[int, BatchSource[T]] = {}
         self._ready: deque[int] = deque()
         self._bytes = 0
         self._head = 0

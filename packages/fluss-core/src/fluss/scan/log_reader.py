@@ -41,8 +41,8 @@ from fluss.model.types.data_type import (
 )
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan.metadata_arrays import (
-    Dresser,
     MetadataFilter,
+    OutputBuilder,
     columns_to_read,
     output_schema,
 )
@@ -144,7 +144,7 @@ class FetchSource:
             if self._fetcher is not None:
                 self._fetcher.close()
 
-        self._engine.let_go(close)
+        self._engine.post_cleanup(close)
 
     async def _take(self) -> list[Fetched]:
         if self._closed:
@@ -246,7 +246,7 @@ class LogReader:
         self._target = fetch_target(table, self._decoder, first)
         arrow = output_schema(first.output, schema.to_arrow())
         self._dressers = {
-            each.bucket: Dresser(each.output, arrow, each.partition_name) for each in splits
+            each.bucket: OutputBuilder(each.output, arrow, each.partition_name) for each in splits
         }
         if len(self._dressers) < len(splits):
             raise ValueError("a reader takes each bucket once: what comes second would be lost")

@@ -48,7 +48,7 @@ def output_schema(output: Output, table_schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-class Dresser:
+class OutputBuilder:
     """Puts a scan's columns together: those that were read, and those that are made here.
 
     Args:

@@ -28,7 +28,11 @@ from fluss.model.predicates.binding import (
     weakened,
 )
 from fluss.model.predicates.predicate import Predicate, columns_in, conjoined, conjuncts
-from fluss.model.tables.partitions import TOLD_BY_NAMES, PartitionInfo, parse_partition_name
+from fluss.model.tables.partitions import (
+    LOSSLESS_IN_PARTITION_NAME,
+    PartitionInfo,
+    parse_partition_name,
+)
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
@@ -326,7 +330,9 @@ class _Planning:
         if partition_rows is None or not self._table.is_partitioned():
             return frozenset()
         typed = self._typed(self._table.partition_keys)
-        return frozenset(name for name, kind in typed if isinstance(kind, TOLD_BY_NAMES))
+        return frozenset(
+            name for name, kind in typed if isinstance(kind, LOSSLESS_IN_PARTITION_NAME)
+        )
 
     def _parts(self, decided: frozenset[str]) -> tuple[Predicate | None, Predicate | None]:
         """The conditions on the table's own columns, and those that need others."""

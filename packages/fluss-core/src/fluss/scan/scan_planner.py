@@ -23,7 +23,7 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.hints import Hint, HintKey
-from fluss.log.extents import pin_buckets
+from fluss.log.extents import fetch_extents
 from fluss.lookup.frame_lookups import FOUND
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.metadata_columns import metadata_types
@@ -372,7 +372,7 @@ async def _facts(
         for bucket, path in places.items()
     }
     reached = {bucket: max(offsets) for bucket, offsets in exact.items()}
-    extents = await pin_buckets(cluster, places, reached=reached)
+    extents = await fetch_extents(cluster, places, reached=reached)
     low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
     times = {
         each: await offsets_since(table, places, extents, each)

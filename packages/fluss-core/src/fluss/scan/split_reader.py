@@ -19,7 +19,7 @@ from fluss.errors import TableNotFoundError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
 from fluss.model.paths import TableBucket
-from fluss.scan.fan_in import Cancellation, FanIn, Source, merged
+from fluss.scan.fan_in import BatchSource, Cancellation, FanIn, merged
 from fluss.scan.log_reader import LogReader, Piece
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
@@ -43,7 +43,7 @@ BYTES_USEFUL = 4 * 1024 * 1024
 ROWS_MAX = 128 * 1024
 
 
-class OpenSplits:
+class SplitReader:
     """Splits being read: iterate it once for pieces, or take `reader()`.
 
     Args:
@@ -117,14 +117,14 @@ class OpenSplits:
             return
         each_bytes_max = max(UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups)))
         sources = [partial(self._source, group, each_bytes_max) for group in groups]
-        at_once = self._at_once(len(sources))
-        if at_once == 1:
+        run_blocking = self._at_once(len(sources))
+        if run_blocking == 1:
             for each in sources:
                 yield from self._alone(each)
             return
         fan_in = FanIn(
             sources,
-            parallel_max=at_once,
+            parallel_max=run_blocking,
             bytes_max=READY_BYTES_MAX,
             size_of=lambda piece: piece.size_bytes,
             in_order=self._order is not Order.NONE,
@@ -155,7 +155,7 @@ class OpenSplits:
                 return min(count, self._parallel, sources)
         return min(self._parallel, sources)
 
-    def _alone(self, make: Callable[[], Source[Piece]]) -> Iterator[Piece]:
+    def _alone(self, make: Callable[[], BatchSource[Piece]]) -> Iterator[Piece]:
         source = make()
         forget = self._cancellation.listen(source.close)
         try:
@@ -201,7 +201,7 @@ class OpenSplits:
             seen[bucket] += 1
         return rounds
 
-    def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> Source[Piece]:
+    def _source(self, indexes: Sequence[int], unread_bytes_max: int) -> BatchSource[Piece]:
         splits = [self._splits[each] for each in indexes]
         first, index = splits[0], indexes[0]
         if first.keys is not None:

@@ -19,8 +19,8 @@ from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.scan.log_reader import FetchSource, Piece
 from fluss.scan.metadata_arrays import (
-    Dresser,
     MetadataFilter,
+    OutputBuilder,
     columns_to_read,
     output_schema,
 )
@@ -53,7 +53,7 @@ class StateReader:
             raise AssertionError("a state is read as it was planned")
         schema = info.schema
         arrow = output_schema(split.output, schema.to_arrow())
-        dresser = Dresser(split.output, arrow, split.partition_name)
+        dresser = OutputBuilder(split.output, arrow, split.partition_name)
         batches = read_state(
             self._table,
             split.state,

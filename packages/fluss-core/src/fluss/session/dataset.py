@@ -26,7 +26,7 @@ from fluss.model.predicates.predicate import conjoined
 from fluss.records.filter.arrow_expressions import split_arrow
 from fluss.scan.scan_planner import ScanPlan, narrowed, plan_scan, shape_of
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import OpenSplits
+from fluss.scan.split_reader import SplitReader
 
 # What Arrow's scanners take besides; the rest of it is for files.
 _KEPT = frozenset({"batch_size", "use_threads", "memory_pool"})
@@ -103,7 +103,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
             filter: Which rows are wanted.
             **arrow_options: What Arrow's scanners take besides; only sizes of batches matter here.
         """
-        asked = _Asked.of(self._core, self._options, self._schema, columns, filter)
+        asked = _PushdownPlan.of(self._core, self._options, self._schema, columns, filter)
         options = asked.options
         rows_max = arrow_options.get("rows_max")
         if rows_max is not None and asked.rest is None:
@@ -118,7 +118,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         Args:
             filter: Which rows are wanted; who reads a fragment says it again.
         """
-        asked = _Asked.of(self._core, self._options, self._schema, None, filter)
+        asked = _PushdownPlan.of(self._core, self._options, self._schema, None, filter)
         if asked.options.limit is not None:
             raise UnsupportedOperationError(
                 "A scan with a limit is not given out in fragments, which would each have as many.",
@@ -130,7 +130,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
 
     def filter(self, expression: ds.Expression) -> FlussDataset:
         """The same, of the rows that fulfil an expression."""
-        asked = _Asked.of(self._core, self._options, self._schema, None, expression)
+        asked = _PushdownPlan.of(self._core, self._options, self._schema, None, expression)
         if asked.rest is not None:
             raise UnsupportedOperationError(
                 f"A dataset of Fluss cannot be filtered by {expression}.",
@@ -204,7 +204,7 @@ class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow sh
                 "A fragment of Fluss is laid out in the schema of its dataset.",
                 hint="cast what to_table() gives",
             )
-        asked = _Asked.of(self._core, self._options, self._schema, columns, filter)
+        asked = _PushdownPlan.of(self._core, self._options, self._schema, columns, filter)
         shape, split = narrowed(self._core, asked.options, self._split)
         rows_max = arrow_options.get("rows_max")
         if rows_max is not None and asked.rest is None:
@@ -222,7 +222,7 @@ class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow sh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PushdownPlan:
     """What a scanner is asked for: what the scan does of it, and what is left to Arrow."""
 
     options: ScanOptions
@@ -237,7 +237,7 @@ class _Asked:
         schema: pa.Schema,
         columns: Sequence[str] | Mapping[str, ds.Expression] | None,
         filter: ds.Expression | None,  # noqa: A002 - Arrow's name
-    ) -> _Asked:
+    ) -> _PushdownPlan:
         rest = filter
         if filter is not None and options.takes_filter:
             metadata = metadata_types(options.metadata_names)
@@ -270,7 +270,7 @@ def _both(mine: Any, said: Any) -> Any:
 
 
 def _reader(core: TableHandle, plan: ScanPlan, splits: Sequence[ScanSplit]) -> pa.RecordBatchReader:
-    return OpenSplits(
+    return SplitReader(
         core,
         splits,
         schema=plan.shape.schema,

@@ -28,7 +28,7 @@ from fluss.model.options.bounds import EARLIEST, Cursor
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.scan.log_reader import cheapest_column
-from fluss.scan.metadata_arrays import Dresser, MetadataFilter
+from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder
 from fluss.scan.plan_filters import plan_filter
 from fluss.scan.plan_scan import window_of
 from fluss.scan.scan_planner import plan_scan, shape_of
@@ -68,7 +68,7 @@ class Follow:
         rest, prefix = filtered.metadata_residual, options.metadata_prefix
         self._conditions = None if rest is None else MetadataFilter(rest, schema, prefix=prefix)
         self._core: LogScanCore | None = None
-        self._dressers: dict[TableBucket, Dresser] = {}
+        self._dressers: dict[TableBucket, OutputBuilder] = {}
         self._offsets: dict[TableBucket, int] = {}
         self._fetched: deque[Fetched] = deque()
         self._ready: deque[_Ready] = deque()
@@ -241,7 +241,7 @@ class Follow:
             if bucket in self._offsets:
                 continue
             self._offsets[bucket] = split.start
-            self._dressers[bucket] = Dresser(split.output, self.schema, split.partition_name)
+            self._dressers[bucket] = OutputBuilder(split.output, self.schema, split.partition_name)
             if bucket.partition_id is None:
                 core.subscribe({bucket.bucket_id: split.start})
             else:

@@ -27,7 +27,7 @@ from fluss.records.filter.expression_tree import fields_of
 from fluss.scan.fan_in import Cancellation
 from fluss.scan.scan_planner import ScanPlan, plan_scan
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import OpenSplits
+from fluss.scan.split_reader import SplitReader
 from fluss.session.table import Table
 from fluss.waiting import InterruptibleLock
 
@@ -40,7 +40,7 @@ class _Seen:
     is_complete: bool = False  # whether a bucket that is not among them is a new one
 
 
-class Pins:
+class QuerySnapshot:
     """The offsets of one query; give it to every scan of the query. Any thread may."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ def exact_reader(
     columns: Sequence[str],
     condition: ds.Expression | None,
     *,
-    pins: Pins,
+    pins: QuerySnapshot,
     cancellation: Cancellation,
 ) -> pa.RecordBatchReader:
     """The rows of a scan that fulfil a condition and no others, in these columns.
@@ -144,7 +144,7 @@ def exact_reader(
     asked = replace(options, filter=conjoined(both))
     asked = _with_columns(asked, columns, rest)
     plan = pins.plan(table, asked)
-    read = OpenSplits(
+    read = SplitReader(
         table,
         plan.splits,
         schema=plan.shape.schema,

@@ -24,7 +24,7 @@ from fluss.scan.fan_in import Cancellation
 from fluss.scan.scan_planner import ScanPlan, ScanShape, narrowed, plan_scan, shape_of
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import OpenSplits
+from fluss.scan.split_reader import SplitReader
 from fluss.session.capsules import requested_of
 from fluss.session.show import Explanation, scan_html
 from fluss.waiting import InterruptibleLock
@@ -196,9 +196,9 @@ class Scan:
         splits = tuple(narrowed(self._core, options, each)[1] for each in plan.splits)
         return self._open(self._shape.order, replace(plan, shape=shape, splits=splits)).reader()
 
-    def _open(self, order: Order, plan: ScanPlan | None = None) -> OpenSplits:
+    def _open(self, order: Order, plan: ScanPlan | None = None) -> SplitReader:
         plan = plan or self._to_read()
-        return OpenSplits(
+        return SplitReader(
             self._core,
             plan.splits,
             schema=plan.shape.schema,

@@ -450,7 +450,7 @@ class Session:
 def _drop(share: Share, note: OpenedConfig) -> None:
     note.is_dropped = True
     # On the engine: a finalizer runs on any thread, and whatever lock that holds.
-    share.connection.engine.let_go(partial(share.end, closes=False))
+    share.connection.engine.post_cleanup(partial(share.end, closes=False))
 
 
 def _url_table(url: FlussUrl) -> str | None:

@@ -103,7 +103,7 @@ def read_changes(
             for each in taken:
                 yield from decoder.decode(each)
     finally:
-        table.connection.engine.let_go(fetching.close)
+        table.connection.engine.post_cleanup(fetching.close)
 
 
 class _Fetching:

@@ -30,8 +30,8 @@ from fluss.errors import (
 )
 from fluss.model.did_you_mean import did_you_mean
 
-Strategy = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
-STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
+ReadPath = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
+STRATEGIES: Final[tuple[ReadPath, ...]] = get_args(ReadPath)
 
 # Why a way is taken that the user chose.
 ASKED_FOR: Final = "it was asked for"
@@ -87,7 +87,7 @@ class StateFacts:
         )
 
 
-def choose_strategy(facts: StateFacts) -> tuple[Strategy, str]:
+def choose_strategy(facts: StateFacts) -> tuple[ReadPath, str]:
     """The best way there is, and why.
 
     Raises:
@@ -126,7 +126,7 @@ def needs_snapshots(strategy: str | None, facts: StateFacts) -> bool:
     return not facts.offers_scan_kv and facts.pin > SMALL_CHANGES_MAX
 
 
-def check_strategy(strategy: str, facts: StateFacts) -> tuple[Strategy, str]:
+def check_strategy(strategy: str, facts: StateFacts) -> tuple[ReadPath, str]:
     """A way that the user chose.
 
     Raises:
@@ -144,7 +144,7 @@ def check_strategy(strategy: str, facts: StateFacts) -> tuple[Strategy, str]:
     )
 
 
-def _choose_forwards(facts: StateFacts) -> tuple[Strategy, str]:
+def _choose_forwards(facts: StateFacts) -> tuple[ReadPath, str]:
     if facts.snapshot_leads_to_pin:
         return "snapshot", f"a KV snapshot stands at offset {facts.snapshot_offset}"
     if facts.is_whole:
@@ -164,7 +164,7 @@ def _choose_forwards(facts: StateFacts) -> tuple[Strategy, str]:
     )
 
 
-def _check_possible(strategy: Strategy, facts: StateFacts) -> None:
+def _check_possible(strategy: ReadPath, facts: StateFacts) -> None:
     if strategy == "changelog":
         if not facts.is_whole:
             raise OffsetOutOfRangeError(

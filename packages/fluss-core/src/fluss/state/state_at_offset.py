@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import OffsetOutOfRangeError
-from fluss.log.extents import pin_buckets
+from fluss.log.extents import fetch_extents
 from fluss.lookup.stored_rows import ValueDecoder
 from fluss.model.change_type import ChangeType
 from fluss.model.extent import Extent
@@ -216,7 +216,7 @@ class _Reading:
     def _extent(self, path: PhysicalTablePath) -> Extent:
         """What the log has now: all that stored rows can have seen, as they have been read."""
         connection, bucket = self._table.connection, self._plan.bucket
-        pinned = pin_buckets(connection.cluster, {bucket: path}, reached={bucket: self._plan.pin})
+        pinned = fetch_extents(connection.cluster, {bucket: path}, reached={bucket: self._plan.pin})
         extents = self._errands.run(pinned)
         extent = extents[bucket]
         if extent.end < self._plan.pin:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, OffsetOutOfRangeError, SnapshotNotFoundError
-from fluss.log.extents import pin_buckets
+from fluss.log.extents import fetch_extents
 from fluss.model.extent import Extent
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_options import ChangelogImage
 from fluss.net.cluster_client import Cluster
 from fluss.state.kv_snapshot import KvSnapshot, latest_snapshots
 from fluss.state.plan_state import (
+    ReadPath,
     StateFacts,
-    Strategy,
     check_strategy,
     choose_strategy,
     needs_snapshots,
@@ -43,7 +43,7 @@ class StatePlan:
 
     bucket: TableBucket
     pin: int
-    strategy: Strategy
+    strategy: ReadPath
     why: str
     snapshot_id: int | None = None
 
@@ -89,7 +89,7 @@ async def plan_states(
     connection = table.connection
     cluster, info = connection.cluster, table.info
     if earliest is None:
-        extents = await pin_buckets(cluster, places, reached=pins)
+        extents = await fetch_extents(cluster, places, reached=pins)
         earliest = {bucket: extent.earliest for bucket, extent in extents.items()}
         for bucket, extent in extents.items():
             _check_pin(table, bucket, pins[bucket], extent)

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 
-class ServerType(IntEnum):
+class ServerRole(IntEnum):
     """What a server says it is; one that plays both roles says nothing."""
 
     COORDINATOR = 1
     TABLET_SERVER = 2
 
 
-_COORDINATOR = frozenset({ServerType.COORDINATOR})
-_TABLET = frozenset({ServerType.TABLET_SERVER})
+_COORDINATOR = frozenset({ServerRole.COORDINATOR})
+_TABLET = frozenset({ServerRole.TABLET_SERVER})
 _BOTH = _COORDINATOR | _TABLET
 
 # "Internal" is a label only: servers answer these to anybody.
@@ -48,7 +48,7 @@ class ApiKey(IntEnum):
     `Response` (None where only servers send it), and the highest version this package knows.
     """
 
-    servers: frozenset[ServerType]
+    servers: frozenset[ServerRole]
     is_public: bool
     message: str | None
     version_max: int
@@ -56,7 +56,7 @@ class ApiKey(IntEnum):
     def __new__(
         cls,
         number: int,
-        servers: frozenset[ServerType],
+        servers: frozenset[ServerRole],
         is_public: bool,  # noqa: FBT001 - a column of the table below
         message: str | None,
         version_max: int = 0,
@@ -168,11 +168,11 @@ class ApiKey(IntEnum):
 class ServerApis:
     """What one server serves: its role, and the lowest and highest version of each key."""
 
-    server_type: ServerType | None
+    server_type: ServerRole | None
     versions: Mapping[int, tuple[int, int]]
 
     @classmethod
-    def of(cls, keys: Iterable[ApiKey], *, server_type: ServerType | None = None) -> ServerApis:
+    def of(cls, keys: Iterable[ApiKey], *, server_type: ServerRole | None = None) -> ServerApis:
         """What a server of this package serves, when it serves these keys."""
         versions = {int(key): (key.version_min, key.version_max) for key in keys}
         return cls(server_type=server_type, versions=MappingProxyType(versions))
@@ -184,9 +184,9 @@ class ServerApis:
             each.api_key: (each.min_version, each.max_version) for each in response.api_versions
         }
         # A role that does not exist yet must not keep this client from talking to the server.
-        known = set(ServerType)
+        known = set(ServerRole)
         number = response.server_type
-        server_type = ServerType(number) if number in known else None
+        server_type = ServerRole(number) if number in known else None
         return cls(server_type=server_type, versions=MappingProxyType(versions))
 
     def to_response(self) -> messages.ApiVersionsResponse:
@@ -215,7 +215,7 @@ class ServerApis:
             raise self._unsupported(key)
         return min(self.versions[key][1], key.version_max)
 
-    def check_type(self, expected: ServerType) -> None:
+    def check_type(self, expected: ServerRole) -> None:
         """Refuse a server that plays another role than metadata said; one without a role passes.
 
         Raises:
@@ -263,5 +263,5 @@ def negotiate(response: messages.ApiVersionsResponse, key: ApiKey) -> int:
     return ServerApis.from_response(response).version(key)
 
 
-def _role(server_type: ServerType) -> str:
+def _role(server_type: ServerRole) -> str:
     return server_type.name.lower().replace("_", " ")

@@ -156,7 +156,7 @@ class PathFinder:
             # The flag's name in the protocol says the opposite of what it does.
             ignore_if_not_exists=True,
         )
-        await self._cluster.newcomers.let_table_rest(self._cluster, path.table_path)
+        await self._cluster.ddl_pacing.let_table_rest(self._cluster, path.table_path)
         await self._cluster.ask_coordinator(
             ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse
         )

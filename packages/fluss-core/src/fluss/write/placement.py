@@ -156,7 +156,7 @@ class Placement:
             self._sticky.get(path),
             count,
             lambda bucket: self._has_leader(path, bucket),
-            dice=random.random(),  # noqa: S311 - spreads writers, hides nothing
+            jitter=random.random(),  # noqa: S311 - spreads writers, hides nothing
         )
         if len(self._sticky) >= PATHS_KEPT_MAX:
             self._sticky.clear()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 def choose_sticky(
-    current: int | None, bucket_count: int, has_leader: Callable[[int], bool], *, dice: float
+    current: int | None, bucket_count: int, has_leader: Callable[[int], bool], *, jitter: float
 ) -> int:
     """The bucket for the next batch: another one than now, of those that have a leader.
 
@@ -18,9 +18,9 @@ def choose_sticky(
         current: The bucket of the last batch, None for the first one.
         bucket_count: How many buckets there are.
         has_leader: Whether a bucket can be written to now, as far as is known.
-        dice: A random number from 0 to 1 (not 1 itself).
+        jitter: A random number from 0 to 1 (not 1 itself).
     """
-    start = int(dice * bucket_count)
+    start = int(jitter * bucket_count)
     around = [(start + step) % bucket_count for step in range(bucket_count)]
     others = [each for each in around if each != current] or around
     return next((each for each in others if has_leader(each)), others[0])

@@ -14,8 +14,8 @@ from fluss.errors import FlussError
 from fluss.net.plan_retry import RetryPolicy
 from fluss.write.plan_accumulator import BucketQueue, QueueKey
 from fluss.write.plan_idempotence import SequenceVerdict
-from fluss.write.plan_sender import Departures, SendPlan
-from fluss.write.write_batch import Settlement, WriteBatch, WriterSettings
+from fluss.write.plan_sender import ProduceRequests, SendPlan
+from fluss.write.write_batch import BatchResult, WriteBatch, WriterSettings
 
 
 class PinnedSendPlan(SendPlan):
@@ -36,12 +36,12 @@ class PinnedSendPlan(SendPlan):
             sequences.last_acked = batch.sequence - 1
             queue.not_before = 0.0
 
-    def _has_writer_id(self, queue: BucketQueue, found: Departures) -> bool:  # noqa: ARG002 - every batch has one
+    def _has_writer_id(self, queue: BucketQueue, found: ProduceRequests) -> bool:  # noqa: ARG002 - every batch has one
         return True
 
     def _settle_sequence(
         self, batch: WriteBatch, error: FlussError, *, now: float
-    ) -> list[Settlement]:
+    ) -> list[BatchResult]:
         queue = self._queue_of(batch)
         if queue.key not in self._stopped:
             verdict = queue.sequences.judge(batch, error)
@@ -51,14 +51,14 @@ class PinnedSendPlan(SendPlan):
         self._retire(queue)
         return [settled]
 
-    def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> Settlement:
+    def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> BatchResult:
         self._stopped.setdefault(queue.key, error)
-        return Settlement(batch=batch, error=error)
+        return BatchResult(batch=batch, error=error)
 
-    def _mend(self, queue: BucketQueue) -> list[Settlement]:
+    def _mend(self, queue: BucketQueue) -> list[BatchResult]:
         error = self._stopped.get(queue.key)
         return [] if error is None else list(self._all_failed(queue, error))
 
-    def _all_failed(self, queue: BucketQueue, error: FlussError) -> Iterator[Settlement]:
+    def _all_failed(self, queue: BucketQueue, error: FlussError) -> Iterator[BatchResult]:
         while queue.waiting:
-            yield Settlement(batch=queue.waiting.popleft(), error=error)
+            yield BatchResult(batch=queue.waiting.popleft(), error=error)

@@ -26,8 +26,8 @@ from fluss.write.plan_idempotence import SequenceVerdict, is_certainly_unwritten
 from fluss.write.write_batch import (
     NO_SEQUENCE,
     NO_WRITER_ID,
+    BatchResult,
     Route,
-    Settlement,
     WriteBatch,
     WriterSettings,
 )
@@ -45,7 +45,7 @@ _SEQUENCE_ERRORS = frozenset({
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
+class ProduceRequest:
     """One request: these batches go to this server, each of another bucket."""
 
     server_id: int
@@ -54,7 +54,7 @@ class Departure:
 
 
 @dataclass(slots=True, kw_only=True)
-class Departures:
+class ProduceRequests:
     """What is to be done now.
 
     Attributes:
@@ -65,8 +65,8 @@ class Departures:
         wake_at: When to ask again at the latest, if nothing happens before.
     """
 
-    requests: list[Departure] = field(default_factory=list)
-    settlements: list[Settlement] = field(default_factory=list)
+    requests: list[ProduceRequest] = field(default_factory=list)
+    settlements: list[BatchResult] = field(default_factory=list)
     paths_unknown: set[PhysicalTablePath] = field(default_factory=set)
     needs_writer_id: bool = False
     wake_at: float | None = None
@@ -125,9 +125,9 @@ class SendPlan:
 
     # --- what goes now ------------------------------------------------------------------------
 
-    def depart(self, view: ClusterView, *, now: float) -> Departures:
+    def depart(self, view: ClusterView, *, now: float) -> ProduceRequests:
         """Decide what goes now; what is in `requests` counts as sent."""
-        found = Departures()
+        found = ProduceRequests()
         open_requests: dict[tuple[int, Route], _Request] = {}
         ready = self._ready(view, found, now=now)
         while ready:
@@ -144,7 +144,7 @@ class SendPlan:
         return found
 
     def _ready(
-        self, view: ClusterView, found: Departures, *, now: float
+        self, view: ClusterView, found: ProduceRequests, *, now: float
     ) -> list[tuple[BucketQueue, int]]:
         ready = []
         for queue in list(self._busy.values()):
@@ -177,7 +177,7 @@ class SendPlan:
         leader = view.leader_of(queue.bucket)
         return None if leader is None else leader.server_id
 
-    def _has_writer_id(self, queue: BucketQueue, found: Departures) -> bool:
+    def _has_writer_id(self, queue: BucketQueue, found: ProduceRequests) -> bool:
         if not self.settings.is_idempotent or queue.sequences.writer_id != NO_WRITER_ID:
             return True
         if self.writer_id == NO_WRITER_ID:
@@ -191,7 +191,7 @@ class SendPlan:
         queue: BucketQueue,
         server_id: int,
         requests: dict[tuple[int, Route], _Request],
-        found: Departures,
+        found: ProduceRequests,
         *,
         now: float,
     ) -> bool:
@@ -212,7 +212,7 @@ class SendPlan:
         self._busy[queue.key] = self._busy.pop(queue.key)
         return True
 
-    def give_up_at(self, request: Departure, *, now: float) -> float:
+    def give_up_at(self, request: ProduceRequest, *, now: float) -> float:
         """When to wait no longer for the answer to a request that leaves now."""
         deadlines = (
             self._queue_of(each).deadline_of(each, self.settings) for each in request.batches
@@ -221,11 +221,11 @@ class SendPlan:
 
     # --- what an answer means -----------------------------------------------------------------
 
-    def written(self, batch: WriteBatch, *, offset: int | None, now: float) -> Settlement:
+    def written(self, batch: WriteBatch, *, offset: int | None, now: float) -> BatchResult:
         """A batch was written, for the first time or as a repetition of itself."""
         queue = self._landed(batch, now=now)
         self._retire(queue)
-        return Settlement(batch=batch, offset=offset)
+        return BatchResult(batch=batch, offset=offset)
 
     def press(self, batch: WriteBatch, pressure: float, *, now: float) -> None:
         """A server is under pressure (0 to 1): leave the bucket alone, the longer the more."""
@@ -234,14 +234,14 @@ class SendPlan:
         queue.not_before = max(queue.not_before, now + pause_ms / 1_000)
 
     def unsent(
-        self, batch: WriteBatch, error: FlussError, *, now: float, dice: float
-    ) -> list[Settlement]:
+        self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float
+    ) -> list[BatchResult]:
         """A batch could not be sent at all: no connection to its server."""
-        return self._again_or_fail(batch, error, now=now, dice=dice)
+        return self._again_or_fail(batch, error, now=now, jitter=jitter)
 
     def failed(
-        self, batch: WriteBatch, error: FlussError, *, now: float, dice: float
-    ) -> list[Settlement]:
+        self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float
+    ) -> list[BatchResult]:
         """An attempt ended with an error: the server's, or that of a connection or a clock."""
         code = error.error_code
         if code == ErrorCode.DUPLICATE_SEQUENCE_EXCEPTION:
@@ -252,9 +252,9 @@ class SendPlan:
             batch.in_doubt = True
         if code == ErrorCode.STORAGE_BACKPRESSURE_EXCEPTION:
             self.press(batch, 1.0, now=now)
-        return self._again_or_fail(batch, error, now=now, dice=dice)
+        return self._again_or_fail(batch, error, now=now, jitter=jitter)
 
-    def give_up(self, batches: Iterable[WriteBatch], error: FlussError) -> list[Settlement]:
+    def give_up(self, batches: Iterable[WriteBatch], error: FlussError) -> list[BatchResult]:
         """Fail batches that wait; those under way are left to their answers."""
         settlements = []
         for batch in batches:
@@ -275,8 +275,8 @@ class SendPlan:
         ]
 
     def _again_or_fail(
-        self, batch: WriteBatch, error: FlussError, *, now: float, dice: float
-    ) -> list[Settlement]:
+        self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float
+    ) -> list[BatchResult]:
         queue = self._queue_without(batch)
         queue.last_error = error
         retry = decide_retry(
@@ -285,14 +285,14 @@ class SendPlan:
             attempt=batch.attempts,
             now=now,
             deadline=queue.deadline_of(batch, self.settings),
-            dice=dice,
+            jitter=jitter,
         )
         if retry is not None and batch.attempts <= self.settings.retries_max:
             queue.not_before = max(queue.not_before, retry.at)
             queue.take_back(batch)
             return []
         if queue.sequences.has_passed(batch) and not is_certainly_unwritten(error):
-            settled = Settlement(batch=batch)
+            settled = BatchResult(batch=batch)
         else:
             settled = self._fail(queue, batch, error)
         self._retire(queue)
@@ -300,7 +300,7 @@ class SendPlan:
 
     def _settle_sequence(
         self, batch: WriteBatch, error: FlussError, *, now: float
-    ) -> list[Settlement]:
+    ) -> list[BatchResult]:
         queue = self._queue_of(batch)
         match queue.sequences.judge(batch, error):
             case SequenceVerdict.LANDED:
@@ -332,12 +332,12 @@ class SendPlan:
 
     # --- what a failure leaves behind ---------------------------------------------------------
 
-    def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> Settlement:
+    def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> BatchResult:
         if batch.sequence != NO_SEQUENCE and queue.repair is not Repair.NEW_WRITER:
             queue.repair = Repair.NEW_WRITER if batch.in_doubt else Repair.CLOSE_GAPS
-        return Settlement(batch=batch, error=_failure(batch, error))
+        return BatchResult(batch=batch, error=_failure(batch, error))
 
-    def _mend(self, queue: BucketQueue) -> list[Settlement]:
+    def _mend(self, queue: BucketQueue) -> list[BatchResult]:
         """Bring the numbers of a bucket in order, once nothing of it is under way."""
         if queue.repair is None or queue.in_flight:
             return []
@@ -347,17 +347,17 @@ class SendPlan:
             return []
         return self._renumber(queue)
 
-    def _renumber(self, queue: BucketQueue) -> list[Settlement]:
+    def _renumber(self, queue: BucketQueue) -> list[BatchResult]:
         """Give a bucket a new writer id; what may have been written under the old one fails."""
         settlements = []
         reason = queue.last_error or WriterStateError("The bucket has lost track of the writer.")
         for batch in queue.numbered():
             if queue.sequences.has_passed(batch):
                 queue.waiting.remove(batch)
-                settlements.append(Settlement(batch=batch))
+                settlements.append(BatchResult(batch=batch))
             elif batch.in_doubt:
                 queue.waiting.remove(batch)
-                settlements.append(Settlement(batch=batch, error=_failure(batch, reason)))
+                settlements.append(BatchResult(batch=batch, error=_failure(batch, reason)))
             else:
                 batch.sequence, batch.writer_id = NO_SEQUENCE, NO_WRITER_ID
         if self.writer_id not in (NO_WRITER_ID, queue.sequences.writer_id):
@@ -365,7 +365,7 @@ class SendPlan:
             queue.repair = None
         return settlements
 
-    def _expire(self, queue: BucketQueue, *, now: float) -> list[Settlement]:
+    def _expire(self, queue: BucketQueue, *, now: float) -> list[BatchResult]:
         settlements = []
         while queue.waiting:
             batch = queue.waiting[0]
@@ -373,7 +373,7 @@ class SendPlan:
                 break
             queue.waiting.popleft()
             if queue.sequences.has_passed(batch):
-                settlements.append(Settlement(batch=batch))
+                settlements.append(BatchResult(batch=batch))
             else:
                 settlements.append(self._fail(queue, batch, _expired(queue, self.settings)))
         return settlements
@@ -407,8 +407,10 @@ class _Request:
         self._batches.append(batch)
         self._bytes += batch.size_bytes
 
-    def departure(self) -> Departure:
-        return Departure(server_id=self._server_id, route=self._route, batches=tuple(self._batches))
+    def departure(self) -> ProduceRequest:
+        return ProduceRequest(
+            server_id=self._server_id, route=self._route, batches=tuple(self._batches)
+        )
 
 
 def _key_of(batch: WriteBatch) -> QueueKey:

@@ -27,9 +27,9 @@ from fluss.net.wait_notices import notices
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
 from fluss.write.partition_finder import PathFinder
-from fluss.write.plan_sender import Departure, SendPlan
-from fluss.write.write_batch import Settlement, WriteBatch, WriterSettings
-from fluss.write.write_memory import WriteRoom
+from fluss.write.plan_sender import ProduceRequest, SendPlan
+from fluss.write.write_batch import BatchResult, WriteBatch, WriterSettings
+from fluss.write.write_memory import WriteMemory
 from fluss.write.write_requests import BucketAnswer, read_answers, write_request_body
 
 log = logging.getLogger("fluss.sender")
@@ -55,7 +55,7 @@ class Sender:
     ) -> None:
         self.settings = settings
         self.engine = engine
-        self.room = WriteRoom(settings.buffer_bytes_max, wait_ms_max=settings.buffer_wait_ms)
+        self.room = WriteMemory(settings.buffer_bytes_max, wait_ms_max=settings.buffer_wait_ms)
         self._cluster = cluster
         self._plan = plan or SendPlan(settings, policy=cluster.retry_policy)
         self._paths = PathFinder(cluster, settings)
@@ -179,7 +179,7 @@ class Sender:
             at = min(at, self._now() + ALARM_S_MAX)
             self._alarm = self.engine.loop.call_at(at, self._pump_soon)
 
-    async def _deliver(self, request: Departure) -> None:
+    async def _deliver(self, request: ProduceRequest) -> None:
         try:
             await self._exchange(request)
         except Exception as bug:
@@ -188,12 +188,12 @@ class Sender:
             self._answer_all(request, error, sent=True)
         self._pump_soon()
 
-    async def _exchange(self, request: Departure) -> None:
+    async def _exchange(self, request: ProduceRequest) -> None:
         deadline = self._plan.give_up_at(request, now=self._now())
         with operation(self.settings.delivery_timeout_ms, deadline=deadline) as call:
             await self._send(request, call)
 
-    async def _send(self, request: Departure, call: Operation) -> None:
+    async def _send(self, request: ProduceRequest, call: Operation) -> None:
         try:
             answer = await within(call, self._depart(request))
         except FlussError as error:
@@ -209,14 +209,14 @@ class Sender:
         for batch, outcome in answers:
             self._answer(batch, outcome)
 
-    async def _depart(self, request: Departure) -> asyncio.Future[memoryview]:
+    async def _depart(self, request: ProduceRequest) -> asyncio.Future[memoryview]:
         connection = await self._cluster.tablet_server(request.server_id)
         api = ApiKey.PUT_KV if request.route.is_kv else ApiKey.PRODUCE_LOG
         note_waiting(f"{connection.address} to answer {api.name}")
         body = write_request_body(request, self.settings)
         return await connection.send(api, body, timeout_ms=self.settings.request_timeout_ms)
 
-    def _answer_all(self, request: Departure, error: FlussError, *, sent: bool) -> None:
+    def _answer_all(self, request: ProduceRequest, error: FlussError, *, sent: bool) -> None:
         for batch in request.batches:
             if not batch.is_settled:
                 self._failed(batch, error, sent=sent)
@@ -235,7 +235,7 @@ class Sender:
         if error.refresh_metadata:
             view.forget_leader(batch.bucket)
         decide = self._plan.failed if sent else self._plan.unsent
-        settlements = decide(batch, error, now=self._now(), dice=random.random())  # noqa: S311 - spreads clients, hides nothing
+        settlements = decide(batch, error, now=self._now(), jitter=random.random())  # noqa: S311 - spreads clients, hides nothing
         if not settlements:
             self._cluster.counters.retries += 1
             log.debug("%s will be sent again: %s", batch, error.message)
@@ -248,7 +248,7 @@ class Sender:
             )
         self._settle(settlements)
 
-    def _settle(self, settlements: Iterable[Settlement]) -> None:
+    def _settle(self, settlements: Iterable[BatchResult]) -> None:
         counters = self._cluster.counters
         for settled in settlements:
             batch = settled.batch

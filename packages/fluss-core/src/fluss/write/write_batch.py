@@ -173,7 +173,7 @@ class WriteBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class BatchResult:
     """A batch has come to its end: written at `offset`, or failed with `error`."""
 
     batch: WriteBatch

@@ -13,7 +13,7 @@ from fluss.errors import ClosedError, LimitExceededError
 from fluss.waiting import wait_on
 
 
-class WriteRoom:
+class WriteMemory:
     """A number of bytes, shared by threads."""
 
     def __init__(self, bytes_max: int, *, wait_ms_max: int) -> None:

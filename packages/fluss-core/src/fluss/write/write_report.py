@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss.net.handoff import BlockingCaller
+from fluss.net.handoff import BlockingSink
 from fluss.write.write_result import JoinedResult
 from fluss.write.writer_cores import WriteOutcome, WriteResultHandle
 
@@ -102,7 +102,7 @@ class Outcomes:
 
 
 def _outcome(results: Sequence[WriteResultHandle]) -> WriteOutcome:
-    caller: BlockingCaller[WriteOutcome] = BlockingCaller()
+    caller: BlockingSink[WriteOutcome] = BlockingSink()
     JoinedResult(results).subscribe(caller)
     caller.wait()  # ends: a batch is delivered or fails in its time
     return caller.result()

@@ -23,7 +23,7 @@ from fluss.wire.zero_copy.record_batches import (
     PutKvRequest,
     WrittenBucket,
 )
-from fluss.write.plan_sender import Departure
+from fluss.write.plan_sender import ProduceRequest
 from fluss.write.write_batch import WriteBatch, WriterSettings
 
 
@@ -36,7 +36,7 @@ class BucketAnswer:
     pressure: float = 0.0
 
 
-def write_request_body(request: Departure, settings: WriterSettings) -> list[Buffer]:
+def write_request_body(request: ProduceRequest, settings: WriterSettings) -> list[Buffer]:
     """The request as buffers to be sent one after the other."""
     route = request.route
     buckets = tuple(
@@ -66,7 +66,9 @@ def write_request_body(request: Departure, settings: WriterSettings) -> list[Buf
     )
 
 
-def read_answers(request: Departure, body: Buffer) -> Iterator[tuple[WriteBatch, BucketAnswer]]:
+def read_answers(
+    request: ProduceRequest, body: Buffer
+) -> Iterator[tuple[WriteBatch, BucketAnswer]]:
     """What the server says of each batch.
 
     Raises:

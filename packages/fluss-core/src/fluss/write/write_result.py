@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss.net.call_styles import answered
-from fluss.net.handoff import Caller
+from fluss.net.call_styles import as_awaitable
+from fluss.net.handoff import ResultSink
 from fluss.rows.buffers.columns import Int32Array
 from fluss.write.write_batch import WriteBatch
 
@@ -128,7 +128,7 @@ class WriteResultHandle:
         Raises:
             FlussError: The rows could not be written.
         """
-        return answered(self.subscribe, _nothing)
+        return as_awaitable(self.subscribe, _nothing)
 
     def __await__(self) -> Generator[Any, None, tuple[()]]:
         """The same as `wait()`: `await writer.append(row)`."""
@@ -141,7 +141,7 @@ class WriteResultHandle:
         """Have the rows sent now instead of when they have company. May wait for room."""
         self._chunk.sealer.hurry(self._chunk)
 
-    def subscribe(self, caller: Caller[WriteOutcome]) -> None:
+    def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
         """Resolve `caller` with the outcome or the error; the rows are sent at once."""
         self.hurry()
         self._chunk.sealer.post(partial(self._watch, _Watch(caller)))
@@ -172,13 +172,13 @@ class JoinedResult(WriteResultHandle):
         for each in self._parts:
             each.hurry()
 
-    def subscribe(self, caller: Caller[WriteOutcome]) -> None:
+    def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
         gather = _Gather(caller, len(self._parts))
         for each in self._parts:
             each.subscribe(gather)
 
 
-class NoRows(WriteResultHandle):
+class EmptyWriteResult(WriteResultHandle):
     """The handle of an empty frame."""
 
     __slots__ = ("_sealer",)
@@ -193,7 +193,7 @@ class NoRows(WriteResultHandle):
     def hurry(self) -> None:
         pass
 
-    def subscribe(self, caller: Caller[WriteOutcome]) -> None:
+    def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
         self._sealer.post(partial(caller.succeed, WriteOutcome(batches=())))
 
 
@@ -202,7 +202,7 @@ class _Watch:
 
     __slots__ = ("_batches", "_caller", "_left")
 
-    def __init__(self, caller: Caller[WriteOutcome]) -> None:
+    def __init__(self, caller: ResultSink[WriteOutcome]) -> None:
         self._caller = caller
         self._batches: Sequence[WriteBatch] = ()
         self._left = 0
@@ -238,7 +238,7 @@ class _Gather:
 
     __slots__ = ("_caller", "_error", "_found", "_left")
 
-    def __init__(self, caller: Caller[WriteOutcome], count: int) -> None:
+    def __init__(self, caller: ResultSink[WriteOutcome], count: int) -> None:
         self._caller = caller
         self._left = count
         self._found: list[WrittenBatch] = []

@@ -42,8 +42,8 @@ from fluss.write.write_batch import ACKS_ALL, WriterSettings
 from fluss.write.write_buffer import WriteBuffer
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_result import (
+    EmptyWriteResult,
     JoinedResult,
-    NoRows,
     WriteOutcome,
     WriteResultHandle,
     WrittenBatch,
@@ -415,7 +415,7 @@ class UpsertCore(_Core):
         cast = to_wire_batch(batch, self._change_layout)
         check_changes(self.table, cast, deletes)
         if not cast.num_rows:
-            return NoRows(self._buffer)
+            return EmptyWriteResult(self._buffer)
         results = self._buffer.add_changes(self._widened(cast, self._row_layout), deletes)
         self.rows_taken += batch.num_rows
         return _one_of(self._buffer, results)
@@ -442,7 +442,7 @@ class UpsertCore(_Core):
 
 def _one_of(buffer: WriteBuffer, results: Sequence[WriteResultHandle]) -> WriteResultHandle:
     if not results:
-        return NoRows(buffer)
+        return EmptyWriteResult(buffer)
     return results[0] if len(results) == 1 else JoinedResult(results)
 
 

@@ -31,7 +31,7 @@ NO_OFFSET = -1
 _ACKS = frozenset({-1, 0, 1})
 
 Answer = pb.PbProduceLogRespForBucket
-Place = tuple[WrittenBucket, Tablet, Ticket]
+AppendTarget = tuple[WrittenBucket, Tablet, Ticket]
 
 
 def check_acks(acks: int) -> None:
@@ -53,7 +53,7 @@ def produce_log(
     del call
     check_acks(request.acks)
     answers: list[Answer] = []
-    places: list[tuple[Answer, Place]] = []
+    places: list[tuple[Answer, AppendTarget]] = []
     for asked in request.buckets_req:
         answer = Answer(bucket_id=asked.bucket_id, partition_id=asked.partition_id)
         answers.append(answer)
@@ -82,12 +82,12 @@ def _log_tablet(node: Node, table_id: int, asked: WrittenBucket) -> Tablet:
     return tablet
 
 
-def _is_quick(node: Node, place: Place) -> bool:
+def _is_quick(node: Node, place: AppendTarget) -> bool:
     _, _, ticket = place
     return ticket.is_due and node.publishes_at_once
 
 
-def _append_now(node: Node, answer: Answer, place: Place) -> None:
+def _append_now(node: Node, answer: Answer, place: AppendTarget) -> None:
     asked, tablet, ticket = place
     try:
         answer.base_offset = _append(node, tablet, asked)
@@ -99,13 +99,13 @@ def _append_now(node: Node, answer: Answer, place: Place) -> None:
 
 
 async def _append_all(
-    node: Node, answers: Sequence[Answer], places: Sequence[tuple[Answer, Place]]
+    node: Node, answers: Sequence[Answer], places: Sequence[tuple[Answer, AppendTarget]]
 ) -> pb.ProduceLogResponse:
     await asyncio.gather(*(_append_in_turn(node, answer, place) for answer, place in places))
     return pb.ProduceLogResponse(buckets_resp=answers)
 
 
-async def _append_in_turn(node: Node, answer: Answer, place: Place) -> None:
+async def _append_in_turn(node: Node, answer: Answer, place: AppendTarget) -> None:
     asked, tablet, ticket = place
     try:
         batches = await _looked_at(node, place)
@@ -123,7 +123,7 @@ async def _append_in_turn(node: Node, answer: Answer, place: Place) -> None:
         _tell(answer, error)
 
 
-async def _looked_at(node: Node, place: Place) -> list[LogBatch] | None:
+async def _looked_at(node: Node, place: AppendTarget) -> list[LogBatch] | None:
     """Large batches are looked at while others have the turn; None where it is there already."""
     asked, tablet, ticket = place
     if ticket.is_due or count_bytes(asked.records) <= INLINE_BYTES_MAX:

@@ -15,7 +15,7 @@ from fluss.errors import FlussError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.zero_copy import SCAN_KV_RESPONSE, ScanKvResponse
-from fluss_server.fair_lock import Ticket, Turn
+from fluss_server.fair_lock import FairLock, Ticket
 from fluss_server.handlers.bucket_answers import partition_id_of, refusal
 from fluss_server.handlers.serve_keys import keyed_tablet
 from fluss_server.request import Call, laid_out
@@ -39,7 +39,7 @@ def scan_kv(
         return _begin(node, request)
     known = node.scans.find(request.scanner_id)
     # Pages that are asked for at once are given one after the other.
-    ticket = (Turn() if known is None else known.turn).enter()
+    ticket = (FairLock() if known is None else known.turn).enter()
     return _go_on(node, request, ticket)
 
 

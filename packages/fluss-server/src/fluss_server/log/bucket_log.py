@@ -27,7 +27,7 @@ from fluss_server.ledger_marks import LogMark
 from fluss_server.log import SEGMENT_BYTES, log_files as files
 from fluss_server.log.lazy_batch_checks import HEADER_BYTES
 from fluss_server.log.log_checkpoint import Checkpoints, Mark, Progress
-from fluss_server.log.segment_file import Place, Segment, segment_of
+from fluss_server.log.segment_file import Segment, SegmentPosition, segment_of
 from fluss_server.log.segment_list import NO_DIRECTORY, Complete, Identity, Listing
 from fluss_server.log.writer_history import WriterStates, WrittenBatch
 from fluss_server.server_errors import refuse
@@ -322,10 +322,10 @@ class BucketLog:
     ) -> None:
         self._make_room(sum(size for _, size, _ in sizes), sizes[-1][0].next_offset)
         position = self._active.size
-        places: list[Place] = []
+        places: list[SegmentPosition] = []
         for written, size, stamp in sizes:
             places.append(
-                Place(
+                SegmentPosition(
                     position=position,
                     size=size,
                     base_offset=written.base_offset,

@@ -15,7 +15,7 @@ from fluss.records.log.log_header import MAGIC_AT, format_of, read_log_header
 from fluss.records.log.statistics import read_statistics
 from fluss.wire import messages as pb
 from fluss_server.log.bucket_log import BucketLog
-from fluss_server.log.segment_file import Place, Segment
+from fluss_server.log.segment_file import Segment, SegmentPosition
 from fluss_server.log.statistics_filter import BatchTest, batch_test
 from fluss_server.schemas import TableSchemas
 
@@ -48,7 +48,7 @@ class _Found:
     skipped_to: int | None = None
     is_full: bool = False
 
-    def keep(self, place: Place) -> None:
+    def keep(self, place: SegmentPosition) -> None:
         if self.stretches and self.stretches[-1][1] == place.position:
             self.stretches[-1][1] = place.end
         else:
@@ -56,7 +56,7 @@ class _Found:
         self.size += place.size
         self.skipped_to = None
 
-    def leave_out(self, place: Place) -> None:
+    def leave_out(self, place: SegmentPosition) -> None:
         self.skipped_to = place.next_offset
 
 
@@ -73,7 +73,7 @@ class BatchFilter:
         self._schemas = schemas
         self._tests: dict[int, BatchTest] = {}
 
-    def keeps(self, segment: Segment, place: Place) -> bool:
+    def keeps(self, segment: Segment, place: SegmentPosition) -> bool:
         """Whether a batch may have rows that are wanted."""
         head = memoryview(
             segment.read(place.position, min(place.end, place.position + _HEAD_BYTES))

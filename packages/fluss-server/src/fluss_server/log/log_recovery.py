@@ -29,7 +29,7 @@ from fluss_server.log.bucket_log import BucketLog
 from fluss_server.log.lazy_batch_checks import HEADER_BYTES
 from fluss_server.log.log_checkpoint import WRITERS_SUFFIX, Checkpoint, read_checkpoint, writers_in
 from fluss_server.log.log_inventory import Inventory, take_inventory
-from fluss_server.log.segment_file import Place, Segment, read_place
+from fluss_server.log.segment_file import Segment, SegmentPosition, read_place
 from fluss_server.log.segment_list import NO_DIRECTORY, Identity
 from fluss_server.log.writer_history import WriterStates, WrittenBatch
 
@@ -225,7 +225,7 @@ def _note_batches(
     return used, why
 
 
-def _believed(data: bytes, at: int, position: int, expected: int) -> Place | None:
+def _believed(data: bytes, at: int, position: int, expected: int) -> SegmentPosition | None:
     """A batch that was synced, by what its header says of offsets alone."""
     place = read_place(data, at, position=position)
     if place is None or place.base_offset != expected or at + place.size > len(data):
@@ -233,7 +233,9 @@ def _believed(data: bytes, at: int, position: int, expected: int) -> Place | Non
     return place
 
 
-def _check_batch(view: memoryview, position: int, expected: int) -> tuple[Place | None, str]:
+def _check_batch(
+    view: memoryview, position: int, expected: int
+) -> tuple[SegmentPosition | None, str]:
     """The batch at the start of these bytes; None and why, where it is not whole and sound."""
     try:
         found = next(iter(iter_log_headers(view, tail="drop")), None)
@@ -247,7 +249,7 @@ def _check_batch(view: memoryview, position: int, expected: int) -> tuple[Place 
         batch.verify_crc()
     except CorruptBatchError as error:
         return None, str(error.why)
-    place = Place(
+    place = SegmentPosition(
         position=position,
         size=header.size_bytes,
         base_offset=header.base_offset,

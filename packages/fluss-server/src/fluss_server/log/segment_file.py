@@ -41,7 +41,7 @@ _PLACE = struct.Struct("<qibq7xiqi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SegmentPosition:
     """Where one batch is, and what its header says of offsets, time and its writer.
 
     The stamp is the header as far as the batch's own checksum, and this checksum.
@@ -164,7 +164,7 @@ class Segment:
 
     # --- writing --------------------------------------------------------------------------------
 
-    def append(self, buffers: Sequence[Buffer], places: Sequence[Place]) -> None:
+    def append(self, buffers: Sequence[Buffer], places: Sequence[SegmentPosition]) -> None:
         """Write batches that have been stamped; all of them or none.
 
         Raises:
@@ -176,7 +176,7 @@ class Segment:
             self.end_offset = place.next_offset
             indexes.note(place)
 
-    def note(self, place: Place) -> None:
+    def note(self, place: SegmentPosition) -> None:
         """Take a batch that is in the file into the indexes."""
         self.end_offset = place.next_offset
         self.indexes.note(place)
@@ -264,7 +264,7 @@ class Segment:
             raise self.damaged(at, f"it ends there, and {end} bytes had been written")
         return data
 
-    def walk(self, position: int = 0, *, end: int | None = None) -> Iterator[Place]:
+    def walk(self, position: int = 0, *, end: int | None = None) -> Iterator[SegmentPosition]:
         """The batches from a position on, by their headers.
 
         Raises:
@@ -276,7 +276,9 @@ class Segment:
                 checked_to = self._check_stored(place.position, place.end)
             yield place
 
-    def _walk_unchecked(self, position: int = 0, *, end: int | None = None) -> Iterator[Place]:
+    def _walk_unchecked(
+        self, position: int = 0, *, end: int | None = None
+    ) -> Iterator[SegmentPosition]:
         """The same by the headers alone."""
         end = self.size if end is None else end
         chunk, chunk_at = b"", position
@@ -435,7 +437,7 @@ class Segment:
         return self._directory / segment_file_name(self.first_offset, suffix)
 
 
-def read_place(data: bytes, at: int, *, position: int) -> Place | None:
+def read_place(data: bytes, at: int, *, position: int) -> SegmentPosition | None:
     """The batch whose header is at `at` of these bytes, None where that cannot be one."""
     if len(data) - at < _PLACE.size:
         return None
@@ -443,7 +445,7 @@ def read_place(data: bytes, at: int, *, position: int) -> Place | None:
     size = LENGTH_END + length
     if size < HEADER_BYTES_MIN or base_offset < 0 or delta < 0:
         return None
-    return Place(
+    return SegmentPosition(
         position=position,
         size=size,
         base_offset=base_offset,

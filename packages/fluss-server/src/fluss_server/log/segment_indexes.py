@@ -29,7 +29,7 @@ from fluss_server.log import log_files as files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fluss_server.log.segment_file import Place
+    from fluss_server.log.segment_file import SegmentPosition
 
 SUFFIXES: Final = ("index", "timeindex", "sums")
 
@@ -69,7 +69,7 @@ class SegmentIndexes:
         """The last offset of the batch at `indexed_to`; None where there is no entry."""
         return self._offsets[-1] if self._offsets else None
 
-    def note(self, place: Place) -> None:
+    def note(self, place: SegmentPosition) -> None:
         """Take note of the batch that is behind all others."""
         self.note_time(place)
         if place.position - self.indexed_to > INDEX_INTERVAL_BYTES:
@@ -83,7 +83,7 @@ class SegmentIndexes:
             self.indexed_to = place.position
         self.headers_crc = crc32c(place.stamp, self.headers_crc)
 
-    def note_time(self, place: Place) -> None:
+    def note_time(self, place: SegmentPosition) -> None:
         """Take note of a batch's time alone, because it is indexed already."""
         if place.commit_timestamp > self.newest_timestamp:
             self.newest_timestamp = place.commit_timestamp

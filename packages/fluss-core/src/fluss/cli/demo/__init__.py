@@ -29,7 +29,7 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fluss.cli.cli_session import Place
+from fluss.cli.cli_session import TableArgument
 from fluss.cli.demo.engine_answers import Answer, answers
 from fluss.cli.demo.shop import Shop
 from fluss.session.follow import Follow
@@ -63,7 +63,7 @@ def demo(
     that exists), writes only there, and drops only that database at the end. With --data-dir the
     shop stays.
     """
-    place: Place = context.obj
+    place: TableArgument = context.obj
     if place.is_given and data_dir is not None:
         raise typer.BadParameter("--data-dir starts a server, and --url or --profile names another")
     console = Console(width=None if sys.stdout.isatty() else 100)
@@ -86,7 +86,7 @@ def demo(
         raise typer.Exit(1)
 
 
-def _cluster(place: Place, directory: Path) -> AbstractContextManager[Session]:
+def _cluster(place: TableArgument, directory: Path) -> AbstractContextManager[Session]:
     """A session on the cluster that options name, or on a server in a directory."""
     return place.session() if place.is_given else place.session(f"embedded:{directory}")
 

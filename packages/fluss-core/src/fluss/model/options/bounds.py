@@ -31,7 +31,7 @@ WAYS = (
 )
 
 # A partition is named, or known by its id; a table without partitions has None.
-Place = tuple[str | int | None, int]
+BucketOffsetKey = tuple[str | int | None, int]
 
 
 class BoundKind(StrEnum):
@@ -120,7 +120,7 @@ class Bound:
 
     kind: BoundKind
     number: int = 0
-    offsets: tuple[tuple[Place, int], ...] = ()
+    offsets: tuple[tuple[BucketOffsetKey, int], ...] = ()
     cursor: Cursor | None = None
 
     @property
@@ -225,11 +225,11 @@ def _of_offset(offset: int, name: str) -> Bound:
 
 
 def _of_mapping(offsets: Mapping[Any, Any], name: str) -> Bound:
-    places: dict[Place, int] = {}
+    places: dict[BucketOffsetKey, int] = {}
     for key, offset in offsets.items():
         match key:
             case TableBucket():
-                place: Place = (key.partition_id, key.bucket_id)
+                place: BucketOffsetKey = (key.partition_id, key.bucket_id)
             case (str() | int() | None as partition, int() as bucket):
                 place = (partition, bucket)
             case int() if not isinstance(key, bool):

@@ -31,7 +31,7 @@ SEPARATOR = "$"
 MONTHS_PER_YEAR = 12
 MONTHS_PER_QUARTER = 3
 # The name of a partition says exactly what its rows have in partition keys of these types.
-TOLD_BY_NAMES: Final = (
+LOSSLESS_IN_PARTITION_NAME: Final = (
     BooleanType,
     TinyIntType,
     SmallIntType,
