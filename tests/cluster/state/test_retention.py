@@ -89,7 +89,7 @@ def trimmed(session, name, **properties):
     table = session.create_table(
         name, SCHEMA, primary_key=["id"], buckets=2, properties=PROPERTIES | properties
     )
-    made = Trimmed(table=table, dice=random.Random(3))
+    made = Trimmed(table=table, jitter=random.Random(3))
     deadline = time.monotonic() + TRIMMED_S_MAX
     while True:
         for _ in range(5):

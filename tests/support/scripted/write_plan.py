@@ -94,7 +94,7 @@ class Harness:
             assert settled.error is None
 
     def fail(self, batch: WriteBatch, error: FlussError):
-        return self.plan.failed(batch, error, now=self.now, dice=0.5)
+        return self.plan.failed(batch, error, now=self.now, jitter=0.5)
 
     def later(self, seconds: float) -> None:
         self.now += seconds

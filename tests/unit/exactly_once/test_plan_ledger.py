@@ -298,16 +298,16 @@ def attempt(server: Server, registered: dict, count: int, size: int):
 
 
 class Play:
-    """Attempts that take turns, as the dice fall."""
+    """Attempts that take turns, as the jitter fall."""
 
     def __init__(self, seed: int, count: int, before: int) -> None:
-        self.dice = random.Random(seed)
+        self.jitter = random.Random(seed)
         self.server = Server()
         for sequence in range(before):  # the steps before, under the same id
             self.server.append(IDS[0], sequence, range(0))
         self.server.visible = len(self.server.log)
         self.count = count
-        self.size = self.dice.randint(1, 4)
+        self.size = self.jitter.randint(1, 4)
         self.done = False
         self._registered: dict = {}
         self._before = before
@@ -317,8 +317,8 @@ class Play:
 
     def go_on(self, chosen, count):
         """Let an attempt do its next thing; whether it has come to its end."""
-        if self.dice.random() < 0.3:
-            self.server.visible = self.dice.randint(self.server.visible, len(self.server.log))
+        if self.jitter.random() < 0.3:
+            self.server.visible = self.jitter.randint(self.server.visible, len(self.server.log))
         try:
             next(chosen)
         except StopIteration:
@@ -345,15 +345,15 @@ def test_every_row_is_there_once_however_many_attempts_meet(seed, count, before,
     play = Play(seed, count, before)
     under_way = [play.begin(count)]
     for _ in range(3_000):
-        if not under_way or (not play.done and len(under_way) < 3 and play.dice.random() < 0.1):
+        if not under_way or (not play.done and len(under_way) < 3 and play.jitter.random() < 0.1):
             under_way.append(play.begin(count))
-        if play.dice.random() < 0.03:
-            under_way.remove(play.dice.choice(under_way))  # it died
+        if play.jitter.random() < 0.03:
+            under_way.remove(play.jitter.choice(under_way))  # it died
             if may_forget and not under_way:
                 play.server.visible = len(play.server.log)
                 play.server.forget_writers()  # a week has passed
             continue
-        chosen = play.dice.choice(under_way)
+        chosen = play.jitter.choice(under_way)
         if play.go_on(chosen, count):
             under_way.remove(chosen)
             if play.done and not under_way:
@@ -375,7 +375,7 @@ def test_an_attempt_goes_on_behind_others_whose_rows_broke_off(seed, count, befo
         play.server.visible = len(play.server.log)
         chosen = play.begin(each)
         while not play.go_on(chosen, each):
-            if play.dice.random() < 0.02 and each != count:
+            if play.jitter.random() < 0.02 and each != count:
                 break
     assert play.done
     assert play.rows == list(range(count))
@@ -385,23 +385,23 @@ def test_an_attempt_goes_on_behind_others_whose_rows_broke_off(seed, count, befo
 @settings(max_examples=300)
 def test_an_attempt_goes_on_behind_others_beside_it_whose_rows_break_off(seed, count):
     play = Play(seed, count, before=0)
-    first = (play.begin(play.dice.randint(0, count - 1)), 0)
+    first = (play.begin(play.jitter.randint(0, count - 1)), 0)
     next(first[0])
     next(first[0])  # it has claimed, and does not look what becomes of its batches
     under_way = [first]
-    may_break_off = play.dice.random() < 0.5
+    may_break_off = play.jitter.random() < 0.5
     if may_break_off:
         under_way = []
-        while not play.go_on(*first) and play.dice.random() < 0.9:
+        while not play.go_on(*first) and play.jitter.random() < 0.9:
             pass
     while not play.done:
         whole = [each for _, each in under_way if each == count]
-        if len(under_way) < 4 and (not whole or play.dice.random() < 0.1):
+        if len(under_way) < 4 and (not whole or play.jitter.random() < 0.1):
             under_way.append((play.begin(count), count))
             if may_break_off:
-                broken = play.dice.randint(0, count - 1)
+                broken = play.jitter.randint(0, count - 1)
                 under_way.append((play.begin(broken), broken))
-        chosen = play.dice.choice(under_way)
+        chosen = play.jitter.choice(under_way)
         if play.go_on(*chosen):
             under_way.remove(chosen)
             assert chosen[1] < count or play.done, "an attempt with all rows was refused"
@@ -416,10 +416,10 @@ def test_no_attempt_succeeds_where_one_beside_it_broke_off_and_rows_are_missing(
     for _ in range(400):
         if play.done:
             break
-        if len(under_way) < 3 and play.dice.random() < 0.2:
-            broken = play.dice.choice([count, play.dice.randint(0, count)])
+        if len(under_way) < 3 and play.jitter.random() < 0.2:
+            broken = play.jitter.choice([count, play.jitter.randint(0, count)])
             under_way.append((play.begin(broken), broken))
-        chosen = play.dice.choice(under_way) if under_way else None
+        chosen = play.jitter.choice(under_way) if under_way else None
         if chosen and play.go_on(*chosen):
             under_way.remove(chosen)
     if play.done:  # otherwise it has been refused, and was said so

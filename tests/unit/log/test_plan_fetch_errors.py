@@ -26,7 +26,7 @@ PATIENCE_S = 120.0
 
 
 def at(now):
-    return RetryContext(policy=POLICY, patience_s=PATIENCE_S, now=now, dice=0.5)
+    return RetryContext(policy=POLICY, patience_s=PATIENCE_S, now=now, jitter=0.5)
 
 
 def position(offset=0, **facts):

@@ -7,7 +7,7 @@ POLICY = RetryPolicy(attempts_max=5, delay_first_ms=20, delay_ms_max=1_000)
 
 
 def decide(error, **changes):
-    facts = {"attempt": 1, "now": 100.0, "deadline": 200.0, "dice": 0.5} | changes
+    facts = {"attempt": 1, "now": 100.0, "deadline": 200.0, "jitter": 0.5} | changes
     return decide_retry(POLICY, error, **facts)
 
 
@@ -35,7 +35,7 @@ def test_no_pause_reaches_past_the_deadline():
     assert decide(LeaderChangedError("moved"), deadline=100.02) is None
 
 
-@given(attempt=st.integers(1, 2**31 - 1), dice=st.floats(0, 1))
-def test_a_pause_is_bounded_and_spread(attempt, dice):
-    pause = pause_ms(POLICY, attempt=attempt, dice=dice)
+@given(attempt=st.integers(1, 2**31 - 1), jitter=st.floats(0, 1))
+def test_a_pause_is_bounded_and_spread(attempt, jitter):
+    pause = pause_ms(POLICY, attempt=attempt, jitter=jitter)
     assert 20 * (1 - JITTER) <= pause <= 1_000 * (1 + JITTER)

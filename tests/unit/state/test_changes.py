@@ -23,12 +23,12 @@ def keys_of(rows, *, as_bytes):
 
 def changed(counts, memory, *, seed=0, as_bytes=False, keys=300, stored=()):
     """What `Changes` makes of random changes, and what a dict makes of them."""
-    dice = np.random.default_rng(seed)
+    jitter = np.random.default_rng(seed)
     changes = Changes(SCHEMA, counts=counts, memory_bytes_max=memory)
     model = {}
     for number in range(40):
-        ids = dice.integers(0, keys, 50)
-        is_there = dice.random(50) < 0.7
+        ids = jitter.integers(0, keys, 50)
+        is_there = jitter.random(50) < 0.7
         texts = [f"{number}-{place}" for place in range(50)]
         rows = rows_of(ids, texts)
         changes.add(keys_of(rows, as_bytes=as_bytes), rows, is_there)

@@ -478,7 +478,7 @@ def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
             if error is None:
                 settle([harness.plan.written(batch, offset=0, now=harness.now)])
             else:
-                settle(harness.plan.failed(batch, error, now=harness.now, dice=0.5))
+                settle(harness.plan.failed(batch, error, now=harness.now, jitter=0.5))
     assert harness.plan.is_idle
     assert sorted(map(id, done + failed)) == sorted(map(id, batches))
     assert len(bucket.log) == len(set(bucket.log))
