@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _spark(folder: Path) -> SparkSession:
-    return fluss_spark.spark_session(
+    return fluss_spark.session(
         "bench",
         master="local[2]",
         spark__ui__enabled=False,

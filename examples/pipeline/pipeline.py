@@ -247,7 +247,7 @@ def main() -> None:
     parser.add_argument("--files-per-batch", type=int, default=10)
     parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
     given = parser.parse_args()
-    spark = fluss_spark.spark_session(
+    spark = fluss_spark.session(
         "clicks",
         spark__ui__enabled=False,
         spark__sql__shuffle__partitions=4,  # of a laptop; 200 otherwise, each a task

@@ -91,7 +91,7 @@ def check(tables):
 
 
 def test_spark_connect(tables, cluster, database, tmp_path):
-    run(tmp_path, "fluss_spark.spark_session(remote='local[2]')", cluster.bootstrap, database)
+    run(tmp_path, "fluss_spark.session(remote='local[2]')", cluster.bootstrap, database)
     check(tables)
 
 
@@ -105,7 +105,7 @@ def test_workers_of_a_cluster_are_sent_what_they_need(tables, cluster, database,
     )
     bare.chmod(0o755)
     start = (
-        "fluss_spark.spark_session(master='local-cluster[2,1,1024]', spark__ui__enabled=False, "
+        "fluss_spark.session(master='local-cluster[2,1,1024]', spark__ui__enabled=False, "
         "spark__driver__host='127.0.0.1'{})"
     )
     arguments = (cluster.bootstrap, database)
@@ -132,7 +132,7 @@ def test_java_from_pip_runs_spark(tables, cluster, database, tmp_path):
         if found is not None:
             (links / each).symlink_to(found)
     path = os.pathsep.join([str(links), without])
-    start = "fluss_spark.spark_session(master='local[2]', spark__ui__enabled=False)"
+    start = "fluss_spark.session(master='local[2]', spark__ui__enabled=False)"
     run(tmp_path, start, cluster.bootstrap, database, PATH=path, JAVA_HOME="")
     check(tables)
 

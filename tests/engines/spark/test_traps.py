@@ -88,7 +88,7 @@ def test_a_session_that_is_prepared_warns_of_nothing(cluster, database, log, tmp
     # replaces it for each streaming query once more.
     program = f"""
         import fluss_spark
-        spark = fluss_spark.spark_session(master="local[1]", spark__ui__enabled=False)
+        spark = fluss_spark.session(master="local[1]", spark__ui__enabled=False)
         fluss_spark.enable(spark)
         fluss_spark.enable(spark.newSession())
         frame = (
@@ -117,7 +117,7 @@ def test_a_session_that_runs_keeps_its_time_zone(spark):
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
-        assert fluss_spark.spark_session() is spark
+        assert fluss_spark.session() is spark
         assert spark.conf.get("spark.sql.session.timeZone") == "Europe/Berlin"
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
@@ -125,7 +125,7 @@ def test_a_session_that_runs_keeps_its_time_zone(spark):
 
 def test_settings_and_columns_are_checked_before_spark_is_asked():
     with pytest.raises(ConfigError, match=r"\n.*spark__ui__enabled"):
-        fluss_spark.spark_session(spark_ui_enabled=False)
+        fluss_spark.session(spark_ui_enabled=False)
     asked = SimpleNamespace(read=SimpleNamespace(format=lambda _: None))
     with pytest.raises(InvalidValueError, match="comma"):
         fluss_spark.table(asked, "d.t", columns=["a,b"])

@@ -71,6 +71,6 @@ def local_spark() -> SparkSession:
     conf = {name.replace(".", "__"): value for name, value in {**SETTINGS, **places}.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark's own, of the newest pandas
-        session = fluss_spark.spark_session("tests", master="local[2]", **conf)
+        session = fluss_spark.session("tests", master="local[2]", **conf)
     atexit.register(session.stop)
     return session

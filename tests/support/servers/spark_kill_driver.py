@@ -58,7 +58,7 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spark = fluss_spark.spark_session(
+        spark = fluss_spark.session(
             "kills", master="local[4,4]", **{k.replace(".", "__"): v for k, v in conf.items()}
         )
     # Files, because Spark gives the process of a Python source 10 s to begin, whatever the machine
