@@ -46,16 +46,16 @@ class Trimmed:
     """A table whose log has lost its beginning; what it held when, by where the logs ended then."""
 
     table: Table
-    dice: random.Random
+    rng: random.Random
     state: dict = field(default_factory=dict)
     moments: list = field(default_factory=list)
 
     def write(self):
-        keys = [self.dice.randrange(KEYS) for _ in range(100)]
-        rows = {key: f"{self.dice.random():0200f}" for key in keys}
+        keys = [self.rng.randrange(KEYS) for _ in range(100)]
+        rows = {key: f"{self.rng.random():0200f}" for key in keys}
         self.table.upsert({"id": list(rows), "x": list(rows.values())})
         self.state |= rows
-        gone = [self.dice.randrange(KEYS) for _ in range(10)]
+        gone = [self.rng.randrange(KEYS) for _ in range(10)]
         self.table.delete({"id": gone})
         for key in gone:
             self.state.pop(key, None)
@@ -89,7 +89,7 @@ def trimmed(session, name, **properties):
     table = session.create_table(
         name, SCHEMA, primary_key=["id"], buckets=2, properties=PROPERTIES | properties
     )
-    made = Trimmed(table=table, jitter=random.Random(3))
+    made = Trimmed(table=table, rng=random.Random(3))
     deadline = time.monotonic() + TRIMMED_S_MAX
     while True:
         for _ in range(5):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from fluss.errors import ClosedError, FlussError
-from fluss.scan.fan_in import Cancellation, FanIn, merged
+from fluss.scan.fan_in import FanIn, merged
 
 PATIENCE_S = 60
 
@@ -139,23 +139,32 @@ def test_closing_from_another_thread_ends_a_reader_that_waits():
         list(waiting)
 
 
+def test_stopping_does_not_wait_for_sources_that_are_slow_to_end():
+    class Stuck(Numbers):
+        def close(self):
+            pass  # its iteration goes on until `ends` is set
+
+        def __iter__(self):
+            yield 1
+            ends.wait(60)
+
+    ends = threading.Event()
+    reading = fan_in([Stuck([])])
+    rows = iter(reading)
+    assert next(rows) == 1
+    reading.stop()
+    assert any(each.is_alive() for each in reading._threads)
+    with pytest.raises(ClosedError):
+        reading.take_from(0)
+    ends.set()
+    rows.close()
+    assert not any(each.is_alive() for each in reading._threads)
+
+
 def test_no_thread_is_left_behind():
     before = set(threading.enumerate())
     list(fan_in([Numbers(range(10)) for _ in range(8)]))
     assert set(threading.enumerate()) <= before
-
-
-def test_a_cancellation_tells_its_listeners_once_and_latecomers_at_once():
-    cancellation, heard = Cancellation(), []
-    cancellation.listen(lambda: heard.append("first"))
-    forget = cancellation.listen(lambda: heard.append("forgotten"))
-    forget()
-    cancellation.cancel()
-    cancellation.cancel()
-    cancellation.listen(lambda: heard.append("late"))
-    assert heard == ["first", "late"]
-    with pytest.raises(ClosedError, match="cancelled"):
-        cancellation.check()
 
 
 @pytest.mark.timeout(30, func_only=True)

@@ -25,6 +25,7 @@ import anyio
 import anyio.from_thread
 
 from fluss.errors import ClosedError
+from fluss.net.cancellation import Cancellation
 from fluss.net.handoff import (
     BlockingSink,
     LoopSink,
@@ -72,19 +73,41 @@ class Engine:
 
     # --- crossing over ------------------------------------------------------------------------
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T], *, cancellation: Cancellation | None = None) -> T:
         """Run `work` on the engine thread and block until it is done; Ctrl-C cancels it.
 
         Any thread may call this except the engine's own, which would wait for itself.
+
+        Args:
+            work: Is cancelled on the engine when the caller stops waiting for it.
+            cancellation: Ends the waiting from another thread, without waiting until the work
+                has ended, too.
+
+        Raises:
+            ClosedError: It has been cancelled by `cancellation`; the work may not have begun.
         """
         self._refuse_own_thread(work)
         caller: BlockingSink[T] = BlockingSink()
+        if cancellation is not None and cancellation.is_cancelled:
+            work.close()
+            raise cancellation.error()
         cancel = self._start(work, caller)
+
+        def give_up() -> None:
+            cancel()
+            caller.wake()
+
+        forget = None if cancellation is None else cancellation.listen(give_up)
         try:
             caller.wait()
         except BaseException:
             cancel()
             raise
+        finally:
+            if forget is not None:
+                forget()
+        if cancellation is not None:
+            cancellation.check()
         return caller.result()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:

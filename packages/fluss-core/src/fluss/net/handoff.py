@@ -53,11 +53,17 @@ class BlockingSink(Generic[T]):
 
     def succeed(self, result: Any) -> None:
         self._result = result
-        self._answered.release()
+        self.wake()
 
     def fail(self, error: BaseException) -> None:
         self._error = error
-        self._answered.release()
+        self.wake()
+
+    def wake(self) -> None:
+        """End the waiting, with or without an answer. Any thread may call this."""
+        # The lock is free already where an answer and a cancellation come in the same moment.
+        with contextlib.suppress(RuntimeError):
+            self._answered.release()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Block until there is an answer; False when the time is over before."""

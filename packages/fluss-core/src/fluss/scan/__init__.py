@@ -6,8 +6,8 @@ picklable, and holds neither live objects nor secrets. Engines that repeat their
 by `fluss.exactly_once`.
 """
 
+from fluss.net.cancellation import Cancellation
 from fluss.scan.door import describe, open_split, splits
-from fluss.scan.fan_in import Cancellation
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
 

@@ -14,7 +14,7 @@ from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import InvalidValueError
 from fluss.model.options.scan_options import Order, scan_options
 from fluss.model.paths import TablePath
-from fluss.scan.fan_in import Cancellation
+from fluss.net.cancellation import Cancellation
 from fluss.scan.scan_planner import plan_scan, shape_of, split_schema
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit

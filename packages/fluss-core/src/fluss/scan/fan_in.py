@@ -33,47 +33,6 @@ class BatchSource(Protocol[T_co]):
         """Give up; whoever is iterating is told by an error, or by the end."""
 
 
-class Cancellation:
-    """Ends scans from another thread: give it to what opens them, and call `cancel`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_cancelled = False
-        self._listeners: list[Callable[[], None]] = []
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether it has been called off."""
-        return self._is_cancelled
-
-    def cancel(self) -> None:
-        """Call off whatever was opened with this token. Twice is once."""
-        with self._lock:
-            self._is_cancelled = True
-            listeners, self._listeners = self._listeners, []
-        for each in listeners:
-            each()
-
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Have `listener` called when it is cancelled; returns what takes that back."""
-        with self._lock:
-            if not self._is_cancelled:
-                self._listeners.append(listener)
-                return lambda: self._forget(listener)
-        listener()
-        return lambda: None
-
-    def check(self) -> None:
-        """Raise where it has been cancelled."""
-        if self._is_cancelled:
-            raise ClosedError("The scan was cancelled.", hint="Open it again to read it.")
-
-    def _forget(self, listener: Callable[[], None]) -> None:
-        with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-
 class FanIn(Generic[T]):
     """Reads sources in parallel; iterate it once, and close it.
 
@@ -139,8 +98,8 @@ class FanIn(Generic[T]):
             )
             return self._pop(index)
 
-    def close(self) -> None:
-        """Stop reading. Twice is once."""
+    def stop(self) -> None:
+        """Stop reading, without waiting until the threads have ended. Idempotent."""
         with self._changed:
             self._closed = True
             opened = list(self._open.values())
@@ -149,6 +108,10 @@ class FanIn(Generic[T]):
             self._changed.notify_all()
         for source in opened:
             source.close()
+
+    def close(self) -> None:
+        """Stop reading, and wait until the threads have ended. Idempotent."""
+        self.stop()
         current = threading.current_thread()
         end = monotonic() + JOIN_S_MAX
         for thread in self._threads:

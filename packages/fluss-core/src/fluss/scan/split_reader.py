@@ -19,7 +19,8 @@ from fluss.errors import TableNotFoundError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
 from fluss.model.paths import TableBucket
-from fluss.scan.fan_in import BatchSource, Cancellation, FanIn, merged
+from fluss.net.cancellation import Cancellation
+from fluss.scan.fan_in import BatchSource, FanIn, merged
 from fluss.scan.log_reader import LogReader, Piece
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
@@ -129,7 +130,7 @@ class SplitReader:
             size_of=lambda piece: piece.size_bytes,
             in_order=self._order is not Order.NONE,
         )
-        forget = self._cancellation.listen(fan_in.close)
+        forget = self._cancellation.listen(fan_in.stop)
         try:
             if self._order is Order.TIMESTAMP:
                 yield from merged(fan_in, len(sources), self._place_in_time)

@@ -15,6 +15,7 @@ from fluss.errors import PartitionNotFoundError
 from fluss.log.decode import DecodedBatch
 from fluss.log.table_reading import table_decoder
 from fluss.lookup.frame_lookups import FOUND, lookup_frame, prefix_lookup_frame
+from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.scan.log_reader import FetchSource, Piece
@@ -27,7 +28,6 @@ from fluss.scan.metadata_arrays import (
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
 from fluss.state.changelog import Binlog
-from fluss.state.errands import Errands
 from fluss.state.state_at_offset import read_state
 
 
@@ -45,7 +45,7 @@ class StateReader:
     ) -> None:
         self._table, self._split, self._index, self._stats = table, split, index, stats
         self._memory_bytes_max = memory_bytes_max
-        self._errands = Errands(table.connection.engine)
+        self._cancellation = Cancellation()
 
     def __iter__(self) -> Iterator[Piece]:
         split, info = self._split, self._table.info
@@ -60,7 +60,7 @@ class StateReader:
             list(schema.column_indexes(columns_to_read(split, schema))),
             None if split.filter is None else RowFilter(split.filter, schema),
             memory_bytes_max=self._memory_bytes_max,
-            errands=self._errands,
+            cancellation=self._cancellation,
         )
         wanted = MetadataFilter.of(split, schema)
         try:
@@ -76,8 +76,8 @@ class StateReader:
                 raise
 
     def close(self) -> None:
-        """Read no more; a reader that waits for a server is told so. Any thread may call it."""
-        self._errands.close()
+        """Read no more; a thread that waits for a server gets an error. Any thread may call it."""
+        self._cancellation.cancel()
 
 
 class LookupReader:

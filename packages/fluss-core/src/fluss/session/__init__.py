@@ -5,7 +5,7 @@ and decides nothing that an engine's adapter would have to decide again.
 """
 
 from fluss.connection import config_sources as config
-from fluss.scan.fan_in import Cancellation
+from fluss.net.cancellation import Cancellation
 from fluss.session.follow import Follow
 from fluss.session.scan import Scan
 from fluss.session.session import Session, connect

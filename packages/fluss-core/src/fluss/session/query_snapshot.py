@@ -22,9 +22,9 @@ from fluss.model.options.bounds import Bound, BoundKind
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Predicate, columns_in, conjoined
+from fluss.net.cancellation import Cancellation
 from fluss.records.filter.arrow_expressions import split_arrow
 from fluss.records.filter.expression_tree import fields_of
-from fluss.scan.fan_in import Cancellation
 from fluss.scan.scan_planner import ScanPlan, plan_scan
 from fluss.scan.split import ScanSplit
 from fluss.scan.split_reader import SplitReader

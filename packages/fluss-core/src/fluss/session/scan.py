@@ -18,9 +18,9 @@ from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.options.bounds import BoundKind, Cursor
 from fluss.model.options.scan_options import Mode, Order, ScanOptions
+from fluss.net.cancellation import Cancellation
 from fluss.scan.batch_headers import count_rows
 from fluss.scan.explain import explained
-from fluss.scan.fan_in import Cancellation
 from fluss.scan.scan_planner import ScanPlan, ScanShape, narrowed, plan_scan, shape_of
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit

@@ -23,8 +23,8 @@ from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import Position
 from fluss.log.table_reading import table_decoder, table_fetcher
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.net.cancellation import Cancellation
 from fluss.rows.buffers.columns import ByteArray
-from fluss.state.errands import Errands
 
 STRETCH_ROWS_MIN: Final = 8_192
 # Several buckets are read at a time, and what they fetch comes on top of what they keep.
@@ -84,26 +84,26 @@ def read_changes(
     stop: int,
     columns: Sequence[int],
     *,
-    errands: Errands | None = None,
+    cancellation: Cancellation | None = None,
 ) -> Iterator[DecodedBatch]:
     """Changes from `start` to `stop`, which the log has reached already.
 
     Raises:
         OffsetOutOfRangeError: The log does not go back that far any more.
-        ClosedError: The errands have been called off.
+        ClosedError: It has been cancelled.
         FlussError: The bucket cannot be read.
     """
     if start >= stop:
         return
     decoder = table_decoder(table, columns)
     fetching = _Fetching(table, decoder.fetch_target, bucket, start=start, stop=stop)
-    run = (errands or Errands(table.connection.engine)).run
+    engine = table.connection.engine
     try:
-        while taken := run(fetching.take()):
+        while taken := engine.run(fetching.take(), cancellation=cancellation):
             for each in taken:
                 yield from decoder.decode(each)
     finally:
-        table.connection.engine.post_cleanup(fetching.close)
+        engine.post_cleanup(fetching.close)
 
 
 class _Fetching:

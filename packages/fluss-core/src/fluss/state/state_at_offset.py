@@ -8,9 +8,9 @@ first rows come as soon as the changes are known, stored rows are decoded as the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -22,12 +22,12 @@ from fluss.model.change_type import ChangeType
 from fluss.model.extent import Extent
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_options import ChangelogImage
+from fluss.net.cancellation import Cancellation
 from fluss.net.partition_ids import find_partition_path
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.rows.buffers.columns import BoolArray
 from fluss.state.changes import Changes
-from fluss.state.errands import Errands
 from fluss.state.key_column import RowKeys
 from fluss.state.log_rows import Stretch, read_changes, stretches
 from fluss.state.plan_state import ASKED_FOR, backwards_without_images
@@ -39,6 +39,8 @@ from fluss.state.stored_state import (
     rows_of_snapshot,
 )
 
+T = TypeVar("T")
+
 MEMORY_BYTES_MAX: Final = 48 * 1024 * 1024
 
 
@@ -49,7 +51,7 @@ def read_state(
     row_filter: RowFilter | None = None,
     *,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
-    errands: Errands | None = None,
+    cancellation: Cancellation | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a bucket at the plan's pin, every key once, in no order.
 
@@ -59,18 +61,16 @@ def read_state(
         columns: The positions of the columns wanted, in the order wanted; None for all.
         row_filter: Which rows are wanted; None for all.
         memory_bytes_max: What changed rows may take in memory; what is more waits on disk.
-        errands: What calls the reading off from another thread.
+        cancellation: Ends the reading from another thread.
 
     Raises:
-        ClosedError: It has been called off.
+        ClosedError: It has been cancelled.
         OffsetOutOfRangeError: The changes that are needed have been trimmed meanwhile.
         UnsupportedOperationError: The rows were stored behind the pin, and the changelog, of image
             `wal`, cannot be undone.
         FlussError: The bucket cannot be read.
     """
-    if errands is None:
-        errands = Errands(table.connection.engine)
-    reading = _Reading(table, plan, columns, row_filter, memory_bytes_max, errands)
+    reading = _Reading(table, plan, columns, row_filter, memory_bytes_max, cancellation)
     return reading.batches()
 
 
@@ -84,10 +84,10 @@ class _Reading:
         columns: Sequence[int] | None,
         row_filter: RowFilter | None,
         memory_bytes_max: int,
-        errands: Errands,
+        cancellation: Cancellation | None,
     ) -> None:
         self._table = table
-        self._errands = errands
+        self._cancellation = cancellation
         self._plan = plan
         self._filter = row_filter
         self._memory_bytes_max = memory_bytes_max
@@ -128,7 +128,7 @@ class _Reading:
     def _planned_again(self, path: PhysicalTablePath) -> StatePlan:
         """Another way to the same state: since it was planned, the log has lost its beginning."""
         plan = self._plan
-        return self._errands.run(plan_state(self._table, path, plan.bucket, plan.pin, is_past=True))
+        return self._run(plan_state(self._table, path, plan.bucket, plan.pin, is_past=True))
 
     def _rows_of(self, path: PhysicalTablePath) -> Iterator[pa.RecordBatch]:
         plan = self._plan
@@ -150,25 +150,26 @@ class _Reading:
             finally:
                 changes.close()
 
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._table.connection.engine.run(work, cancellation=self._cancellation)
+
     # --- where it starts ----------------------------------------------------------------------
 
     def _path(self, bucket: TableBucket) -> PhysicalTablePath:
         table, connection = self._table.info.table_path, self._table.connection
         if bucket.partition_id is None:
             return PhysicalTablePath(table)
-        return self._errands.run(
-            find_partition_path(connection.cluster, table, bucket.partition_id)
-        )
+        return self._run(find_partition_path(connection.cluster, table, bucket.partition_id))
 
     def _stored(self, path: PhysicalTablePath) -> AbstractContextManager[StoredRows]:
-        table, plan, errands = self._table, self._plan, self._errands
+        table, plan, cancellation = self._table, self._plan, self._cancellation
         match plan.strategy:
             case "scan_kv":
-                return rows_by_pages(table, path, plan.bucket, errands)
+                return rows_by_pages(table, path, plan.bucket, cancellation)
             case "limit_scan":
-                return rows_at_once(table, path, plan.bucket, errands)
+                return rows_at_once(table, path, plan.bucket, cancellation)
             case "snapshot":
-                return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id, errands)
+                return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id, cancellation)
             case "changelog":
                 return nullcontext(StoredRows(values=iter(()), log_offset=0))
 
@@ -210,14 +211,16 @@ class _Reading:
 
     def _between(self, start: int, stop: int) -> Iterator[Stretch]:
         bucket, columns = self._plan.bucket, self._columns
-        changes = read_changes(self._table, bucket, start, stop, columns, errands=self._errands)
+        changes = read_changes(
+            self._table, bucket, start, stop, columns, cancellation=self._cancellation
+        )
         return stretches(changes)
 
     def _extent(self, path: PhysicalTablePath) -> Extent:
         """What the log has now: all that stored rows can have seen, as they have been read."""
         connection, bucket = self._table.connection, self._plan.bucket
         pinned = fetch_extents(connection.cluster, {bucket: path}, reached={bucket: self._plan.pin})
-        extents = self._errands.run(pinned)
+        extents = self._run(pinned)
         extent = extents[bucket]
         if extent.end < self._plan.pin:
             raise OffsetOutOfRangeError(

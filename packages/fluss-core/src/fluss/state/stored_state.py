@@ -17,13 +17,13 @@ from typing import Any, Final
 from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError, MissingExtraError, SnapshotNotFoundError
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.net.cancellation import Cancellation
 from fluss.net.remote_files import RemoteFiles
 from fluss.records.framing import Frames
 from fluss.records.kv.value_batch import (
     frames_of_values,
     read_value_batch,
 )
-from fluss.state.errands import Errands
 from fluss.state.kv_scan import KvScan, scan_at_once
 from fluss.state.kv_snapshot import copy_snapshot, latest_snapshots
 
@@ -46,31 +46,39 @@ class StoredRows:
 
 @contextmanager
 def rows_at_once(
-    table: TableHandle, path: PhysicalTablePath, bucket: TableBucket, errands: Errands
+    table: TableHandle,
+    path: PhysicalTablePath,
+    bucket: TableBucket,
+    cancellation: Cancellation | None,
 ) -> Iterator[StoredRows]:
     """All rows in one message, of a moment between the question and the answer."""
-    records = errands.run(scan_at_once(table.connection.cluster, path, bucket))
+    connection = table.connection
+    scan = scan_at_once(connection.cluster, path, bucket)
+    records = connection.engine.run(scan, cancellation=cancellation)
     values = _chunks(read_value_batch(records)) if len(records) else iter(())
     yield StoredRows(values=values, log_offset=None)
 
 
 @contextmanager
 def rows_by_pages(
-    table: TableHandle, path: PhysicalTablePath, bucket: TableBucket, errands: Errands
+    table: TableHandle,
+    path: PhysicalTablePath,
+    bucket: TableBucket,
+    cancellation: Cancellation | None,
 ) -> Iterator[StoredRows]:
     """Pages of a snapshot that the server holds until the last of them."""
-    connection = table.connection
-    scan = KvScan(connection.cluster, path, bucket)
+    engine = table.connection.engine
+    scan = KvScan(table.connection.cluster, path, bucket)
 
     def pages() -> Iterator[Frames]:
-        while (page := errands.run(scan.next_page())) is not None:
+        while (page := engine.run(scan.next_page(), cancellation=cancellation)) is not None:
             yield from _chunks(read_value_batch(page))
 
     try:
-        errands.run(scan.open())
+        engine.run(scan.open(), cancellation=cancellation)
         yield StoredRows(values=pages(), log_offset=scan.log_offset)
     finally:
-        connection.engine.run(scan.close())
+        engine.let_run(scan.close)  # the server may be the one that does not answer
 
 
 @contextmanager
@@ -79,7 +87,7 @@ def rows_of_snapshot(
     path: PhysicalTablePath,
     bucket: TableBucket,
     snapshot_id: int | None,
-    errands: Errands,
+    cancellation: Cancellation | None,
 ) -> Iterator[StoredRows]:
     """A KV snapshot, copied to a directory that goes away afterwards.
 
@@ -88,16 +96,17 @@ def rows_of_snapshot(
         path: The table or partition.
         bucket: The bucket.
         snapshot_id: The snapshot wanted; where it has been deleted, the newest there is.
-        errands: What calls it off.
+        cancellation: Ends the copying from another thread.
 
     Raises:
         SnapshotNotFoundError: There is none.
         MissingExtraError: rocksdict is not installed.
     """
     rocksdict = _rocksdict()
-    # Where it is called off, threads may still be writing the files that are removed here.
+    # Where it is cancelled, threads may still be writing the files that are removed here.
     with tempfile.TemporaryDirectory(prefix="fluss-snapshot-", ignore_cleanup_errors=True) as name:
-        log_offset, directory = errands.run(_copied(table, path, bucket, snapshot_id, Path(name)))
+        copying = _copied(table, path, bucket, snapshot_id, Path(name))
+        log_offset, directory = table.connection.engine.run(copying, cancellation=cancellation)
         try:
             options = rocksdict.Options(raw_mode=True)
             access = rocksdict.AccessType.read_only()
