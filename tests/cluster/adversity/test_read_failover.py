@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fluss
-from fluss.write.writer_cores import append_core, upsert_core
+from fluss.write.writer_pool import append_core, upsert_core
 from tests.support.servers.raw_client import RawClient
 from tests.support.servers.read_harness import ReadDesk, new_database, poll_rows
 

@@ -120,7 +120,7 @@ def test_rows_are_delivered_when_the_process_ends(harness, cluster):
     program = f"""
         from fluss.connection.config_to_settings import connection_settings
         from fluss.admin.admin import AdminCore
-        from fluss.write.writer_cores import WriterPool
+        from fluss.write.writer_pool import WriterPool
         from fluss.net.cluster_client import Cluster
         from fluss.net.engine_thread import engine
         from fluss.model.options.config import Config

@@ -16,7 +16,7 @@ from fluss.model.change_type import ChangeType
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.tables.partitions import PartitionSpec
 from fluss.wire import messages as pb
-from fluss.write.writer_cores import append_core
+from fluss.write.writer_pool import append_core
 from tests.support.scripted.scripted_cluster import batch_bytes
 from tests.support.servers.raw_client import RawClient
 from tests.support.servers.read_harness import ReadDesk, poll_rows

@@ -19,7 +19,7 @@ from fluss.model.predicates.predicate import col
 from fluss.records.filter.row_filter import RowFilter
 from fluss.state import changelog_batches, plan_state, read_state
 from fluss.state.log_rows import read_changes
-from fluss.write.writer_cores import upsert_core
+from fluss.write.writer_pool import upsert_core
 from fluss_testkit.cluster_profiles import FAST_SNAPSHOTS
 from tests.support.differential.state_model import SCHEMA, StateTable
 

@@ -1,5 +1,6 @@
 """Whole frames written to a real cluster, found again by lookups and by hand."""
 
+from collections import Counter
 from datetime import date
 from decimal import Decimal
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fluss.admin.admin import admin_of
+from fluss.admin.alter_table import alter_table
 from fluss.errors import (
     FlussError,
     InvalidNameError,
@@ -23,10 +25,13 @@ from fluss.lookup.frame_lookups import lookup_frame
 from fluss.model.offsets import OffsetSpec
 from fluss.model.paths import TableBucket
 from fluss.model.schema.aggregation import AggFunction
+from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.partitions import PartitionSpec
 from fluss.model.types.factory import DataTypes
+from fluss.write import frame_writer, row_values, wire_rows, writer_cores
 from fluss.write.frame_writer import write_frame
+from fluss.write.table_from_frame import schema_of_frame
 from tests.support.servers.frame_harness import FrameDesk
 
 ROWS = pa.table(
@@ -420,3 +425,87 @@ def test_batches_of_narrow_rows_stay_below_what_the_server_takes(frames):
     write_frame(table, rows, mode="upsert")
     report = write_frame(table, rows, mode="upsert")
     assert report.next_offsets == {TableBucket(table.info.table_id, 0): 420_000}
+
+
+def test_a_time_that_would_be_cut_is_refused_in_a_changelog_too(frames):
+    table = frames.table(Schema(pa.schema([("id", pa.int64()), ("at", pa.time64("us"))]), ["id"]))
+    log = pa.table(
+        {
+            "_change_type": ["+I", "-U", "+U"],
+            "id": pa.array([1, 1, 1], pa.int64()),
+            "at": pa.array([1_000, 1_000, 1_001], pa.time64("us")),
+        }
+    )
+    with pytest.raises(InvalidValueError, match="keeps milliseconds of a time") as refused:
+        write_frame(table, log, mode="upsert")
+    assert (refused.value.facts["row"], refused.value.facts["column"]) == (2, "at")
+
+
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_a_frame_is_cast_and_divided_once_and_compiles_nothing(frames, monkeypatch, is_keyed):
+    keys = {"primary_key": ["id", "day"]} if is_keyed else {}
+    one = {"id": [1], "day": ["d1"], "name": ["a"]}
+    table = frames.table(pa.table(one), partition_by=["day"], **keys)
+    mode = "upsert" if is_keyed else "append"
+    calls = Counter()
+
+    def counted(module, name):
+        original = getattr(module, name)
+
+        def call(*given, **options):
+            calls[name] += 1
+            return original(*given, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in [
+        (frame_writer, "to_wire_batch"),
+        (writer_cores, "to_wire_batch"),
+        (wire_rows, "partition_codes"),
+        (row_values, "row_function"),
+    ]:
+        counted(module, name)
+    for _ in range(10):
+        assert write_frame(table, one, mode=mode).rows == 1
+    assert calls == {"to_wire_batch": 10, "partition_codes": 10}
+
+
+def test_rows_of_several_partitions_come_as_batches_of_a_stream(frames):
+    days = ["d1", "d2", "d3"]
+    log = frames.table(pa.table({"id": [1], "day": days[:1]}), partition_by=["day"], buckets=2)
+    batches = [
+        pa.record_batch({"id": [place, place + 1], "day": [days[place % 3], days[place % 2]]})
+        for place in range(12)
+    ]
+    assert write_frame(log, iter(batches), mode="append").rows == 24
+    expected = Counter(day for batch in batches for day in batch["day"].to_pylist())
+    found = {day: sum(ends(frames, log, day).values()) for day in days}
+    assert found == expected
+
+
+def test_a_table_that_was_altered_or_made_again_is_written_as_it_is_then(frames):
+    table = frames.table(ROWS.schema)
+    path = table.info.table_path
+    write_frame(table, ROWS.slice(0, 1), mode="append")
+    admin = admin_of(frames.connection)
+    wider = Column("note", DataTypes.string())
+    frames.engine.run(
+        alter_table(
+            frames.connection.cluster,
+            path,
+            set_properties={},
+            reset_properties=[],
+            add_columns=[wider],
+            ignore_if_not_exists=False,
+        )
+    )
+    with pytest.raises(SchemaMismatchError, match="lacks the column 'note'"):
+        write_frame(frames.again(path), ROWS.slice(0, 1), mode="append")
+    noted = ROWS.slice(0, 1).append_column("note", pa.array(["new"]))
+    assert write_frame(frames.again(path), noted, mode="append").rows == 1
+    frames.engine.run(admin.drop_table(path, ignore_if_not_exists=False))
+    descriptor = schema_of_frame(ROWS.schema, buckets=3)
+    frames.engine.run(admin.create_table(path, descriptor, ignore_if_exists=False))
+    newer = frames.again(path)
+    report = write_frame(newer, ROWS.slice(0, 2), mode="append")
+    assert {bucket.table_id for bucket in report.last_offsets} == {newer.info.table_id}

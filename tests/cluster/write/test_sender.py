@@ -25,7 +25,7 @@ from fluss.net.server_connection import ServerConnection
 from fluss.net.wait_notices import WaitNotices
 from fluss.write.write_batch import WriterSettings
 from fluss.write.write_result import JoinedResult
-from fluss.write.writer_cores import WriterPool
+from fluss.write.writer_pool import WriterPool
 from tests.support.scripted.scripted_tablet import SILENCE, TABLE_ID, ScriptedTablet
 from tests.support.servers.write_harness import wait
 

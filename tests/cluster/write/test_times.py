@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from datetime import time
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -51,7 +50,6 @@ WAYS = {
     "row": lambda core, rows: [core.upsert(each) for each in rows],
     "batch": lambda core, rows: core.upsert_arrow(frame(*rows)),
     "table": lambda core, rows: core.upsert_arrow(pa.Table.from_batches([frame(*rows)])),
-    "changes": lambda core, rows: core.apply_arrow(frame(*rows), np.zeros(len(rows), np.bool_)),
 }
 
 

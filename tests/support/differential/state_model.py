@@ -23,7 +23,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.net.engine_thread import engine
 from fluss.state import StatePlan, plan_states, read_state
 from fluss.wire import messages as pb
-from fluss.write.writer_cores import upsert_core
+from fluss.write.writer_pool import upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 State = dict[Any, dict[str, Any]]

@@ -25,7 +25,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.net.engine_thread import engine
 from fluss.net.handoff import BlockingSink
 from fluss.wire import messages as pb
-from fluss.write.writer_cores import append_core, upsert_core
+from fluss.write.writer_pool import append_core, upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 WAIT_S = 60.0

@@ -27,13 +27,9 @@ from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_records import read_log_records
 from fluss.wire import messages as pb
 from fluss.write.write_batch import WriterSettings
-from fluss.write.writer_cores import (
-    AppendCore,
-    UpsertCore,
-    WriteOutcome,
-    WriteResultHandle,
-    WriterPool,
-)
+from fluss.write.write_result import WriteOutcome, WriteResultHandle
+from fluss.write.writer_cores import AppendCore, UpsertCore
+from fluss.write.writer_pool import WriterPool
 from tests.support.generators.arrow_rows import rows_of
 from tests.support.servers.raw_client import RawClient
 

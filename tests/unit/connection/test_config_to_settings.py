@@ -7,7 +7,7 @@ from fluss.connection.connection import ClientConnection
 from fluss.errors import ConfigError
 from fluss.model.options.config import Config
 from fluss.net.engine_thread import engine
-from fluss.write.writer_cores import writer_pool
+from fluss.write.writer_pool import writer_pool
 
 BOOTSTRAP = {"bootstrap.servers": "127.0.0.1:1"}
 

@@ -18,15 +18,10 @@ from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.engine_thread import Engine
 from fluss.write.pandas_frames import arrow_of, index_names, with_index
-from fluss.write.writer_cores import (
-    AppendCore,
-    UpsertCore,
-    WriteResultHandle,
-    append_core,
-    check_appends,
-    check_upserts,
-    upsert_core,
-)
+from fluss.write.write_result import WriteResultHandle
+from fluss.write.write_targets import check_appends, check_upserts
+from fluss.write.writer_cores import AppendCore, UpsertCore
+from fluss.write.writer_pool import append_core, upsert_core
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +43,7 @@ class _Writer(Generic[CoreT]):
         Raises:
             FlussError: Something could not be written since the last flush; it is said once.
         """
-        self._core.hurry()
+        self._core.seal_if_quick()
         return self._engine.submit(self._core.flush())
 
     async def __aenter__(self) -> Self:

@@ -23,7 +23,7 @@ from fluss.exactly_once.task_writer import TaskWriter
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.write.write_batch import ACKS_ALL
-from fluss.write.writer_cores import writer_pool
+from fluss.write.writer_pool import writer_pool
 
 __all__ = [
     "Receipt",

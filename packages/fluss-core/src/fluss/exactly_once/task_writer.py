@@ -54,7 +54,7 @@ from fluss.write.frame_writer import rows_to_append
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_buffer import all_settled
 from fluss.write.write_encoding import Encoded
-from fluss.write.writer_cores import writer_pool
+from fluss.write.writer_pool import writer_pool
 
 T = TypeVar("T")
 
@@ -159,10 +159,11 @@ class TaskWriter:
         )
 
     def _write(self, chunk: pa.Table) -> None:
-        for rows in rows_to_append(self._table, chunk):
+        for checked in rows_to_append(self._table, chunk):
+            rows = checked.batch
             if not rows.num_rows:
                 continue
-            encoded = self._target.encode(rows, None, is_frame=True)
+            encoded = self._target.encode(checked, None, is_frame=True)
             self._turn += 1
             self._claim({each.path for each in encoded.batches} - self._paths)
             weight = rows.nbytes

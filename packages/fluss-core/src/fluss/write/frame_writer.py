@@ -1,35 +1,35 @@
 """Writes whole frames: appends, upserts, deletes, partial updates, and changelogs.
 
-Columns are matched by name and cast where no value changes. What is in memory is checked before
-any of it is written; of a stream each batch is, and an error says how much had been written before.
-Rows of one bucket keep their order.
+Columns are matched by name and cast where no value changes, once. A frame in memory is checked
+before any of it is written; of a stream each batch is, and an error reports how much was written
+before. Rows of one bucket keep their order. How a frame is written depends on its columns alone,
+so it is worked out once per connection, table and columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
-from typing import Any, Final, Literal
+from threading import Lock
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from fluss.connection.arguments import positions_by_name
-from fluss.connection.connection import TableHandle
+from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import FlussError, InvalidNameError, InvalidValueError, SchemaMismatchError
 from fluss.model.options.scan_options import CHANGE_TYPE
-from fluss.model.paths import PhysicalTablePath
-from fluss.model.tables.partitions import SEPARATOR
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.cast import to_wire_batch
-from fluss.records.convert.numpy_columns import to_column
-from fluss.rows.buffers.columns import Int64Array
-from fluss.rows.keys.partition_codes import partition_codes
+from fluss.rows.buffers.columns import BoolArray, Int64Array
 from fluss.write.caller_rows import rows_counted
 from fluss.write.change_frames import (
     added_columns,
@@ -40,22 +40,27 @@ from fluss.write.change_frames import (
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.pandas_frames import check_index
 from fluss.write.tabular import ArrowFrame, Frame, frame_of, frame_of_keys
+from fluss.write.wire_rows import PartitionPaths, WireRows
+from fluss.write.wire_writer import WireWriter
+from fluss.write.write_encoding import Target
 from fluss.write.write_failures import failed_write
 from fluss.write.write_report import Outcomes, WriteReport
-from fluss.write.write_targets import check_changes, check_row_deletes, nullable_layout
-from fluss.write.writer_cores import (
-    AGG_OVERWRITE,
-    AppendCore,
-    UpsertCore,
-    WriteResultHandle,
-    append_core,
+from fluss.write.write_result import WriteResultHandle
+from fluss.write.write_targets import (
     check_appends,
+    check_changes,
+    check_deletes,
+    check_row_deletes,
     check_upserts,
-    writer_pool,
+    nullable_layout,
 )
+from fluss.write.writer_pool import AGG_OVERWRITE, writer_pool
 
 Mode = Literal["append", "upsert", "delete", "update"]
 MergeMode = Literal["default", "overwrite"]
+
+# The ways of writing frames that a connection remembers.
+_PLANS_KEPT_MAX: Final = 256
 
 
 def write_frame(
@@ -90,18 +95,19 @@ def write_frame(
     with naming_frame(data):
         keys = table.info.primary_keys
         frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
-        way = _way_of(table.info, frame, mode, columns)
-        core = _core(table, way, merge_mode)
-        pieces: Iterable[_Piece] = _pieces(way, frame)
+        plan, target = table.connection.service(_FramePlans).get(
+            table, frame, mode, columns, merge_mode
+        )
+        pieces: Iterable[_Piece] = plan.pieces(frame)
         if frame.is_whole:
-            pieces = list(pieces)  # nothing is written before everything has been looked at
-        return _write(table, core, way, pieces)
+            pieces = list(pieces)  # nothing is written before everything has been checked
+        return _write(table, target, plan, pieces)
 
 
 def checked_frame(table: TableInfo, frame: Frame, *, mode: Mode) -> Frame:
-    """Look at the rows of a frame as `write_frame` would, and write none.
+    """Check the rows of a frame as `write_frame` would, and write none.
 
-    Of a stream, the first batch is looked at; the rows can be read once.
+    Of a stream, the first batch is checked; the rows can be read once.
 
     Args:
         table: The table, which need not exist yet.
@@ -111,20 +117,20 @@ def checked_frame(table: TableInfo, frame: Frame, *, mode: Mode) -> Frame:
     Returns:
         A frame of the same rows.
     """
-    way = _way_of(table, frame, mode, None)
+    plan = _FramePlan.of(table, frame, mode, None)
     if frame.is_whole:
-        for _ in _pieces(way, frame):
+        for _ in plan.pieces(frame):
             pass
         return frame
-    batches = frame.batches(way.types)
+    batches = frame.batches(plan.types)
     first = next(batches, None)
     if first is None:
         return ArrowFrame(frame.schema, [], is_whole=False)
-    way.prepare(first, 0)
+    plan.prepare(first, 0)
     return ArrowFrame(frame.schema, chain([first], batches), is_whole=False)
 
 
-def rows_to_append(table: TableHandle, data: Any) -> list[pa.RecordBatch]:
+def rows_to_append(table: TableHandle, data: Any) -> list[WireRows]:
     """The rows of a frame in wire form, as `write_frame` would append them; none is written.
 
     Args:
@@ -132,8 +138,8 @@ def rows_to_append(table: TableHandle, data: Any) -> list[pa.RecordBatch]:
         data: See `write_frame`, which raises the same errors.
     """
     frame = frame_of(data)
-    way = _way_of(table.info, frame, "append", None)
-    return [piece.rows for piece in _pieces(way, frame)]
+    plan = _FramePlan.of(table.info, frame, "append", None)
+    return [piece.rows for piece in plan.pieces(frame)]
 
 
 def check_frame(
@@ -141,21 +147,13 @@ def check_frame(
 ) -> None:
     """Refuse a frame as `write_frame` would, which see; none of it is written."""
     frame = frame_of_keys(data, table.info.primary_keys) if mode == "delete" else frame_of(data)
-    for _ in _pieces(_way_of(table.info, frame, mode, columns), frame):
+    for _ in _FramePlan.of(table.info, frame, mode, columns).pieces(frame):
         pass
-
-
-def _pieces(way: _Way, frame: Frame) -> Iterator[_Piece]:
-    batches = frame.batches(way.types)
-    first = 0
-    for batch in gathered(batches) if way.is_changelog else batches:
-        yield way.prepare(batch, first)
-        first += batch.num_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Piece:
-    """Rows in wire form, ready to be taken.
+    """Rows of a frame that have been checked, ready to be taken.
 
     Attributes:
         rows: The rows.
@@ -165,11 +163,16 @@ class _Piece:
         places: Which rows of the frame from there on they are, where some are left out.
     """
 
-    rows: pa.RecordBatch
+    rows: WireRows
     counts: Mapping[str, int]
-    deletes: Any = None
+    deletes: BoolArray | None = None
     first: int = 0
     places: Int64Array | None = None
+
+    @property
+    def row_count(self) -> int:
+        """How many rows these are."""
+        return int(self.rows.batch.num_rows)
 
     def numbered(self) -> AbstractContextManager[None]:
         """Errors in the block name rows as the frame has them."""
@@ -177,17 +180,16 @@ class _Piece:
         return rows_counted(first=self.first if places is None else 0, places=places)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Way:
-    """How the rows of one frame are written.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _FramePlan:
+    """How frames of some columns are written to a table.
 
     Attributes:
         table: The table.
         mode: What happens to rows, and what they are counted as.
         types: The columns that are written.
         left_out: Columns of the frame that are not written.
-        is_changelog: Whether rows say themselves what happens to them.
-        layout: The columns that are written, as the table keeps them.
+        is_changelog: Whether each row names what happens to it.
     """
 
     table: TableInfo
@@ -195,21 +197,81 @@ class _Way:
     types: Mapping[str, DataType]
     left_out: Sequence[str]
     is_changelog: bool
-    layout: BatchLayout
+
+    @classmethod
+    def of(
+        cls, info: TableInfo, frame: Frame, mode: Mode, columns: Sequence[str] | None
+    ) -> _FramePlan:
+        """The plan for a frame; its rows are not looked at.
+
+        Raises:
+            UnsupportedOperationError: The table is not written in this mode.
+            SchemaMismatchError: A column is there that cannot be written.
+            InvalidValueError: The columns do not make sense in this mode.
+        """
+        added = added_columns(info, frame.names)
+        is_changelog = mode == "upsert" and CHANGE_TYPE in added
+        _check_mode(info, mode, columns)
+        _check_added(info, mode, added, is_free=is_changelog or columns is not None)
+        if mode != "delete":
+            check_index(getattr(frame, "index", ()), info)
+        names = _written(info, frame, mode, columns, added)
+        types = {name: info.schema.column(name).data_type for name in names}
+        left_out = [name for name in added if not (is_changelog and name == CHANGE_TYPE)]
+        if columns is not None or mode == "delete":
+            known = info.schema.column_names
+            left_out += [name for name in frame.names if name in known and name not in types]
+        return cls(table=info, mode=mode, types=types, left_out=left_out, is_changelog=is_changelog)
+
+    @cached_property
+    def layout(self) -> BatchLayout:
+        """The columns that are written, as the table keeps them."""
+        info, types = self.table, self.types
+        if self.is_changelog:
+            return nullable_layout(info).project(info.schema.column_indexes(types))
+        return BatchLayout.of(tuple(types), tuple(types.values()), limits=info.value_limits)
+
+    @cached_property
+    def _partitions(self) -> PartitionPaths:
+        return PartitionPaths(self.table, self.layout)
+
+    def target(self, table: TableHandle, merge_mode: MergeMode | None) -> Target:
+        """What encodes the rows."""
+        info, pool = self.table, writer_pool(table.connection)
+        if self.mode == "append":
+            return pool.log_target(info)
+        if merge_mode is None:
+            aggregates = info.options.merge_engine is MergeEngine.AGGREGATION
+            merge_mode = "overwrite" if self.is_changelog and aggregates else "default"
+        return pool.kv_target(
+            info,
+            target_columns=positions_by_name(info, self.types) if self.mode == "update" else None,
+            agg_mode=AGG_OVERWRITE if merge_mode == "overwrite" else None,
+        )
+
+    def pieces(self, frame: Frame) -> Iterator[_Piece]:
+        """Check the rows of the frame, batch by batch."""
+        batches = frame.batches(self.types)
+        first = 0
+        for batch in gathered(batches) if self.is_changelog else batches:
+            yield self.prepare(batch, first)
+            first += batch.num_rows
 
     def prepare(self, batch: pa.RecordBatch, first: int) -> _Piece:
         """Check a batch of the frame, whose first row is `first`, and bring it into wire form."""
         with rows_counted(first=first):
-            rows = without_columns(batch, self.left_out)
+            given = without_columns(batch, self.left_out)
             if not self.is_changelog:
-                rows = self._cast(rows)
-                return _Piece(rows=rows, counts={self.mode: rows.num_rows}, first=first)
-            changes = change_batch(rows)
+                rows = self._checked(to_wire_batch(given, self.layout))
+                return _Piece(rows=rows, counts={self.mode: batch.num_rows}, first=first)
+            changes = change_batch(given)
             with rows_counted(places=changes.places):
-                rows = self._cast(changes.rows)
-                check_changes(self.table, rows, changes.deletes)
+                wire = to_wire_batch(changes.rows, self.layout)
+                check_changes(self.table, wire, changes.deletes)
+                rows = self._checked(wire)
                 if changes.deletes.any():
                     check_row_deletes(self.table, int(changes.deletes.argmax()))
+                    check_deletes(self.table)
         return _Piece(
             rows=rows,
             deletes=changes.deletes,
@@ -218,13 +280,77 @@ class _Way:
             places=changes.places,
         )
 
-    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = to_wire_batch(batch, self.layout)
-        _check_places(self.table, rows, self.layout)
-        return rows
+    def _checked(self, batch: pa.RecordBatch) -> WireRows:
+        """Refuse rows without bucket or partition, which encoding would find too late."""
+        if not batch.num_rows:
+            return WireRows(batch=batch)
+        for name in self.table.bucket_keys:
+            column = batch.column(self.layout.names.index(name))
+            if column.null_count:
+                row = int(np.argmax(np.asarray(column.is_null())))
+                raise InvalidValueError(
+                    f"The column {name!r} chooses the bucket, and is NULL.",
+                    hint="Fill the column, or leave out the row.",
+                    column=name,
+                ).add_context(row=row)
+        return WireRows(batch=batch, partitions=self._partitions.of(batch))
+
+    def take(self, writer: WireWriter, piece: _Piece) -> WriteResultHandle:
+        """Have the writer take rows."""
+        if piece.deletes is not None:
+            return writer.take_changes(piece.rows, piece.deletes)
+        return writer.take_rows([piece.rows], deletes=self.mode == "delete")
 
 
-def _way_of(info: TableInfo, frame: Frame, mode: Mode, columns: Sequence[str] | None) -> _Way:
+_PlanKey: TypeAlias = tuple[object, ...]
+
+
+class _FramePlans:
+    """The plans of the frames written through a connection, by table and columns. Any thread."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        del connection  # the key of a service; a plan must not keep it alive
+        self._lock = Lock()
+        self._kept: OrderedDict[_PlanKey, tuple[_FramePlan, Target]] = OrderedDict()
+
+    def get(
+        self,
+        table: TableHandle,
+        frame: Frame,
+        mode: Mode,
+        columns: Sequence[str] | None,
+        merge_mode: MergeMode | None,
+    ) -> tuple[_FramePlan, Target]:
+        """The plan for a frame, and what encodes its rows; see `_FramePlan.of` for errors."""
+        info = table.info
+        key = (
+            info.table_path,
+            mode,
+            tuple(frame.names),
+            getattr(frame, "index", ()),
+            None if columns is None else tuple(columns),
+            merge_mode,
+        )
+        with self._lock:
+            known = self._kept.get(key)
+            if known is not None and _is_same(known[0].table, info):
+                self._kept.move_to_end(key)
+                return known
+        plan = _FramePlan.of(info, frame, mode, columns)
+        made = plan, plan.target(table, merge_mode)
+        with self._lock:
+            self._kept[key] = made
+            self._kept.move_to_end(key)
+            while len(self._kept) > _PLANS_KEPT_MAX:
+                self._kept.popitem(last=False)
+        return made
+
+
+def _is_same(one: TableInfo, other: TableInfo) -> bool:
+    return one is other or one == other
+
+
+def _check_mode(info: TableInfo, mode: Mode, columns: Sequence[str] | None) -> None:
     if columns is not None and mode != "update":
         raise InvalidValueError(
             f"Columns are chosen for an update, not for {mode}.",
@@ -236,8 +362,11 @@ def _way_of(info: TableInfo, frame: Frame, mode: Mode, columns: Sequence[str] | 
         check_upserts(info)
     if mode == "delete":
         check_row_deletes(info)
-    added = added_columns(info, frame.names)
-    is_changelog = mode == "upsert" and CHANGE_TYPE in added
+        check_deletes(info)
+
+
+def _check_added(info: TableInfo, mode: Mode, added: Sequence[str], *, is_free: bool) -> None:
+    """Refuse columns that a scan added where they would be ignored or misunderstood."""
     if CHANGE_TYPE in added and mode in {"delete", "update"}:
         raise InvalidValueError(
             f"The frame says in {CHANGE_TYPE!r} what happens to each row, and is to be applied as "
@@ -245,26 +374,8 @@ def _way_of(info: TableInfo, frame: Frame, mode: Mode, columns: Sequence[str] | 
             hint="Upsert it, which applies the changes, or leave the column out.",
             column=CHANGE_TYPE,
         )
-    if added and not is_changelog and mode != "delete" and columns is None:
+    if added and not is_free and mode != "delete":
         raise _added_by_a_scan(info, added)
-    if mode != "delete":
-        check_index(getattr(frame, "index", ()), info)
-    names = _written(info, frame, mode, columns, added)
-    types = {name: info.schema.column(name).data_type for name in names}
-    left_out = [each for each in added if not (is_changelog and each == CHANGE_TYPE)]
-    if columns is not None or mode == "delete":
-        known = info.schema.column_names
-        left_out += [each for each in frame.names if each in known and each not in types]
-    return _Way(
-        table=info,
-        mode=mode,
-        types=types,
-        left_out=left_out,
-        is_changelog=is_changelog,
-        layout=nullable_layout(info).project(info.schema.column_indexes(names))
-        if is_changelog
-        else BatchLayout.of(tuple(types), tuple(types.values()), limits=info.value_limits),
-    )
 
 
 def _added_by_a_scan(table: TableInfo, added: Sequence[str]) -> SchemaMismatchError:
@@ -277,33 +388,6 @@ def _added_by_a_scan(table: TableInfo, added: Sequence[str]) -> SchemaMismatchEr
         hint=hint,
         column=added[0],
     )
-
-
-def _core(table: TableHandle, way: _Way, merge_mode: MergeMode | None) -> AppendCore | UpsertCore:
-    info, mode = table.info, way.mode
-    if mode == "append":
-        return append_core(table)
-    targets = positions_by_name(info, way.types) if mode == "update" else None
-    if merge_mode is None:
-        aggregates = info.options.merge_engine is MergeEngine.AGGREGATION
-        merge_mode = "overwrite" if way.is_changelog and aggregates else "default"
-    return writer_pool(table.connection).upsert_core(
-        info,
-        target_columns=targets,
-        agg_mode=AGG_OVERWRITE if merge_mode == "overwrite" else None,
-    )
-
-
-def _taker(
-    core: AppendCore | UpsertCore, mode: Mode, *, is_changelog: bool
-) -> Callable[[_Piece], WriteResultHandle]:
-    if isinstance(core, AppendCore):
-        return lambda piece: core.append_arrow(piece.rows)
-    if is_changelog:
-        return lambda piece: core.apply_arrow(piece.rows, piece.deletes)
-    if mode == "delete":
-        return lambda piece: core.delete_arrow(piece.rows)
-    return lambda piece: core.upsert_arrow(piece.rows)
 
 
 def _written(
@@ -337,38 +421,39 @@ def _written(
     return names
 
 
-# --- doing it -------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def _write(
-    table: TableHandle, core: AppendCore | UpsertCore, way: _Way, pieces: Iterable[_Piece]
+    table: TableHandle, target: Target, plan: _FramePlan, pieces: Iterable[_Piece]
 ) -> WriteReport:
-    take = _taker(core, way.mode, is_changelog=way.is_changelog)
+    writer = writer_pool(table.connection).wire_writer(target)
     outcomes = Outcomes()
-    counts: dict[str, int] = dict.fromkeys([] if way.is_changelog else [way.mode], 0)
+    counts: dict[str, int] = dict.fromkeys([] if plan.is_changelog else [plan.mode], 0)
     taken = 0
     failed: Exception | None = None
-    core.stop_at_failure()
+    writer.stop_at_failure()
     try:
         for piece in pieces:
             with piece.numbered():
-                handle = take(piece)
-            outcomes.add(handle, piece.rows.num_rows)
-            taken += piece.rows.num_rows
+                handle = plan.take(writer, piece)
+            outcomes.add(handle, piece.row_count)
+            taken += piece.row_count
             for kind, count in piece.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
-            if core.has_failed:
+            if writer.has_failed:
                 break
     except Exception as error:  # noqa: BLE001 - raised again; a stream raises what it likes
-        failed = error  # what was taken before is under way
+        failed = error  # what was taken before is in flight
     try:
-        table.connection.engine.run(core.flush())
+        writer.seal()  # here, which spares the engine a worker thread
+        table.connection.engine.run(writer.flush())
         outcomes.finish()
     except FlussError as error:
         failed = _first_cause(failed, error)
     if failed is not None:
-        rows = sum(each.rows.num_rows for each in pieces) if isinstance(pieces, list) else None
-        raise _failed(core, way, failed, rows)
+        rows = sum(piece.row_count for piece in pieces) if isinstance(pieces, list) else None
+        raise _failed(writer, plan, failed, rows)
     return WriteReport(rows=taken, counts=counts, last_offsets=outcomes.last_offsets)
 
 
@@ -385,10 +470,10 @@ def _is_of_the_data(error: Exception) -> bool:
 
 
 def _failed(
-    core: AppendCore | UpsertCore, way: _Way, failure: Exception, rows: int | None
+    writer: WireWriter, plan: _FramePlan, failure: Exception, rows: int | None
 ) -> Exception:
     """One error for the frame, with a count of what became of its rows."""
-    progress = core.progress.of(rows)
+    progress = writer.progress.of(rows)
     if not isinstance(failure, FlussError) or _is_of_the_data(failure):
         if isinstance(failure, FlussError):
             failure.facts["progress"] = progress
@@ -396,39 +481,9 @@ def _failed(
             failure.add_note(f"Of the rows before it: {progress}.")
         return failure
     return failed_write(
-        way.table, failure, progress, is_whole_again=way.is_changelog or way.mode == "delete"
+        plan.table, failure, progress, is_whole_again=plan.is_changelog or plan.mode == "delete"
     )
 
 
 # What is wrong with rows is found before they are taken; its message names the row.
 _OF_THE_DATA: Final = (InvalidValueError, SchemaMismatchError, InvalidNameError)
-
-
-# --- looking before -------------------------------------------------------------------------------
-
-
-def _check_places(table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout) -> None:
-    """Refuse rows that belong nowhere: encoding would find them, but later than the caller."""
-    if not rows.num_rows:
-        return
-    for name in table.bucket_keys:
-        column = rows.column(layout.names.index(name))
-        if column.null_count:
-            row = int(np.argmax(np.asarray(column.is_null())))
-            raise InvalidValueError(
-                f"The column {name!r} chooses the bucket, and is NULL.",
-                hint="Fill the column, or leave out the row.",
-                column=name,
-            ).add_context(row=row)
-    if table.partition_keys:
-        for values in _partitions(table, rows, layout):
-            PhysicalTablePath(table.table_path, SEPARATOR.join(values))  # refuses other names
-
-
-def _partitions(
-    table: TableInfo, rows: pa.RecordBatch, layout: BatchLayout
-) -> Iterator[tuple[str, ...]]:
-    places = [layout.names.index(each) for each in table.partition_keys]
-    columns = [to_column(rows.column(each), layout.types[each]) for each in places]
-    found, _ = partition_codes(columns, names=table.partition_keys)
-    yield from found

@@ -15,18 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.model.paths import PhysicalTablePath
-from fluss.model.tables.partitions import SEPARATOR
 from fluss.model.tables.table_info import TableInfo
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.numpy_columns import to_column
 from fluss.rows.buffers.columns import Column, Int64Array, RowBytes
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder
-from fluss.rows.keys.partition_codes import partition_codes
 from fluss.write.caller_rows import rows_counted
 from fluss.write.plan_bucket_choice import choose_sticky
-
-PATHS_KEPT_MAX = 10_000
+from fluss.write.wire_rows import PATHS_KEPT_MAX, PartitionPaths, RowPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +74,12 @@ class Placement:
         self._layout = layout
         self._has_leader = has_leader
         self._is_round_robin = is_round_robin
-        # By the layout, not by the schema: frames of keys have the columns of keys only.
-        self._partition_places = [layout.names.index(each) for each in table.partition_keys]
+        self._partitions = PartitionPaths(table, layout)
         self._bucket_places = [layout.names.index(each) for each in table.bucket_keys]
         lake = table.options.datalake_format
         self._function = bucket_function(lake)
         types = [layout.types[each] for each in self._bucket_places]
         self.encoder = bucket_key_encoder(types, lake_format=lake) if types else None
-        self._whole = PhysicalTablePath(table.table_path)
-        self._paths: dict[tuple[str, ...], PhysicalTablePath] = {}
         self._sticky: dict[PhysicalTablePath, int] = {}
         self._next = random.randrange(table.num_buckets)  # noqa: S311 - writers start apart
 
@@ -95,13 +89,19 @@ class Placement:
         return [to_column(batch.column(each), types[each]) for each in places]
 
     def place(
-        self, batch: pa.RecordBatch, *, keys: RowBytes | None = None, is_frame: bool = False
+        self,
+        batch: pa.RecordBatch,
+        *,
+        keys: RowBytes | None = None,
+        partitions: RowPartitions | None = None,
+        is_frame: bool = False,
     ) -> Shares:
         """Say where the rows of a batch go.
 
         Args:
             batch: The rows, in wire form; at least one.
             keys: Their bucket keys, where they have been encoded already.
+            partitions: Their partitions, where they have been computed already.
             is_frame: Whether the rows came as one frame, which stays together where the table
                 leaves the choice.
 
@@ -109,7 +109,8 @@ class Placement:
             InvalidValueError: A partition or key column is NULL, or has no partition name.
         """
         count = batch.num_rows
-        paths, codes = self._partitions(batch)
+        placed = partitions or self._partitions.of(batch)
+        paths, codes = placed.paths, placed.codes
         if self.encoder is not None:
             if keys is None:
                 with rows_counted(names=self._table.bucket_keys):
@@ -125,25 +126,6 @@ class Placement:
             share = Share(path=paths[0], bucket_id=int(chosen[0]), start=0, stop=count)
             return Shares(shares=(share,))
         return _grouped(paths, codes, chosen[codes], self._table.num_buckets)
-
-    def _partitions(
-        self, batch: pa.RecordBatch
-    ) -> tuple[list[PhysicalTablePath], Int64Array | None]:
-        if not self._partition_places:
-            return [self._whole], None
-        columns = self.columns(batch, self._partition_places)
-        names, codes = partition_codes(columns, names=self._table.partition_keys)
-        paths = [self._path(each) for each in names]
-        return paths, None if len(paths) == 1 else codes.astype(np.int64)
-
-    def _path(self, values: tuple[str, ...]) -> PhysicalTablePath:
-        path = self._paths.get(values)
-        if path is None:
-            path = PhysicalTablePath(self._table.table_path, SEPARATOR.join(values))
-            if len(self._paths) >= PATHS_KEPT_MAX:
-                self._paths.clear()
-            self._paths[values] = path
-        return path
 
     def _choose(self, path: PhysicalTablePath) -> int:
         count = self._table.num_buckets
@@ -165,7 +147,7 @@ class Placement:
 
 
 def _grouped(
-    paths: list[PhysicalTablePath],
+    paths: Sequence[PhysicalTablePath],
     codes: Int64Array | None,
     buckets: Int64Array,
     bucket_count: int,

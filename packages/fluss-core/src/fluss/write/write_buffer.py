@@ -31,6 +31,7 @@ from fluss.waiting import InterruptibleLock
 from fluss.write.caller_rows import rows_counted
 from fluss.write.plan_accumulator import BatchSizes
 from fluss.write.sender import Sender
+from fluss.write.wire_rows import RowPartitions, WireRows
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_encoding import Encoded, Target
 from fluss.write.write_failures import failed_write
@@ -98,7 +99,7 @@ class WriteBuffer:
     def _open_chunk(self) -> None:
         self._chunk = Chunk(self)
         self._rows: list[Values] = []
-        self._frames: list[pa.RecordBatch] = []
+        self._frames: list[WireRows] = []
         self._deletes: list[tuple[int, int]] = []
         self._count = 0
         self._bytes = 0
@@ -131,21 +132,21 @@ class WriteBuffer:
         """Take one row that may be too large, and find out at once."""
         batch = batch_from_values([values], self._target.layout)
         marks = np.ones(1, dtype=np.bool_) if deletes else None
-        return self._add_now([batch], marks, is_frame=False)[0]
+        return self._add_now([WireRows(batch=batch)], marks, is_frame=False)[0]
 
-    def add_frame(self, batch: pa.RecordBatch, *, deletes: bool = False) -> list[WriteResultHandle]:
-        """Take rows in wire form, at least one; a small frame waits for company."""
-        size = batch.nbytes  # walks through all buffers, so it is asked once
+    def add_frame(self, rows: WireRows, *, deletes: bool = False) -> list[WriteResultHandle]:
+        """Take at least one row; a small frame waits for company."""
+        size = rows.batch.nbytes  # walks through all buffers, so it is asked once
         if size < self._sizes.target_bytes * _FULL_FRAME:
-            return [self._collect(batch, size, deletes=deletes)]
-        marks = np.ones(batch.num_rows, dtype=np.bool_) if deletes else None
-        return self._add_now(self._parts(batch, size), marks, is_frame=True)
+            return [self._collect(rows, size, deletes=deletes)]
+        marks = np.ones(rows.batch.num_rows, dtype=np.bool_) if deletes else None
+        return self._add_now(self._parts(rows, size), marks, is_frame=True)
 
-    def add_changes(self, batch: pa.RecordBatch, deletes: BoolArray) -> list[WriteResultHandle]:
-        """Take rows in wire form, of which some delete their keys; they are queued at once."""
-        return self._add_now(self._parts(batch, batch.nbytes), deletes, is_frame=True)
+    def add_changes(self, rows: WireRows, deletes: BoolArray) -> list[WriteResultHandle]:
+        """Take rows of which some delete their keys; they are queued immediately."""
+        return self._add_now(self._parts(rows, rows.batch.nbytes), deletes, is_frame=True)
 
-    def _collect(self, batch: pa.RecordBatch, size: int, *, deletes: bool) -> WriteResultHandle:
+    def _collect(self, rows: WireRows, size: int, *, deletes: bool) -> WriteResultHandle:
         if self._bytes >= self._sizes.target_bytes:
             self.seal()
         with self._lock:
@@ -154,8 +155,8 @@ class WriteBuffer:
                 self._begin()
             chunk = self._chunk
             self._gather_rows()
-            self._frames.append(batch)
-            self._count = stop = place + batch.num_rows
+            self._frames.append(rows)
+            self._count = stop = place + rows.batch.num_rows
             self._bytes += size
             if deletes:
                 self._deletes.append((place, stop))
@@ -172,47 +173,51 @@ class WriteBuffer:
 
     def _gather_rows(self) -> None:
         if self._rows:
-            self._frames.append(batch_from_values(self._rows, self._target.layout))
+            self._frames.append(self._row_frame(self._rows))
             self._rows = []
 
+    def _row_frame(self, rows: Sequence[Values]) -> WireRows:
+        return WireRows(batch=batch_from_values(rows, self._target.layout))
+
     def _add_now(
-        self, batches: Iterable[pa.RecordBatch], deletes: BoolArray | None, *, is_frame: bool
+        self, parts: Iterable[WireRows], deletes: BoolArray | None, *, is_frame: bool
     ) -> list[WriteResultHandle]:
-        """Encode and queue batches at once, behind what was collected before."""
+        """Encode and queue rows immediately, after what was collected before."""
         results = []
         first = 0
         with self._sealing:
             if self._closed is not None:
                 raise copy_of(self._closed)
             self._seal_open_chunk()
-            for batch in batches:
+            for part in parts:
                 self._sender.check_open()
                 self._sender.room.wait()
                 if self.stops_at_failure and self._failure is not None:
                     break  # the flush raises it
-                marks = None if deletes is None else deletes[first : first + batch.num_rows]
+                row_count = part.batch.num_rows
+                marks = None if deletes is None else deletes[first : first + row_count]
                 # Rows of a frame are counted in it, others by the writer.
                 with rows_counted(first=first if is_frame else self._rows_before):
-                    encoded = self._target.encode(batch, marks, is_frame=is_frame)
-                first += batch.num_rows
-                self._learn(batch, encoded)
+                    encoded = self._target.encode(part, marks, is_frame=is_frame)
+                first += row_count
+                self._learn(part.batch, encoded)
                 chunk = Chunk(self)
-                self.tally.add(self._rows_before, batch.num_rows, chunk)
-                self._rows_before += batch.num_rows
+                self.tally.add(self._rows_before, row_count, chunk)
+                self._rows_before += row_count
                 self._queue(chunk, encoded)
-                results.append(WriteResultHandle(chunk, 0, batch.num_rows))
+                results.append(WriteResultHandle(chunk, 0, row_count))
         return results
 
-    def _parts(self, batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    def _parts(self, rows: WireRows, size: int) -> Iterator[WireRows]:
         """Cut a frame so that each part makes about one full batch, or many that are not tiny."""
-        start = 0
-        while start < batch.num_rows:
-            left = batch.num_rows - start
+        start, row_count = 0, rows.batch.num_rows
+        while start < row_count:
+            left = row_count - start
             # Both are learned from the part before, where it was cut as this one is.
-            encoded = size * left / batch.num_rows * self._frame_ratio
-            rows = -(-left // max(1, round(encoded / self._part_bytes())))
-            yield batch.slice(start, rows)
-            start += rows
+            encoded = size * left / row_count * self._frame_ratio
+            part_rows = -(-left // max(1, round(encoded / self._part_bytes())))
+            yield rows.slice(start, part_rows)
+            start += part_rows
 
     def _part_bytes(self) -> int:
         settings = self._sender.settings
@@ -254,11 +259,11 @@ class WriteBuffer:
         self._sizes.observe(size)
         try:
             if rows:
-                frames.append(batch_from_values(rows, self._target.layout))
+                frames.append(self._row_frame(rows))
             marks = _marks(deletes, count) if deletes else None
-            batch = _joined(frames, self._target.layout)
+            joined = _joined(frames, self._target.layout)
             with rows_counted(first=first):
-                encoded = self._target.encode(batch, marks, is_frame=False)
+                encoded = self._target.encode(joined, marks, is_frame=False)
             self._queue(chunk, encoded)
         except FlussError as error:
             # The rows were taken: their handles say what became of them, and the next flush does.
@@ -274,18 +279,18 @@ class WriteBuffer:
             batch.waiters.append(self._settled)
         self._sender.queue(batches, queued=partial(self._queued, chunk, encoded))
 
-    def hurry(self, chunk: Chunk) -> None:
+    def seal_soon(self, chunk: Chunk) -> None:
         """Seal a chunk that somebody waits for: here, unless that would hold up an event loop."""
         if chunk is not self._chunk:
             return
         if self._in_loop() and not (
             self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left
         ):
-            self.post(self._seal_soon)
+            self.post(self._post_sealing)
         else:
             self.seal()
 
-    def hurry_all(self) -> None:
+    def seal_if_quick(self) -> None:
         """Seal what was collected if that is quick here; the flush that follows does the rest."""
         if 0 < self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left:
             with contextlib.suppress(FlussError):  # which the flush will meet again, and say
@@ -320,10 +325,10 @@ class WriteBuffer:
         if left > 0:
             self._set_clock(left)
             return
-        self._seal_soon()
+        self._post_sealing()
         self._set_clock(max(self._linger_s, _WORKER_PAUSE_S))
 
-    def _seal_soon(self) -> None:
+    def _post_sealing(self) -> None:
         self._engine.loop.create_task(self._seal_in_worker())
 
     async def _seal_in_worker(self) -> None:
@@ -415,14 +420,20 @@ def _marks(deletes: Sequence[tuple[int, int]], count: int) -> BoolArray:
     return marks
 
 
-def _joined(frames: Sequence[pa.RecordBatch], layout: BatchLayout) -> pa.RecordBatch:
+def _joined(frames: Sequence[WireRows], layout: BatchLayout) -> WireRows:
     if len(frames) == 1:
         return frames[0]
     # Wire form leaves names of nested fields, zones and nullability open; one table does not.
     same = [
-        each
-        if each.schema.equals(layout.wire_schema)
-        else to_batch(to_columns(each, layout.types), layout.wire_schema)
-        for each in frames
+        frame.batch
+        if frame.batch.schema.equals(layout.wire_schema)
+        else to_batch(to_columns(frame.batch, layout.types), layout.wire_schema)
+        for frame in frames
     ]
-    return pa.Table.from_batches(same).combine_chunks().to_batches()[0]
+    known = [
+        (frame.partitions, frame.batch.num_rows) for frame in frames if frame.partitions is not None
+    ]
+    return WireRows(
+        batch=pa.Table.from_batches(same).combine_chunks().to_batches()[0],
+        partitions=RowPartitions.joined(known) if len(known) == len(frames) else None,
+    )

@@ -32,6 +32,7 @@ from fluss.rows.buffers.columns import BoolArray, Int32Array, RowBytes
 from fluss.rows.keys.encoders import primary_key_encoder
 from fluss.write.caller_rows import rows_counted
 from fluss.write.placement import Placement, Share
+from fluss.write.wire_rows import WireRows
 from fluss.write.write_batch import Route, WriteBatch, WriterSettings
 
 
@@ -54,10 +55,8 @@ class Target(Protocol):
     layout: BatchLayout
     table: TableInfo
 
-    def encode(
-        self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
-    ) -> Encoded:
-        """Encode rows in wire form; `deletes` says which of them delete their key."""
+    def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
+        """Encode rows; `deletes` marks those that delete their key."""
 
 
 # What the uncompressed buffers of a batch may take, so that embedded servers accept it and that it
@@ -87,13 +86,12 @@ class LogTarget:
         self._codec = BodyCodec(options.arrow_compression, options.zstd_level)
         self._statistics = _statistics_places(table, layout) if has_statistics else ()
 
-    def encode(
-        self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
-    ) -> Encoded:
-        """Encode rows in wire form; nothing is ever deleted from a log."""
+    def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
+        """Encode rows; nothing is ever deleted from a log."""
         if deletes is not None:
             raise AssertionError("rows cannot be deleted from a log")
-        placed = self._placement.place(batch, is_frame=is_frame)
+        batch = rows.batch
+        placed = self._placement.place(batch, partitions=rows.partitions, is_frame=is_frame)
         ordered = batch if placed.order is None else batch.take(from_numpy(placed.order))
         made: list[WriteBatch] = []
         edges = [0]
@@ -168,11 +166,12 @@ class KvTarget:
         self.layout = layout
         self._placement = placement
         self._settings = settings
+        self.target_columns = tuple(target_columns)
         self._route = Route(
             table_id=table.table_id,
             is_kv=True,
             schema_id=table.schema_id,
-            target_columns=tuple(target_columns),
+            target_columns=self.target_columns,
             agg_mode=agg_mode,
         )
         self._format = options.kv_format
@@ -186,14 +185,16 @@ class KvTarget:
         bucket_places = table.schema.column_indexes(table.bucket_keys)
         self._has_one_key = bucket_places == self._key_places and placement.encoder == self._encoder
 
-    def encode(
-        self, batch: pa.RecordBatch, deletes: BoolArray | None, *, is_frame: bool
-    ) -> Encoded:
-        """Encode rows in wire form; `deletes` says which of them delete their key."""
+    def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
+        """Encode rows; `deletes` marks those that delete their key."""
+        batch = rows.batch
         with rows_counted(names=[self.layout.names[each] for each in self._key_places]):
             keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
         placed = self._placement.place(
-            batch, keys=keys if self._has_one_key else None, is_frame=is_frame
+            batch,
+            keys=keys if self._has_one_key else None,
+            partitions=rows.partitions,
+            is_frame=is_frame,
         )
         order = placed.order
         if order is not None:
@@ -203,10 +204,10 @@ class KvTarget:
         made: list[WriteBatch] = []
         edges = [0]
         with rows_counted(places=order, names=self.layout.names):
-            rows = rows_from_batch(batch, self.layout, self._format)
+            values = rows_from_batch(batch, self.layout, self._format)
             for share in placed.shares:
-                for start, stop in self._cuts(share, keys, rows):
-                    made.append(self._made(share, keys, rows, deletes, start, stop))
+                for start, stop in self._cuts(share, keys, values):
+                    made.append(self._made(share, keys, values, deletes, start, stop))
                     edges.append(stop)
         return _encoded(made, edges, order)
 

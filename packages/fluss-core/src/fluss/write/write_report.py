@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
 from fluss.net.handoff import BlockingSink
-from fluss.write.write_result import JoinedResult
-from fluss.write.writer_cores import WriteOutcome, WriteResultHandle
+from fluss.write.write_result import JoinedResult, WriteOutcome, WriteResultHandle
 
 HANDLES_KEPT = 256
 

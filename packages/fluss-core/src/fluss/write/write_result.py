@@ -48,7 +48,7 @@ class WriteOutcome:
 class Sealer(Protocol):
     """Whoever collects the rows of a chunk."""
 
-    def hurry(self, chunk: Chunk) -> None:
+    def seal_soon(self, chunk: Chunk) -> None:
         """Seal the chunk now, if it is still open; somebody waits for it."""
 
     def post(self, job: Callable[[], None]) -> None:
@@ -137,13 +137,13 @@ class WriteResultHandle:
     def __repr__(self) -> str:
         return f"WriteResultHandle({'done' if self.done else 'pending'})"
 
-    def hurry(self) -> None:
+    def seal_soon(self) -> None:
         """Have the rows sent now instead of when they have company. May wait for room."""
-        self._chunk.sealer.hurry(self._chunk)
+        self._chunk.sealer.seal_soon(self._chunk)
 
     def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
         """Resolve `caller` with the outcome or the error; the rows are sent at once."""
-        self.hurry()
+        self.seal_soon()
         self._chunk.sealer.post(partial(self._watch, _Watch(caller)))
 
     def _watch(self, watch: _Watch) -> None:
@@ -168,9 +168,9 @@ class JoinedResult(WriteResultHandle):
     def done(self) -> bool:
         return all(each.done for each in self._parts)
 
-    def hurry(self) -> None:
+    def seal_soon(self) -> None:
         for each in self._parts:
-            each.hurry()
+            each.seal_soon()
 
     def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
         gather = _Gather(caller, len(self._parts))
@@ -190,7 +190,7 @@ class EmptyWriteResult(WriteResultHandle):
     def done(self) -> bool:
         return True
 
-    def hurry(self) -> None:
+    def seal_soon(self) -> None:
         pass
 
     def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:

@@ -1,4 +1,4 @@
-"""Which columns of a primary-key table a writer may write, and in which layout it encodes them."""
+"""What may be written to a table, by which columns, and in which layout rows are encoded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,32 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedOperationError
+from fluss.hints import Hint, HintKey
 from fluss.model.tables.table_info import TableInfo
-from fluss.model.tables.table_options import MergeEngine
+from fluss.model.tables.table_options import DeleteBehavior, MergeEngine
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import to_numpy
 from fluss.rows.buffers.columns import BoolArray
+
+
+def check_appends(table: TableInfo) -> None:
+    """Refuse a table whose rows are not appended."""
+    if table.has_primary_key():
+        raise UnsupportedOperationError(
+            f"{table.table_path} has a primary key; rows are not appended to it.",
+            hint=Hint(HintKey.UPSERT_INSTEAD, table=str(table.table_path)),
+            table=str(table.table_path),
+        )
+
+
+def check_upserts(table: TableInfo) -> None:
+    """Refuse a table whose rows have no key to replace them by."""
+    if not table.has_primary_key():
+        raise UnsupportedOperationError(
+            f"{table.table_path} has no primary key; its rows cannot be replaced.",
+            hint=Hint(HintKey.APPEND_INSTEAD, table=str(table.table_path)),
+            table=str(table.table_path),
+        )
 
 
 def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tuple[int, ...]:
@@ -96,6 +117,21 @@ def check_row_deletes(table: TableInfo, row: int | None = None) -> None:
             table=str(table.table_path),
         )
         raise error.add_context(row=row)
+
+
+def check_deletes(table: TableInfo) -> None:
+    """Refuse to delete rows of a table that does not allow it."""
+    if table.options.effective_delete_behavior is DeleteBehavior.DISABLE:
+        raise UnsupportedOperationError(
+            f"{table.table_path} does not allow deletes.",
+            hint="Its 'table.delete.behavior' is 'disable'.",
+            table=str(table.table_path),
+        )
+
+
+def whole_layout(table: TableInfo) -> BatchLayout:
+    """The layout of whole rows."""
+    return BatchLayout.of_schema(table.schema, limits=table.value_limits)
 
 
 def nullable_layout(table: TableInfo) -> BatchLayout:

@@ -1,0 +1,258 @@
+"""All writers of a connection: they share its sender, its writer id and its memory for writes.
+
+The pool is a service of the connection, which is made on first use and closed with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import anyio
+import anyio.to_thread
+
+from fluss.connection.connection import ClientConnection, TableHandle
+from fluss.errors import FlussError
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.table_info import TableInfo
+from fluss.net.cluster_client import Cluster
+from fluss.net.engine_thread import Engine
+from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.wire.api import ApiKey
+from fluss.write.placement import Placement
+from fluss.write.plan_pinned_sender import PinnedSendPlan
+from fluss.write.sender import Sender
+from fluss.write.wire_writer import WireWriter
+from fluss.write.write_batch import ACKS_ALL, WriterSettings
+from fluss.write.write_buffer import WriteBuffer
+from fluss.write.write_encoding import KvTarget, LogTarget, Target
+from fluss.write.write_targets import (
+    check_appends,
+    check_partial_writes,
+    check_target_columns,
+    check_upserts,
+    nullable_layout,
+    whole_layout,
+)
+from fluss.write.writer_cores import AppendCore, UpsertCore
+
+log = logging.getLogger("fluss.writer")
+
+AGG_OVERWRITE = 1
+
+# Less than the engine has at the end of the process.
+CLOSE_WAIT_S = 25.0
+
+
+class WriterPool:
+    """All writers of one connection.
+
+    Args:
+        cluster: The connection's way to the servers.
+        settings: How to write.
+        engine: The engine that the cluster lives on.
+        keeper: Gives what must live as long as each writer; see `WriteBuffer`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: WriterSettings,
+        *,
+        engine: Engine,
+        keeper: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.sender = Sender(cluster, settings, engine=engine)
+        self._keeper = keeper
+        self.settings = settings
+        self._cluster = cluster
+        self._buffers: weakref.WeakSet[WriteBuffer] = weakref.WeakSet()
+
+    def append_core(self, table: TableInfo) -> AppendCore:
+        """A writer for a log table.
+
+        Raises:
+            UnsupportedOperationError: The table has a primary key.
+        """
+        target = self.log_target(table)
+        return AppendCore(target, self._buffer(target))
+
+    def wire_writer(self, target: Target) -> WireWriter:
+        """A writer of rows in wire form."""
+        return WireWriter(target, self._buffer(target))
+
+    def log_target(
+        self, table: TableInfo, *, choose: Callable[[PhysicalTablePath], int] | None = None
+    ) -> LogTarget:
+        """What encodes rows for a log table.
+
+        Args:
+            table: The table.
+            choose: The bucket for rows that have no bucket key; None for the settings' way.
+
+        Raises:
+            UnsupportedOperationError: The table has a primary key.
+        """
+        check_appends(table)
+        layout = whole_layout(table)
+        return LogTarget(
+            table,
+            self.settings,
+            self._placement(table, layout, choose),
+            layout,
+            has_statistics=self._takes_statistics(table),
+        )
+
+    def pinned_sender(self, table: TableInfo) -> Sender:
+        """A sender for batches that bring their own writer id and numbers; to be closed."""
+        settings = replace(self.settings, acks=ACKS_ALL, is_idempotent=True)
+        plan = PinnedSendPlan(settings, policy=self._cluster.retry_policy)
+        sender = Sender(self._cluster, settings, engine=self.sender.engine, plan=plan)
+        sender.register(table.table_path, table.partition_keys)
+        return sender
+
+    def upsert_core(
+        self,
+        table: TableInfo,
+        *,
+        target_columns: Sequence[int] | None = None,
+        agg_mode: int | None = None,
+    ) -> UpsertCore:
+        """A writer for a table with a primary key; see `kv_target`."""
+        target = self.kv_target(table, target_columns=target_columns, agg_mode=agg_mode)
+        return UpsertCore(target, self._buffer(target))
+
+    def kv_target(
+        self,
+        table: TableInfo,
+        *,
+        target_columns: Sequence[int] | None = None,
+        agg_mode: int | None = None,
+    ) -> KvTarget:
+        """What encodes rows for a table with a primary key.
+
+        Args:
+            table: The table.
+            target_columns: The columns to write, by position; None for all that can be written.
+            agg_mode: 1 to overwrite values of an aggregating table instead of aggregating them.
+
+        Raises:
+            UnsupportedOperationError: The table has no primary key, or its merge engine takes
+                whole rows only.
+            SchemaMismatchError: The table cannot be written by these columns.
+        """
+        check_upserts(table)
+        columns = check_target_columns(table, target_columns)
+        if columns and agg_mode != AGG_OVERWRITE:
+            check_partial_writes(table)
+        layout = nullable_layout(table)
+        return KvTarget(
+            table,
+            self.settings,
+            self._placement(table, layout),
+            layout,
+            target_columns=columns,
+            agg_mode=agg_mode or None,
+        )
+
+    async def close(self, *, timeout_s: float = CLOSE_WAIT_S) -> int:
+        """Deliver what was taken, within a time, and take no more. Twice is once.
+
+        Whoever owns the connection calls this before it closes its sockets, also when the process
+        ends. What cannot be delivered is reported in the log and as a warning.
+
+        Returns:
+            How many rows were not delivered.
+        """
+        lost = 0
+        try:
+            with anyio.move_on_after(timeout_s):
+                for buffer in list(self._buffers):
+                    await _seal(buffer)
+            lost = await self.sender.close(timeout_s=timeout_s)
+        finally:
+            # A caller who gives up shortens the delivery; the batches end all the same.
+            with anyio.CancelScope(shield=True):
+                lost += await self.sender.close(timeout_s=0.0)
+            if lost:
+                sentence = f"{lost} rows that were written could not be delivered before the end."
+                log.error("%s", sentence)
+                warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)
+        return lost
+
+    def _buffer(self, target: Target) -> WriteBuffer:
+        self.sender.check_open()
+        buffer = WriteBuffer(self.sender, target, keeper=self._keeper())
+        self._buffers.add(buffer)
+        return buffer
+
+    def _placement(
+        self,
+        table: TableInfo,
+        layout: BatchLayout,
+        choose: Callable[[PhysicalTablePath], int] | None = None,
+    ) -> Placement:
+        self.sender.register(table.table_path, table.partition_keys)
+        return Placement(
+            table,
+            layout,
+            has_leader=self._leader_check(table),
+            is_round_robin=self.settings.is_round_robin,
+            choose=choose,
+        )
+
+    def _leader_check(self, table: TableInfo) -> Callable[[PhysicalTablePath, int], bool]:
+        view = self._cluster.view
+
+        def has_leader(path: PhysicalTablePath, bucket_id: int) -> bool:
+            partition_id = None if path.partition_name is None else view.partition_id(path)
+            bucket = TableBucket.with_partition(table.table_id, partition_id, bucket_id)
+            return view.leader_of(bucket) is not None
+
+        return has_leader
+
+    def _takes_statistics(self, table: TableInfo) -> bool:
+        """Whether batches may carry statistics: 0.9.1 would take them for something else."""
+        return table.options.statistics_columns_text is not None and self._cluster.offers_now(
+            ApiKey.SCAN_KV
+        )
+
+
+async def _seal(buffer: WriteBuffer) -> None:
+    try:
+        await anyio.to_thread.run_sync(buffer.seal, abandon_on_cancel=True)
+    except RuntimeError:
+        # While the process ends there are no new threads; sealed here, room or not.
+        buffer.seal(waits=False)
+    except FlussError as error:
+        log.warning("rows could not be sealed: %s", error.message)
+
+
+def writer_pool(connection: ClientConnection) -> WriterPool:
+    """All writers of a connection, which share one sender."""
+    return connection.service(_make_pool)
+
+
+def append_core(table: TableHandle) -> AppendCore:
+    """A writer of a log table."""
+    return writer_pool(table.connection).append_core(table.info)
+
+
+def upsert_core(table: TableHandle, columns: Sequence[int] | None = None) -> UpsertCore:
+    """A writer of a table with a primary key; `columns` are the positions that it writes."""
+    return writer_pool(table.connection).upsert_core(table.info, target_columns=columns)
+
+
+def _make_pool(connection: ClientConnection) -> WriterPool:
+    settings = WriterSettings.of(connection.options)
+    pool = WriterPool(
+        connection.cluster,
+        settings,
+        engine=connection.engine,
+        keeper=weakref.ref(connection),
+    )
+    connection.at_close(lambda delivery_s: pool.close(timeout_s=delivery_s))
+    return pool
