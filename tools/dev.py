@@ -19,6 +19,15 @@ PYTHON = sys.executable
 BIN = Path(sys.executable).parent
 # Tests of servers wait more than they work, so two processors have enough to do with three.
 WORKERS = "3"
+QUICK_FOLDERS = ("tests/unit", "tests/house")
+LEFT_OUT = {
+    "tests/cluster": "servers, real and embedded",
+    "tests/engines": "servers, and Polars, DuckDB, pandas, Spark",
+    "tests/java": "bytes recorded from Java, and the live oracle",
+    "tests/compat": "programs written for pyfluss and for the Rust client",
+    "tests/examples": "examples, notebooks, the README",
+    "tests/proofs": "long random histories; `./dev prove` runs them in full",
+}
 PACKAGES = (
     "fluss-core",
     "fluss-polars",
@@ -35,8 +44,10 @@ def demo(arguments: Sequence[str]) -> int:
 
 
 def test(arguments: Sequence[str]) -> int:
-    """Run the tests; arguments go to pytest (`./dev test -k oracle`)."""
-    workers = () if any(each.startswith(("-n", "-p")) for each in arguments) else ("-n", WORKERS)
+    """Run the tests; `./dev test quick` in a minute, other arguments go to pytest (`-k oracle`)."""
+    if arguments and arguments[0] == "quick":
+        return _test_quick(arguments[1:])
+    workers = () if any(word.startswith(("-n", "-p")) for word in arguments) else ("-n", WORKERS)
     return _run([PYTHON, "-m", "pytest", *workers, *arguments], environment=_keeping_bytecode())
 
 
@@ -136,6 +147,20 @@ def main(arguments: Sequence[str]) -> int:
             print(f"./dev {name:<10}{(recipe.__doc__ or '').strip()}")
         return 0 if not arguments or arguments[0] in {"help", "-h", "--help"} else 2
     return RECIPES[arguments[0]](arguments[1:])
+
+
+def _test_quick(arguments: Sequence[str]) -> int:
+    """Run what needs neither servers nor Java, with few examples, and list what was left out."""
+    workers = () if any(word.startswith(("-n", "-p")) for word in arguments) else ("-n", "auto")
+    words = ["-m", "pytest", "-q", "-m", "not slow", *workers, *QUICK_FOLDERS, *arguments]
+    environment = _keeping_bytecode() | {"FLUSS_TEST_PROFILE": "brief"}
+    code = _run([PYTHON, *words], environment=environment)
+    print("left out (./dev test runs all of it):")
+    print("  tests marked `slow` in", ", ".join(QUICK_FOLDERS))
+    for folder, reason in LEFT_OUT.items():
+        files = list((ROOT / folder).rglob("test_*.py"))
+        print(f"  {folder:<16} {len(files):>4} files   {reason}")
+    return code
 
 
 def _all(*steps: Callable[[], int]) -> int:

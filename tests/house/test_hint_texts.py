@@ -6,9 +6,8 @@ What names a method, an option or a type belongs into the tables of `fluss.hints
 
 import ast
 import re
-from pathlib import Path
 
-import fluss
+from tests.house.sources import CORE, package_files, tree_of
 
 # Rooms that are a door of their own, or beneath one door only: their texts are in its words.
 AT_ONE_DOOR = (
@@ -41,11 +40,15 @@ def texts_of(node):
 
 
 def test_a_text_of_the_core_that_names_a_method_has_a_key():
-    root = Path(fluss.__file__).parent
+    names = {
+        path: path.relative_to(CORE).as_posix()
+        for path in package_files()
+        if path.is_relative_to(CORE)
+    }
     found = [
-        f"{path.relative_to(root).as_posix()}:{line}: {text}"
-        for path in sorted(root.rglob("*.py"))
-        if not path.relative_to(root).as_posix().startswith(AT_ONE_DOOR)
+        f"{name}:{line}: {text}"
+        for path, name in names.items()
+        if not name.startswith(AT_ONE_DOOR)
         for line, text in hint_texts(path)
         if OF_A_DOOR.search(text) and not RIGHT_EVERYWHERE.search(text)
     ]
@@ -54,7 +57,7 @@ def test_a_text_of_the_core_that_names_a_method_has_a_key():
 
 def hint_texts(path):
     """The texts that a file gives as hints, without those inside of a `Hint`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         is_hint = isinstance(node, ast.keyword) and node.arg == "hint"
         if is_hint and not isinstance(node.value, ast.Call):
             for text in texts_of(node.value):

@@ -1,8 +1,9 @@
-"""How hard Hypothesis tries: two profiles, chosen with FLUSS_TEST_PROFILE.
+"""How many examples Hypothesis tries: three profiles, chosen with FLUSS_TEST_PROFILE.
 
 `quick` is the default: few examples, the same ones in every run, so that a red test stays red.
-`exhaustive` takes its time and its chances; it is for a night, or for a codec that has changed.
-Deadlines are off in both, because a busy machine is not a bug.
+`brief` is for `./dev test quick`: the same, with a quarter of the examples.
+`exhaustive` takes hours and new examples; it is for a night, or for a codec that has changed.
+Deadlines are off in all, because a busy machine is not a bug.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from hypothesis import HealthCheck, settings
 
 _SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
-settings.register_profile(
-    "quick",
-    max_examples=40,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=_SLOW_MACHINES,
-)
+for _name, _examples in (("quick", 40), ("brief", 10)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=_SLOW_MACHINES,
+    )
 settings.register_profile(
     "exhaustive",
     max_examples=2_000,

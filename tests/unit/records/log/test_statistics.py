@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 
@@ -83,7 +84,12 @@ def test_a_block_survives(table):
     found = collect_statistics(batch_of(layout.wire_schema, types, rows), layout, range(len(types)))
     block = write_statistics(found, types)
     again = read(block, *types, record_count=len(rows))
-    assert exact(again) == exact(found) if found.positions else again is None
+    if not found.positions:
+        assert again is None
+        return
+    for field in dataclasses.fields(BatchStatistics):
+        # Field by field: a NaN within a dataclass is not equal to itself.
+        assert exact(getattr(again, field.name)) == exact(getattr(found, field.name)), field.name
 
 
 def test_a_block_is_what_the_layout_says():
