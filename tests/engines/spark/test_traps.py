@@ -39,7 +39,7 @@ from fluss_spark.spark_types import arrow_schema, spark_schema, to_spark
 
 SHIM = """
 import sys, pyspark_fluss
-heavy = [each for each in ("pyarrow", "fluss.engine", "fluss.session") if each in sys.modules]
+heavy = [each for each in ("pyarrow", "fluss.net", "fluss.session") if each in sys.modules]
 print(pyspark_fluss.DefaultSource.name(), heavy)
 """
 

@@ -88,7 +88,7 @@ def _kinds() -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cluster_kind" in metafunc.fixturenames and len(_kinds()) > 1:
         is_for_one = metafunc.definition.get_closest_marker("one_server") is not None
-        # Parametrized all the same: the fixture must not begin anew between the one and the other.
+        # Parametrized all the same: the fixture must not restart between them.
         kinds = _kinds()[:1] if is_for_one else _kinds()
         metafunc.parametrize("cluster_kind", kinds, scope="session")
 

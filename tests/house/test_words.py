@@ -1,0 +1,100 @@
+"""Names and phrases that this repository has given up, each with the reason.
+
+A name is here when it needed its docstring to be understood or meant two things; a phrase when
+readers stumble on it or take it for something else. CHANGELOG.md and docs/decisions tell history
+and keep the words of their time. `python -m tests.house.test_words` lists all findings by room.
+"""
+
+import re
+from collections import Counter
+
+from tests.house.sources import ROOT, tracked_texts
+
+HISTORY = ("CHANGELOG.md", "docs/decisions/", "tests/house/test_words.py")
+
+# Names: a regular expression for the whole name, and what says it better.
+NAMES = {
+    r"[Ee]rrands?": "a cancellation token is an argument of what waits: `Cancellation`",
+    r"Dresser": "it finishes batches for output: `OutputBuilder`",
+    r"hurry": "it seals a batch soon: `seal_soon`",
+    r"newcomers|let_rest": "pacing of table creation: `ddl_pacing`, `wait_until_settled`",
+    r"OpenSplits": "a reader of splits: `SplitReader`",
+    r"SchemaBook": "a cache of schemas: `SchemaCache`",
+    r"TOLD_BY_NAMES": "types that keep their value in a partition's name: `LOSSLESS_IN_PARTITION_NAME`",
+    r"ConnectionCore|TableCore|ScanSource": "a connection, and one table handle for every verb",
+    r"Telling|called_from": "context of an error; a call in its frame: `call_in_frame`",
+    r"pin_buckets": "asks leaders where buckets begin and end: `fetch_extents`",
+    r"fetch_trouble|Remedy": "decides what follows an error: `plan_fetch_errors`, `Recovery`",
+    r"_Wanted|_Asked": "what is pushed down: `PushdownPlan`",
+    r"Asker": "lookups in flight: `LookupPipeline`",
+    r"write_once": "the rows are there exactly once: `append_exactly_once`",
+    r"doubts_of": "limits of a delivery guarantee: `delivery_caveats`",
+    r"Promise|Wish": "`DeliveryGuarantee`, `DeliveryMode`",
+    r"ragged": "runs of bytes of different lengths: `byte_runs`",
+    r"let_go": "cleans up on the engine: `post_cleanup`",
+    r"at_once": "three ways to wait: `run_blocking`, `run_awaitable`, `as_awaitable`",
+    r"Settlement": "the result of a batch: `BatchResult`",
+    r"Departures?": "a produce request: `ProduceRequest`",
+    r"WriteRoom": "memory for writes: `WriteMemory`",
+    r"NoRows": "the result of a write without rows: `EmptyWriteResult`",
+    r"Landed": "a batch found in the log: `LoggedBatch`",
+    r"(?<!apache\.)(?<!getLogger\(\")fluss\.(?:client|engine|plan|connector|transport)": "rooms are cut by verb; see ARCHITECTURE.md",
+    r"fluss_server[./]java": "the real Fluss for tests and laptops is `fluss_testkit`",
+}  # fmt: skip
+# Phrases: a regular expression in any case, and what to write instead.
+PHRASES = {
+    r"begin anew": "restart",
+}
+
+
+def rules():
+    """Every expression with its reason; a name ends where a word ends."""
+    for name, reason in NAMES.items():
+        yield re.compile(rf"(?<![A-Za-z0-9_])(?:{name})(?![A-Za-z0-9_])"), reason
+    for phrase, reason in PHRASES.items():
+        words = phrase.replace(" ", r"[\s#*]+")  # a phrase may run over the end of a line
+        yield re.compile(rf"\b(?:{words})\b", re.IGNORECASE), reason
+
+
+def findings():
+    """Each use of what was given up: path, line, text, reason."""
+    listed = list(rules())
+    for path, text in tracked_texts():
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(HISTORY):
+            continue
+        for pattern, reason in listed:
+            for found in pattern.finditer(text):
+                line = text.count("\n", 0, found.start()) + 1
+                yield name, line, " ".join(found.group().split()), reason
+
+
+def room_of(name):
+    """The folder whose owner corrects a finding: a room of the core, or two folders deep."""
+    parts = name.split("/")
+    depth = 5 if name.startswith("packages/fluss-core/src/") else 3
+    return "/".join(parts[: min(depth, len(parts) - 1)]) or "."
+
+
+def test_names_and_phrases_that_were_given_up_do_not_come_back():
+    found = [f"{name}:{line}: {text!r}: {reason}" for name, line, text, reason in findings()]
+    assert not found, "\n".join(found)
+
+
+def test_a_rule_finds_what_it_forbids():
+    text = "import fluss.client\nTableCore(errands)\nThe fetches Begin\nanew."
+    assert sum(len(pattern.findall(text)) for pattern, _ in rules()) == 4
+
+
+def main():
+    """Print all findings, by room."""
+    found = sorted(findings(), key=lambda finding: (room_of(finding[0]), *finding[:2]))
+    for room, count in Counter(room_of(finding[0]) for finding in found).items():
+        print(f"\n{room}: {count}")  # noqa: T201
+        for name, line, text, reason in found:
+            if room_of(name) == room:
+                print(f"  {name}:{line}: {text!r} -> {reason}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
