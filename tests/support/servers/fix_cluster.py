@@ -86,25 +86,25 @@ def _kinds() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "cluster_kind" in metafunc.fixturenames and len(_kinds()) > 1:
+    has_own = hasattr(metafunc.module, "cluster")
+    if "cluster" in metafunc.fixturenames and not has_own and len(_kinds()) > 1:
         is_for_one = metafunc.definition.get_closest_marker("one_server") is not None
         # Parametrized all the same: the fixture must not restart between them.
         kinds = _kinds()[:1] if is_for_one else _kinds()
-        metafunc.parametrize("cluster_kind", kinds, scope="session")
+        metafunc.parametrize("cluster", kinds, scope="session", indirect=True)
 
 
-@pytest.fixture(scope="session")
-def cluster_kind() -> str:
-    """Which server `cluster` is: `real` or `embedded`."""
-    return _kinds()[0]
-
-
+# The kind is a parameter of the fixture itself and not of one that it depends on: pytest compares
+# the parameter whenever a test asks for the fixture. A dependent fixture is only ended by a
+# finalizer, which pytest-rerunfailures can lose, and tests then run on the wrong server.
 @pytest.fixture(scope="session")
 def cluster(
-    cluster_kind: str, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    pytestconfig: pytest.Config,
 ) -> Iterator[ClusterUnderTest]:
     """The cluster of this worker; its tests share it, so each works in its own `database`."""
-    if cluster_kind == "embedded":
+    if getattr(request, "param", _kinds()[0]) == "embedded":
         yield from _embedded_cluster(tmp_path_factory, pytestconfig)
         return
     named = os.environ.get("FLUSS_TEST_BOOTSTRAP")
@@ -333,7 +333,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _is_on_embedded(item: pytest.Item) -> bool:
     called = getattr(item, "callspec", None)
     default = _kinds()[0]
-    kind = default if called is None else called.params.get("cluster_kind", default)
+    kind = default if called is None else called.params.get("cluster", default)
     return kind == "embedded"
 
 
