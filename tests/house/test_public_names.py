@@ -16,9 +16,7 @@ PACKAGE = Path(fluss.__file__).parent
 HEAVY = ("pyarrow", "pandas", "polars", "duckdb", "numpy", "google.protobuf", "asyncio", "anyio")
 
 # Options that are accepted and change nothing, each for a reason.
-WITHOUT_EFFECT = {
-    "security_sasl_mechanism": "PLAIN is the only mechanism that servers have",
-}
+WITHOUT_EFFECT: dict[str, str] = {}
 
 
 def run(program: str, *, path: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -3,9 +3,18 @@
 import pytest
 
 from fluss.errors import AuthenticationError, ConfigError, FlussError
+from fluss.model.options.config import Config
 from fluss.wire.frame import ResponseType, read_request, read_response
 from fluss.wire.messages import AuthenticateRequest, AuthenticateResponse, read_error, read_message
-from fluss.wire.sasl import Credentials, PlainClient, PlainServer, PlaintextServer
+from fluss.wire.sasl import (
+    MECHANISMS,
+    PLAIN,
+    Credentials,
+    Mechanism,
+    PlaintextServer,
+    SaslClient,
+    SaslServer,
+)
 from tests.support.differential.golden_frames import golden_frames, talk
 
 USER, PASSWORD = "reader", "very secret"  # those of tools/record_frames.py
@@ -13,11 +22,11 @@ USER, PASSWORD = "reader", "very secret"  # those of tools/record_frames.py
 
 @pytest.fixture
 def server():
-    return PlainServer({USER: PASSWORD, "other": "another secret"})
+    return SaslServer({USER: PASSWORD, "other": "another secret"})
 
 
 def client(username=USER, password=PASSWORD):
-    return PlainClient(Credentials(username=username, password=password))
+    return SaslClient(PLAIN, Credentials(username=username, password=password))
 
 
 def request(token, protocol="PLAIN"):
@@ -75,8 +84,8 @@ def test_client_refuses_what_plain_cannot_carry(username, password, complaint):
 
 def test_a_password_is_never_shown():
     credentials = Credentials(username=USER, password=PASSWORD)
-    side = PlainClient(credentials)
-    guard = PlainServer({USER: PASSWORD})
+    side = SaslClient(PLAIN, credentials)
+    guard = SaslServer({USER: PASSWORD})
     for shown in (credentials, side, guard):
         assert PASSWORD not in repr(shown)
         assert PASSWORD not in str(shown)
@@ -91,7 +100,7 @@ def test_a_password_is_never_shown():
 
 @pytest.mark.parametrize(("username", "password"), [(USER, PASSWORD), ("Zoë", "пароль 密码")])
 def test_server_lets_in_whom_client_says_it_is(username, password):
-    guard = PlainServer({username: password})
+    guard = SaslServer({username: password})
     side = client(username, password)
     response = guard.respond(side.first_request())
     assert response.HasField("challenge")
@@ -109,7 +118,7 @@ def test_server_lets_nobody_in_with_a_wrong_password_and_lets_them_try_again(ser
 
 
 def test_server_lets_nobody_in_whose_password_is_not_set():
-    guard = PlainServer({USER: ""})
+    guard = SaslServer({USER: ""})
     for token in (f"\0{USER}\0", f"\0{USER}\0x"):
         with pytest.raises(AuthenticationError):
             guard.respond(request(token))
@@ -127,6 +136,59 @@ def test_server_refuses_tokens_of_another_shape(server, token):
     with pytest.raises(AuthenticationError):
         server.respond(AuthenticateRequest(protocol="PLAIN", token=token))
     assert not server.is_complete
+
+
+# --- the table of mechanisms --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_may_be_chosen_and_is_documented(name):
+    option = Config.OPTIONS["security.sasl.mechanism"]
+    assert Config({option.key: name}).security_sasl_mechanism == name == name.upper()
+    assert name in option.doc
+
+
+class CountingClient:
+    """Answers each challenge with the number after it; accepted at the third."""
+
+    def __init__(self, credentials):
+        self._name = credentials.username.encode()
+
+    def first_token(self):
+        return self._name + b" 0"
+
+    def next_token(self, challenge):
+        return self._name + b" %d" % (int(challenge) + 1) if challenge else None
+
+
+class CountingServer:
+    def __init__(self, passwords):
+        self._passwords = passwords
+        self.username = None
+
+    def challenge(self, token):
+        name, number = token.decode().split()
+        if int(number) < 4:
+            return b"%d" % (int(number) + 1)
+        self.username = name
+        return b""
+
+
+def test_a_mechanism_of_several_steps_needs_an_entry_and_nothing_else(monkeypatch):
+    entry = Mechanism(client=CountingClient, server=CountingServer)
+    monkeypatch.setitem(MECHANISMS, "COUNT", entry)
+    side = SaslClient("COUNT", Credentials(username=USER, password=PASSWORD))
+    guard = SaslServer({USER: PASSWORD})
+    asked, count = side.first_request(), 0
+    while asked is not None:
+        assert asked.protocol == "COUNT"
+        asked, count = side.next_request(guard.respond(asked)), count + 1
+    assert (count, side.is_complete, guard.username) == (3, True, USER)
+    plain = client()
+    guard = SaslServer({USER: PASSWORD})
+    guard.respond(SaslClient("COUNT", Credentials(username="x", password="y")).first_request())
+    assert plain.next_request(guard.respond(plain.first_request())) is None
+    assert guard.username == USER, "a client may begin again with another mechanism"
 
 
 # --- our server and a real one ------------------------------------------------------------------

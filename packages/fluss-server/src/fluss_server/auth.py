@@ -13,7 +13,7 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import AuthenticationError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from fluss.wire.sasl import PlainServer, PlaintextServer
+from fluss.wire.sasl import PlaintextServer, SaslServer
 from fluss_server.server_errors import refuse
 
 _BEFORE_LOGIN: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.AUTHENTICATE})
@@ -29,8 +29,8 @@ class Gate:
     __slots__ = ("_exchange", "failures")
 
     def __init__(self, passwords: Mapping[str, str] | None) -> None:
-        self._exchange: PlainServer | PlaintextServer = (
-            PlaintextServer() if passwords is None else PlainServer(passwords)
+        self._exchange: SaslServer | PlaintextServer = (
+            PlaintextServer() if passwords is None else SaslServer(passwords)
         )
         self.failures = 0
 

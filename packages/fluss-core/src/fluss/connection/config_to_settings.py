@@ -33,7 +33,11 @@ def connection_settings(config: Config) -> ConnectionSettings:
     resolved = without_markers(config)
     login = None
     if resolved.security_protocol == "sasl":
-        login = Login(username=resolved.security_sasl_username, password=_password(config))
+        login = Login(
+            username=resolved.security_sasl_username,
+            password=_password(config),
+            mechanism=resolved.security_sasl_mechanism,
+        )
     return ConnectionSettings(
         bootstrap=resolved.bootstrap_addresses,
         address_map={

@@ -1,4 +1,4 @@
-"""Opening a connection: TCP, API_VERSIONS, and where the listener asks for it SASL/PLAIN.
+"""Opening a connection: TCP, API_VERSIONS, and where the listener asks for it SASL.
 
 Every way in which the other side may turn out not to be the Fluss server that was hoped for
 (nobody, something else, a server of another role, one that wants or refuses a password) becomes an
@@ -29,7 +29,7 @@ from fluss.net.server_connection import ServerConnection
 from fluss.wire import messages
 from fluss.wire.api import ApiKey, ServerApis
 from fluss.wire.messages import read_message, write_message
-from fluss.wire.sasl import Credentials, PlainClient
+from fluss.wire.sasl import Credentials, SaslClient
 
 log = logging.getLogger("fluss.connection")
 
@@ -159,7 +159,8 @@ async def _authenticate(
 async def _exchange(
     connection: ServerConnection, settings: ConnectionSettings, login: Login
 ) -> None:
-    client = PlainClient(Credentials(username=login.username, password=login.password()))
+    credentials = Credentials(username=login.username, password=login.password())
+    client = SaslClient(login.mechanism, credentials)
     request: messages.AuthenticateRequest | None = client.first_request()
     while request is not None:
         body = await connection.ask(

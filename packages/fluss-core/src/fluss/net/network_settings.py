@@ -11,14 +11,22 @@ from dataclasses import dataclass, field
 
 from fluss.model.servers import Address
 from fluss.net.plan_retry import RetryPolicy
+from fluss.wire.sasl import PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A user and where the password comes from, asked anew for every connection."""
+    """A user, and where the password comes from: read again for every connection.
+
+    Attributes:
+        username: The user.
+        password: Reads the password.
+        mechanism: How the user is authenticated; a name in `wire.sasl.MECHANISMS`.
+    """
 
     username: str
     password: Callable[[], str] = field(repr=False)
+    mechanism: str = PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,23 +1,28 @@
-"""Authentication exchanges, for both sides: SASL PLAIN, and the listener that asks for nothing.
+"""Authentication exchanges, for both sides: SASL, and the listener that asks for nothing.
 
 Before it is authenticated, a connection may carry API_VERSIONS and AUTHENTICATE only. The client
-sends one token and is done when the server accepts it; errors come as error frames and leave the
-connection open for another attempt (Java: SaslServerAuthenticator, PlainSaslServer). How often to
-try again, and when (code 51 asks for it), is decided elsewhere. Nothing here shows a password.
+sends a token and answers challenges until the server accepts it; errors come as error frames and
+leave the connection open for another attempt (Java: SaslServerAuthenticator, PlainSaslServer).
+How often to try again, and when (code 51 asks for it), is decided elsewhere. Nothing here shows a
+password.
+
+A mechanism is two classes, one per side, and an entry in `MECHANISMS`; the option
+`security.sasl.mechanism` lists the names that users may choose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hmac import compare_digest
+from typing import Final, Protocol
 
 from fluss.errors import AuthenticationError, ConfigError, ServerError
 from fluss.wire import messages
 
-PLAIN = "PLAIN"
-PLAINTEXT = "PLAINTEXT"
-_NUL = "\x00"
+PLAIN: Final = "PLAIN"
+PLAINTEXT: Final = "PLAINTEXT"
+_NUL: Final = "\x00"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,86 +46,83 @@ class Credentials:
                 )
 
 
+class ClientMechanism(Protocol):
+    """The tokens of a client."""
+
+    def first_token(self) -> bytes:
+        """The token that begins the exchange."""
+
+    def next_token(self, challenge: bytes) -> bytes | None:
+        """The answer to a challenge, empty ones included; None when the client is accepted.
+
+        Raises:
+            AuthenticationError: The challenge is none of this mechanism.
+        """
+
+
+class ServerMechanism(Protocol):
+    """The challenges of a server."""
+
+    @property
+    def username(self) -> str | None:
+        """Which user is accepted; None before."""
+
+    def challenge(self, token: bytes) -> bytes:
+        """The answer to a token; empty where it accepts the client.
+
+        Raises:
+            AuthenticationError: The client is not accepted, and may try again.
+        """
+
+
 class PlainClient:
-    """The side that wants in: send `first_request`, then what `next_request` returns, until None.
+    """PLAIN: one token with user and password."""
 
-    An exchange that failed is started again with `first_request`.
-    """
-
-    __slots__ = ("_credentials", "is_complete")
+    __slots__ = ("_credentials",)
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self.is_complete = False
 
-    def first_request(self) -> messages.AuthenticateRequest:
-        """The request that begins the exchange."""
-        self.is_complete = False
+    def first_token(self) -> bytes:
+        """User and password."""
         # No authorization id: servers take it for the user name, and accept nothing else.
-        token = f"{_NUL}{self._credentials.username}{_NUL}{self._credentials.password}"
-        # The protocol is the mechanism, in upper case: "plain" is accepted and fails afterwards.
-        return messages.AuthenticateRequest(protocol=PLAIN, token=token.encode())
+        return f"{_NUL}{self._credentials.username}{_NUL}{self._credentials.password}".encode()
 
-    def next_request(
-        self, response: messages.AuthenticateResponse
-    ) -> messages.AuthenticateRequest | None:
-        """What to send after a response: nothing, because PLAIN has one step only.
-
-        Servers end with an empty challenge, or with none; both mean that the client is in.
+    def next_token(self, challenge: bytes) -> bytes | None:
+        """None, because PLAIN has one step only.
 
         Raises:
             AuthenticationError: The server asks for a second step.
         """
-        if response.challenge:
+        if challenge:
             raise AuthenticationError(
                 "The server answers SASL PLAIN with a challenge, which PLAIN does not know.",
                 hint="The server's mechanism may not be PLAIN.",
             )
-        self.is_complete = True
         return None
 
 
 class PlainServer:
-    """The side that lets in: hand every AUTHENTICATE request to `respond`.
+    """PLAIN: the token is compared with the user's password.
 
     Args:
         passwords: The password of each user.
     """
 
-    __slots__ = ("_has_begun", "_passwords", "username")
+    __slots__ = ("_passwords", "username")
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
-        self._has_begun = False
         self.username: str | None = None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether somebody has been let in; `username` says who."""
-        return self.username is not None
-
-    def respond(self, request: messages.AuthenticateRequest) -> messages.AuthenticateResponse:
-        """Answer a request; after success every further one succeeds without being looked at.
-
-        Clients answer the empty challenge of a success with another AUTHENTICATE.
+    def challenge(self, token: bytes) -> bytes:
+        """Accept a user with the right password.
 
         Raises:
-            AuthenticationError: The client stays outside, and may try again.
-            ServerError: The mechanism is not written in upper case, as Fluss's own server has it.
+            AuthenticationError: The user name or the password is wrong, or the token malformed.
         """
-        if request.protocol.upper() != PLAIN:
-            raise AuthenticationError(
-                f"The listener authenticates with SASL {PLAIN}, the client with "
-                f"{request.protocol!r}.",
-                hint="Set the client's security.protocol to sasl, and its mechanism to PLAIN.",
-            )
-        if self.is_complete:
-            return messages.AuthenticateResponse()
-        if request.protocol != PLAIN and not self._has_begun:
-            raise ServerError(f"The SASL mechanism {request.protocol!r} is not supported.")
-        self._has_begun = True
-        self.username = self._check(request.token)
-        return messages.AuthenticateResponse(challenge=b"")
+        self.username = self._check(token)
+        return b""
 
     def _check(self, token: bytes) -> str:
         try:
@@ -145,8 +147,119 @@ class PlainServer:
         return username
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism:
+    """Both sides of a mechanism.
+
+    Attributes:
+        client: Makes the client of one connection.
+        server: Makes the server of one connection, of the passwords of all users.
+    """
+
+    client: Callable[[Credentials], ClientMechanism]
+    server: Callable[[Mapping[str, str]], ServerMechanism]
+
+
+# By the protocol's names, which are in upper case: "plain" is accepted and fails afterwards.
+MECHANISMS: Final[dict[str, Mechanism]] = {
+    PLAIN: Mechanism(client=PlainClient, server=PlainServer),
+}
+
+
+class SaslClient:
+    """The client of one connection: send `first_request`, then what `next_request` returns.
+
+    An exchange that failed is started again with `first_request`.
+
+    Args:
+        mechanism: A name in `MECHANISMS`.
+        credentials: The user.
+    """
+
+    __slots__ = ("_client", "_mechanism", "is_complete")
+
+    def __init__(self, mechanism: str, credentials: Credentials) -> None:
+        self._mechanism = mechanism
+        self._client = MECHANISMS[mechanism].client(credentials)
+        self.is_complete = False
+
+    def first_request(self) -> messages.AuthenticateRequest:
+        """The request that begins the exchange."""
+        self.is_complete = False
+        return self._request(self._client.first_token())
+
+    def next_request(
+        self, response: messages.AuthenticateResponse
+    ) -> messages.AuthenticateRequest | None:
+        """What to send after a response; None when the client is accepted.
+
+        Servers end with an empty challenge, or with none.
+
+        Raises:
+            AuthenticationError: The response does not belong to the mechanism.
+        """
+        token = self._client.next_token(response.challenge)
+        if token is not None:
+            return self._request(token)
+        self.is_complete = True
+        return None
+
+    def _request(self, token: bytes) -> messages.AuthenticateRequest:
+        return messages.AuthenticateRequest(protocol=self._mechanism, token=token)
+
+
+class SaslServer:
+    """The server of one connection: hand every AUTHENTICATE request to `respond`.
+
+    Args:
+        passwords: The password of each user.
+    """
+
+    __slots__ = ("_name", "_passwords", "_server")
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self._name = ""
+        self._server: ServerMechanism | None = None
+
+    @property
+    def username(self) -> str | None:
+        """The user that was accepted; None before."""
+        return None if self._server is None else self._server.username
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a user was accepted."""
+        return self.username is not None
+
+    def respond(self, request: messages.AuthenticateRequest) -> messages.AuthenticateResponse:
+        """Answer a request; after success every further one succeeds without being looked at.
+
+        Clients answer the empty challenge of a success with another AUTHENTICATE.
+
+        Raises:
+            AuthenticationError: The client is not accepted, and may try again.
+            ServerError: The mechanism is not written in upper case, as Fluss's own server has it.
+        """
+        name = request.protocol.upper()
+        if name not in MECHANISMS:
+            known = ", ".join(MECHANISMS)
+            raise AuthenticationError(
+                f"The listener authenticates with SASL {known}, the client with "
+                f"{request.protocol!r}.",
+                hint=f"Set the client's security.protocol to sasl, and its mechanism to {known}.",
+            )
+        if self.is_complete:
+            return messages.AuthenticateResponse()
+        if name not in {request.protocol, self._name}:
+            raise ServerError(f"The SASL mechanism {request.protocol!r} is not supported.")
+        if self._server is None or self._name != name:
+            self._name, self._server = name, MECHANISMS[name].server(self._passwords)
+        return messages.AuthenticateResponse(challenge=self._server.challenge(request.token))
+
+
 class PlaintextServer:
-    """The listener that lets everybody in, for clients that authenticate nevertheless."""
+    """The listener that accepts every client, for clients that authenticate nevertheless."""
 
     __slots__ = ()
     is_complete = True
@@ -159,7 +272,7 @@ class PlaintextServer:
         """
         if request.protocol.upper() != PLAINTEXT:
             raise AuthenticationError(
-                f"The listener does not authenticate ({PLAINTEXT}), the client wants "
+                f"The listener does not authenticate ({PLAINTEXT}), the client expects "
                 f"{request.protocol!r}.",
                 hint="Set the client's security.protocol to PLAINTEXT, or use the listener with SASL.",
             )
