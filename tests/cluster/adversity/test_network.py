@@ -12,7 +12,7 @@ from fluss.connection.connection import ClientConnection
 from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import ConnectError, FlussError, ProtocolError, RequestTimeoutError
 from fluss.log.log_scan import LogScanCore
-from fluss.lookup.lookup_cores import LookupCore
+from fluss.lookup.lookup_cores import key_lookup
 from fluss.model.offsets import EARLIEST_OFFSET
 from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
@@ -217,12 +217,12 @@ def test_a_server_that_is_gone_ends_a_read_in_time():
 @pytest.mark.parametrize("budget", [1, 5, 40, 200])
 def test_lookups_go_on_wherever_their_connections_are_cut(budget):
     with behind_proxy(KEYED) as (_, proxy), table_over(proxy) as table:
-        core = LookupCore(table)
+        core = key_lookup(table)
         proxy.cut_after.extend([budget] * 5)
         proxy.cut()
         callers = []
         for number in range(20):
-            caller = BlockingSink(core.dress)
+            caller = BlockingSink(core.decode)
             core.ask([number], caller)
             callers.append(caller)
         for caller in callers:
@@ -232,9 +232,9 @@ def test_lookups_go_on_wherever_their_connections_are_cut(budget):
 
 def test_lookups_of_a_server_that_is_gone_end_in_time():
     with behind_proxy(KEYED) as (_, proxy), table_over(proxy, SHORT) as table:
-        core = LookupCore(table)
+        core = key_lookup(table)
         proxy.stall()
-        caller = BlockingSink(core.dress)
+        caller = BlockingSink(core.decode)
         core.ask([1], caller)
         assert caller.wait(SOON_S)
         with pytest.raises((ConnectError, RequestTimeoutError)):

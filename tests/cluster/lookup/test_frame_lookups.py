@@ -219,7 +219,7 @@ def test_a_table_without_prefixes_says_why(people):
 
 
 def test_bad_keys_are_refused_before_anything_is_asked(people, monkeypatch):
-    monkeypatch.setattr(BulkLookups, "homes", None)
+    monkeypatch.setattr(BulkLookups, "leaders", None)
     with pytest.raises(InvalidValueError, match=r"In row 1: .* 'id' cannot take None"):
         lookup_frame(people, [1, None])
     with pytest.raises(InvalidValueError, match="row 0"):

@@ -9,7 +9,7 @@ import pytest
 
 from fluss.connection.connection import ClientConnection
 from fluss.errors import ClosedError, CorruptDataError, FlussError, ProtocolError
-from fluss.lookup.lookup_cores import LookupCore
+from fluss.lookup.lookup_cores import key_lookup
 from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
@@ -53,7 +53,7 @@ def table_of(cluster, **settings):
 
 
 def start(core, key):
-    caller = BlockingSink(core.dress)
+    caller = BlockingSink(core.decode)
     core.ask(key, caller)
     return caller
 
@@ -77,7 +77,7 @@ def cluster():
 
 def test_a_row_is_found_and_a_missing_one_is_none(cluster):
     with table_of(cluster) as table:
-        core = LookupCore(table)
+        core = key_lookup(table)
         assert look(core, {"id": 7}) == {"id": 7, "name": "n7"}
         assert look(core, [8]) == {"id": 8, "name": "n8"}
         assert look(core, [999]) is None
@@ -85,7 +85,7 @@ def test_a_row_is_found_and_a_missing_one_is_none(cluster):
 
 def test_a_lone_lookup_leaves_at_once_and_those_that_wait_leave_together(cluster):
     with table_of(cluster, **{"lookup.max-inflight-requests": "1"}) as table:
-        core = LookupCore(table)
+        core = key_lookup(table)
         look(core, [0])
         cluster.lookups.clear()
         cluster.hold_lookups.clear()
@@ -103,7 +103,7 @@ def test_a_lone_lookup_leaves_at_once_and_those_that_wait_leave_together(cluster
 
 def test_lookupers_of_one_table_share_requests_without_mixing_up_answers(cluster):
     with table_of(cluster, **{"lookup.max-inflight-requests": "1"}) as table:
-        cores = [LookupCore(table) for _ in range(3)]
+        cores = [key_lookup(table) for _ in range(3)]
         look(cores[0], [0])
         cluster.hold_lookups.clear()
         held = start(cores[0], [0])
@@ -120,7 +120,7 @@ def test_lookupers_of_one_table_share_requests_without_mixing_up_answers(cluster
 
 def test_a_request_carries_no_more_keys_than_is_set(cluster):
     with table_of(cluster, **{"lookup.max-batch-size": "10"}) as table:
-        core = LookupCore(table)
+        core = key_lookup(table)
         asked = [start(core, [number]) for number in range(50)]
         assert [answer_of(each)["id"] for each in asked] == list(range(50))
         assert all(
@@ -132,13 +132,13 @@ def test_many_lookups_of_one_loop_are_few_requests(cluster):
     async def gather(core):
         futures = []
         for number in range(1_000):
-            caller = result_sink_here(core.dress)
+            caller = result_sink_here(core.decode)
             core.ask([number % 50], caller)
             futures.append(caller.future)
         return await asyncio.gather(*futures)
 
     with table_of(cluster) as table:
-        rows = asyncio.run(gather(LookupCore(table)))
+        rows = asyncio.run(gather(key_lookup(table)))
     assert [each["id"] for each in rows] == [number % 50 for number in range(1_000)]
     assert len(cluster.lookups) < 100
 
@@ -147,7 +147,7 @@ def test_many_lookups_of_one_loop_are_few_requests(cluster):
 def test_a_passing_refusal_is_waited_out(cluster, code):
     cluster.lookup_faults.extend([code] * 3)
     with table_of(cluster) as table:
-        assert look(LookupCore(table), [5]) == {"id": 5, "name": "n5"}
+        assert look(key_lookup(table), [5]) == {"id": 5, "name": "n5"}
     assert len(cluster.lookups) == 4
 
 
@@ -155,28 +155,28 @@ def test_a_lasting_refusal_ends_in_its_time(cluster):
     cluster.lookup_faults.extend([44] * 10_000)
     with table_of(cluster, **{"operation-timeout": "200ms"}) as table:
         with pytest.raises(FlussError) as caught:
-            look(LookupCore(table), [5])
+            look(key_lookup(table), [5])
         assert caught.value.error_code == 44
 
 
 def test_a_lookup_is_sent_again_no_more_often_than_is_set(cluster):
     cluster.lookup_faults.extend([44] * 100)
     with table_of(cluster, **{"lookup.max-retries": "2"}) as table, pytest.raises(FlussError):
-        look(LookupCore(table), [5])
+        look(key_lookup(table), [5])
     assert len(cluster.lookups) == 3
 
 
 def test_what_cannot_heal_is_said_at_once(cluster):
     cluster.lookup_faults.append(48)
     with table_of(cluster) as table, pytest.raises(FlussError) as caught:
-        look(LookupCore(table), [5])
+        look(key_lookup(table), [5])
     assert caught.value.error_code == 48
 
 
 def test_each_waiter_has_an_error_of_its_own(cluster):
     cluster.lookup_faults.extend([48, 48])
     with table_of(cluster) as table:
-        core = LookupCore(table)
+        core = key_lookup(table)
         cluster.hold_lookups.clear()
         callers = [start(core, [5]) for _ in range(2)]
         cluster.hold_lookups.set()
@@ -192,7 +192,7 @@ def test_values_of_another_schema_are_read_with_theirs(cluster):
     cluster.schemas[2] = WIDER
     put(cluster, 1, "new", 30, schema_id=2)
     with table_of(cluster) as table:
-        newest = LookupCore(table)
+        newest = key_lookup(table)
         assert look(newest, [1]) == {"id": 1, "name": "new", "age": 30}
         assert look(newest, [2]) == {"id": 2, "name": "n2", "age": None}
 
@@ -201,7 +201,7 @@ def test_a_schema_learned_after_the_table_was_got_is_asked_for(cluster):
     with table_of(cluster) as table:
         cluster.schemas[2] = WIDER
         put(cluster, 1, "new", 30, schema_id=2)
-        core = LookupCore(table)
+        core = key_lookup(table)
         assert look(core, [1]) == {"id": 1, "name": "new"}
         assert [look(core, [1]) for _ in range(3)] == [{"id": 1, "name": "new"}] * 3
 
@@ -212,13 +212,13 @@ def test_a_value_that_is_damaged_is_said(cluster):
     with table_of(cluster) as table:
         for number in (1, 2):
             with pytest.raises(CorruptDataError):
-                look(LookupCore(table), [number])
+                look(key_lookup(table), [number])
 
 
 def test_an_answer_with_too_few_values_is_refused(cluster):
     cluster._lookup = lambda _: pb.LookupResponse()
     with table_of(cluster) as table, pytest.raises(ProtocolError, match="does not answer the 1"):
-        look(LookupCore(table), [1])
+        look(key_lookup(table), [1])
 
 
 def test_a_key_of_a_partition_that_is_not_there_is_not_there():
@@ -236,7 +236,7 @@ def test_a_key_of_a_partition_that_is_not_there_is_not_there():
         row = write_compacted_row([1, "a", "x"], schema.column_types)
         cluster.values[key_of(1)] = b"\x01\x00" + row
         with table_of(cluster) as table:
-            core = LookupCore(table)
+            core = key_lookup(table)
             assert look(core, {"id": 1, "p": "x"}) == {"id": 1, "name": "a", "p": "x"}
             assert look(core, {"id": 1, "p": "y"}) is None
         assert cluster.lookups[0].buckets_req[0].partition_id == 5
@@ -245,26 +245,26 @@ def test_a_key_of_a_partition_that_is_not_there_is_not_there():
 def test_closing_the_connection_answers_everybody(cluster):
     cluster.hold_lookups.clear()
     with table_of(cluster) as table:
-        caller = start(LookupCore(table), [1])
+        caller = start(key_lookup(table), [1])
         wait_until(lambda: cluster.lookups)
         engine().run(table.connection.close())
         with pytest.raises(ClosedError):
             answer_of(caller)
         with pytest.raises(ClosedError):
-            look(LookupCore(table), [1])
+            look(key_lookup(table), [1])
 
 
 def test_a_lookup_nobody_waits_for_any_more_harms_no_other(cluster):
     async def give_up(core):
-        caller = result_sink_here(core.dress)
+        caller = result_sink_here(core.decode)
         core.ask([1], caller)
         caller.future.cancel()
-        other = result_sink_here(core.dress)
+        other = result_sink_here(core.decode)
         core.ask([2], other)
         return await other.future
 
     with table_of(cluster) as table:
-        assert asyncio.run(give_up(LookupCore(table)))["id"] == 2
+        assert asyncio.run(give_up(key_lookup(table)))["id"] == 2
 
 
 def wait_until(condition):

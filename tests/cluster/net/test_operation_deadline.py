@@ -9,6 +9,7 @@ import pytest
 
 import fluss
 from fluss.errors import FlussError, RequestTimeoutError
+from fluss.lookup.lookup_cores import key_lookup
 from fluss.model.schema.schema import Schema
 from fluss.net.handoff import BlockingSink
 from fluss.wire.api import ApiKey
@@ -123,12 +124,12 @@ def test_looking_up(cluster, session, keys):
 
 
 def test_looking_up_a_key_among_those_of_other_callers(cluster, session):
-    core = session.table("t").core.lookup()
+    core = key_lookup(session.table("t").core)
     cluster.hold_lookups.clear()
     begin = time.monotonic()
     callers = []
     for number in range(3):
-        callers.append(BlockingSink(core.dress))
+        callers.append(BlockingSink(core.decode))
         core.ask([number], callers[-1])
         time.sleep(0.1)
     for number, caller in enumerate(callers):

@@ -16,7 +16,7 @@ from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import FlussError
 from fluss.log.log_scan import LogScanCore
-from fluss.lookup.lookup_cores import LookupCore
+from fluss.lookup.lookup_cores import key_lookup
 from fluss.model.offsets import EARLIEST_OFFSET
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
@@ -140,8 +140,8 @@ class ReadDesk:
 
     def lookup(self, table: TableHandle, key: Any) -> Any:
         """One row by key."""
-        core = LookupCore(table)
-        caller: BlockingSink[Any] = BlockingSink(core.dress)
+        core = key_lookup(table)
+        caller: BlockingSink[Any] = BlockingSink(core.decode)
         core.ask(key, caller)
         assert caller.wait(WAIT_S), "no answer"
         return caller.result()

@@ -130,14 +130,14 @@ def placed_keys(count):
     return placed
 
 
-def home(bucket_id):
+def leader(bucket_id):
     return BucketLeader(path=PhysicalTablePath(PATH), bucket=TableBucket(5, bucket_id), server_id=1)
 
 
 def test_a_request_has_as_many_keys_as_fit_it():
     placed = placed_keys(3_000)
     stretches = deque(
-        _Stretch(home=home(each.bucket_id), start=each.start, stop=each.stop)
+        _Stretch(leader=leader(each.bucket_id), start=each.start, stop=each.stop)
         for each in placed.shares
     )
     taken = []
@@ -150,7 +150,7 @@ def test_a_request_has_as_many_keys_as_fit_it():
 def test_a_key_larger_than_a_request_travels_alone(monkeypatch):
     monkeypatch.setattr("fluss.lookup.bulk_lookup.REQUEST_BYTES_MAX", 1)
     placed = placed_keys(130)
-    stretches = deque([_Stretch(home=home(0), start=126, stop=130)])
+    stretches = deque([_Stretch(leader=leader(0), start=126, stop=130)])
     sizes = []
     while stretches:
         (only,) = _taken(stretches, placed, 100)
@@ -162,7 +162,7 @@ def test_an_answer_that_leaves_keys_out_is_refused():
     from fluss.wire.zero_copy.lookup_values import LOOKUP_RESPONSE, LookedUpBucket, LookupResponse
 
     bulk = BulkLookups(None, NUMBERS, is_prefix=False)
-    run = KeyRun(home=home(3), keys=(b"a", b"b"))
+    run = KeyRun(leader=leader(3), keys=(b"a", b"b"))
     answers = LookupResponse(buckets_resp=(LookedUpBucket(bucket_id=3, values=(b"only one",)),))
     answer = memoryview(b"".join(LOOKUP_RESPONSE.write(answers)))
     (found,) = bulk.answers(answer, [run])

@@ -1,6 +1,6 @@
-"""Lookups as users hold them, the same in both dialects: each is awaited.
+"""Lookups in both dialects: each call is awaited.
 
-A lookup costs no task: ten thousand at once on one lookuper are a few requests.
+A lookup needs no task of its own: ten thousand concurrent ones of a lookuper are a few requests.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ import threading
 from collections.abc import Awaitable, Iterable
 
 from fluss.connection.connection import TableHandle
-from fluss.lookup.lookup_cores import Key, LookupCore, PrefixLookupCore, Row, check_lookups
+from fluss.lookup.lookup_cores import (
+    Key,
+    LookupCore,
+    Row,
+    check_lookups,
+    key_lookup,
+    prefix_lookup,
+)
 from fluss.net.call_styles import as_awaitable
 
 
 class Lookuper:
     """Finds rows by primary key. Any thread and any event loop may use it, at the same time."""
 
-    def __init__(self, core: LookupCore) -> None:
+    def __init__(self, core: LookupCore[Row | None]) -> None:
         self._core = core
 
     def lookup(self, pk: Key) -> Awaitable[Row | None]:
@@ -29,7 +36,7 @@ class Lookuper:
         Raises:
             InvalidValueError: A key column is missing, unknown, or of another type.
         """
-        return as_awaitable(lambda caller: self._core.ask(pk, caller), self._core.dress)
+        return as_awaitable(lambda caller: self._core.ask(pk, caller), self._core.decode)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -38,23 +45,23 @@ class Lookuper:
 class PrefixLookuper:
     """Finds all rows whose primary keys begin with the given columns."""
 
-    def __init__(self, core: PrefixLookupCore) -> None:
+    def __init__(self, core: LookupCore[list[Row]]) -> None:
         self._core = core
 
     def lookup(self, prefix: Key) -> Awaitable[list[Row]]:
-        """The rows, in the order of their keys' bytes; none is an empty list.
+        """The rows, in the order of their keys' bytes; an empty list where there are none.
 
         Raises:
             InvalidValueError: A column of the prefix is missing, unknown, or of another type.
         """
-        return as_awaitable(lambda caller: self._core.ask(prefix, caller), self._core.dress)
+        return as_awaitable(lambda caller: self._core.ask(prefix, caller), self._core.decode)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
 class TableLookup:
-    """Begins lookups; where it is used as a lookuper itself, it makes one on first use."""
+    """Begins lookups. Used as a lookuper itself, it makes one on first use."""
 
     def __init__(self, core: TableHandle) -> None:
         check_lookups(core.info)
@@ -63,11 +70,11 @@ class TableLookup:
         self._own: Lookuper | None = None
 
     def create_lookuper(self) -> Lookuper:
-        """What finds rows by primary key."""
-        return Lookuper(LookupCore(self._core))
+        """Make a lookuper by primary key."""
+        return Lookuper(key_lookup(self._core))
 
     def lookup_by(self, column_names: Iterable[str]) -> TablePrefixLookup:
-        """Look up by the beginning of the key: the partition columns and the whole bucket key."""
+        """Look up by a prefix of the key: the partition columns and the whole bucket key."""
         return TablePrefixLookup(self._core, tuple(column_names))
 
     def lookup(self, pk: Key) -> Awaitable[Row | None]:
@@ -82,19 +89,19 @@ class TableLookup:
 
 
 class TablePrefixLookup:
-    """Begins lookups by the beginning of the primary key."""
+    """Begins lookups by a prefix of the primary key."""
 
     def __init__(self, core: TableHandle, columns: tuple[str, ...]) -> None:
         self._core = core
         self._columns = columns
 
     def create_lookuper(self) -> PrefixLookuper:
-        """What finds rows by these columns.
+        """Make a lookuper by these columns.
 
         Raises:
-            FlussError: The table cannot be asked by these columns.
+            FlussError: The table has no prefix lookups by these columns.
         """
-        return PrefixLookuper(PrefixLookupCore(self._core, self._columns))
+        return PrefixLookuper(prefix_lookup(self._core, self._columns))
 
     def __repr__(self) -> str:
         columns = ", ".join(self._columns)

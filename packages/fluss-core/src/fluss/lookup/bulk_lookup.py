@@ -1,7 +1,7 @@
-"""Asks for placed keys, several large requests under way at a time, and gives the answers back.
+"""Looks up placed keys with several large requests in flight, and returns the answers.
 
-Requests are encoded and answers taken apart on the calling thread, while the servers work on the
-next ones. How many keys go in one request follows from how large the answers turn out to be.
+Requests are encoded and answers decoded on the calling thread, while the servers work on the next
+ones. The number of keys per request is adapted to the size of the answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Answered:
 class _Stretch:
     """Ordered keys of one bucket."""
 
-    home: BucketLeader
+    leader: BucketLeader
     start: int
     stop: int
 
@@ -51,11 +51,11 @@ class _Sent:
 
 
 class LookupPipeline:
-    """Asks for keys on a blocking thread; for one caller at a time.
+    """Looks up keys on a blocking thread; for one caller at a time.
 
     Args:
         engine: The engine that the connection lives on.
-        bulk: What asks.
+        bulk: Sends the requests.
     """
 
     def __init__(self, engine: Engine, bulk: BulkLookups) -> None:
@@ -63,24 +63,24 @@ class LookupPipeline:
         self._bulk = bulk
         self._keys_max = KEYS_PER_REQUEST_FIRST
 
-    def ask(self, keys: PlacedKeys) -> Iterator[Answered]:
-        """The answers for all keys, not in order.
+    def look_up(self, keys: PlacedKeys) -> Iterator[Answered]:
+        """Yield the answers for all keys, not in order.
 
         Raises:
-            FlussError: A bucket gave no answer in time.
+            FlussError: A server did not answer in time.
         """
-        homes = self._engine.run(
-            self._bulk.homes([(each.path, each.bucket_id) for each in keys.shares])
+        leaders = self._engine.run(
+            self._bulk.leaders([(each.path, each.bucket_id) for each in keys.shares])
         )
         by_server: dict[int, deque[_Stretch]] = {}
         for share in keys.shares:
-            home = homes[share.path, share.bucket_id]
-            if home is None:
+            leader = leaders[share.path, share.bucket_id]
+            if leader is None:
                 nothing = Values.none(share.stop - share.start)
                 yield Answered(start=share.start, values=nothing)
                 continue
-            stretch = _Stretch(home=home, start=share.start, stop=share.stop)
-            by_server.setdefault(home.server_id, deque()).append(stretch)
+            stretch = _Stretch(leader=leader, start=share.start, stop=share.stop)
+            by_server.setdefault(leader.server_id, deque()).append(stretch)
         yield from self._pipelined(keys, by_server)
 
     def _pipelined(
@@ -88,7 +88,7 @@ class LookupPipeline:
     ) -> Iterator[Answered]:
         window: deque[_Sent] = deque()
         in_flight_max = REQUESTS_IN_FLIGHT_MAX * len(by_server)
-        turns = deque(by_server.items())  # servers take turns: each has something to do
+        turns = deque(by_server.items())  # servers take turns, so that all are busy
         try:
             while turns or window:
                 if turns and len(window) < in_flight_max:
@@ -104,7 +104,7 @@ class LookupPipeline:
 
     def _send(self, keys: PlacedKeys, server_id: int, stretches: deque[_Stretch]) -> _Sent:
         taken = _taken(stretches, keys, self._keys_max)
-        runs = [KeyRun(home=each.home, keys=keys.keys(each.start, each.stop)) for each in taken]
+        runs = [KeyRun(leader=each.leader, keys=keys.keys(each.start, each.stop)) for each in taken]
         caller: BlockingSink[memoryview] = BlockingSink()
         limit = Limit()
         work = self._bulk.ask(server_id, self._bulk.request(runs), limit)
@@ -124,8 +124,8 @@ class LookupPipeline:
             raise
         for stretch, run, values in zip(sent.stretches, sent.runs, answers, strict=True):
             if isinstance(values, FlussError):
-                again = self._bulk.ask_again(run, sent.limit, values)
-                values = self._engine.run(again)  # noqa: PLW2901 - at last
+                answer_again = self._bulk.retry(run, sent.limit, values)
+                values = self._engine.run(answer_again)  # noqa: PLW2901 - the final result
             yield Answered(start=stretch.start, values=values)
 
     def _learn(self, keys: int, answer_bytes: int) -> None:
@@ -134,20 +134,20 @@ class LookupPipeline:
 
 
 def _taken(stretches: deque[_Stretch], keys: PlacedKeys, keys_max: int) -> list[_Stretch]:
-    """Take from the front what makes one request; at least one key."""
+    """Take the stretches of one request from the front; at least one key."""
     taken: list[_Stretch] = []
-    room, bytes_left = keys_max, REQUEST_BYTES_MAX
-    while stretches and room:
+    keys_left, bytes_left = keys_max, REQUEST_BYTES_MAX
+    while stretches and keys_left:
         first = stretches.popleft()
-        stop = keys.fitting(first.start, min(first.stop, first.start + room), bytes_left)
+        stop = keys.fitting(first.start, min(first.stop, first.start + keys_left), bytes_left)
         if stop == first.start:
             if taken:
                 stretches.appendleft(first)
                 break
             stop += 1
-        taken.append(_Stretch(home=first.home, start=first.start, stop=stop))
-        room -= stop - first.start
+        taken.append(_Stretch(leader=first.leader, start=first.start, stop=stop))
+        keys_left -= stop - first.start
         bytes_left -= keys.size(first.start, stop)
         if stop < first.stop:
-            stretches.appendleft(_Stretch(home=first.home, start=stop, stop=first.stop))
+            stretches.appendleft(_Stretch(leader=first.leader, start=stop, stop=first.stop))
     return taken

@@ -1,8 +1,8 @@
-"""Sends lookups of many keys at once: bytes that the caller encoded, answers that he decodes.
+"""Sends lookups of many keys: the caller encodes the requests and decodes the answers.
 
-Unlike `lookup.lookup_queue`, which gathers single keys, whole runs of keys come in here, so nothing
-is kept per key and the engine thread never looks at one. How many go in one request and how many
-requests are under way is the caller's business (`lookup.bulk_lookup`).
+Unlike `lookup.lookup_queue`, which gathers single keys, this takes whole runs of keys, so nothing
+is kept per key and the engine thread never looks at one. The caller (`lookup.bulk_lookup`) decides
+how many keys go in one request, and how many requests are in flight.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fluss.errors import FlussError, PartitionNotFoundError, ProtocolError, error_from_code
-from fluss.lookup.lookup_messages import Way, write_keys
+from fluss.lookup.lookup_messages import LookupRoute, write_keys
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
@@ -35,11 +35,11 @@ PartitionBucket: TypeAlias = tuple[PhysicalTablePath, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Values:
-    """What keys of one bucket gave.
+    """The values of some keys of one bucket.
 
     Attributes:
-        data: Bytes that the values are in.
-        counts: How many values each key has: 0 or 1, of a prefix any number.
+        data: The bytes that hold the values.
+        counts: How many values each key has: 0 or 1; a prefix has any number.
         starts: Where each value starts in `data`, in the order of the keys.
         ends: Where it ends.
     """
@@ -59,7 +59,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLeader:
-    """Where the keys of a bucket are asked for."""
+    """A bucket and the server that leads it."""
 
     path: PhysicalTablePath
     bucket: TableBucket
@@ -68,16 +68,16 @@ class BucketLeader:
 
 @dataclass(slots=True)
 class Limit:
-    """When the lookup of some keys ends, on the loop's clock; set when they are first sent."""
+    """The deadline of some keys on the loop's clock; set when they are first sent."""
 
     deadline: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRun:
-    """Keys of one bucket that travel together."""
+    """Keys of one bucket in one request."""
 
-    home: BucketLeader
+    leader: BucketLeader
     keys: tuple[bytes, ...]
 
 
@@ -85,13 +85,13 @@ _Answered: TypeAlias = tuple[tuple[int | None, int], "Values | FlussError"]
 
 
 class BulkLookups:
-    """Asks one table for many keys. Coroutines run on the engine's loop, the rest anywhere.
+    """Looks up many keys of one table. Coroutines run on the engine's loop, the rest anywhere.
 
     Args:
-        cluster: The connection's way to the servers.
+        cluster: The connection's route to the servers.
         table: The table.
-        is_prefix: Whether keys are beginnings of keys.
-        is_inserting: Whether a key that is missing is inserted, with nothing but the key.
+        is_prefix: Whether the keys are prefixes of keys.
+        is_inserting: Whether missing keys are inserted, with nothing but the key.
     """
 
     def __init__(
@@ -102,20 +102,20 @@ class BulkLookups:
         self._api = ApiKey.PREFIX_LOOKUP if is_prefix else ApiKey.LOOKUP
         self._is_inserting = is_inserting
 
-    async def homes(
-        self, places: Iterable[PartitionBucket]
+    async def leaders(
+        self, buckets: Iterable[PartitionBucket]
     ) -> dict[PartitionBucket, BucketLeader | None]:
-        """Where the keys of these places are asked for; None where their partition is missing.
+        """The leaders of these buckets; None where the partition does not exist.
 
         Raises:
-            PartitionNotFoundError: A partition is missing, and keys were to be inserted.
-            FlussError: The cluster cannot say.
+            PartitionNotFoundError: A partition does not exist, and keys were to be inserted.
+            FlussError: The cluster names no leader.
         """
-        wanted = list(places)
-        found = await asyncio.gather(*(self._home(*each) for each in wanted))
-        return dict(zip(wanted, found, strict=True))
+        requested = list(buckets)
+        found = await asyncio.gather(*(self._leader(*bucket) for bucket in requested))
+        return dict(zip(requested, found, strict=True))
 
-    async def _home(self, path: PhysicalTablePath, bucket_id: int) -> BucketLeader | None:
+    async def _leader(self, path: PhysicalTablePath, bucket_id: int) -> BucketLeader | None:
         try:
             partition_id = await find_partition_id(self._cluster, path)
             bucket = TableBucket.with_partition(self._table.table_id, partition_id, bucket_id)
@@ -127,52 +127,54 @@ class BulkLookups:
         return BucketLeader(path=path, bucket=bucket, server_id=leader.server_id)
 
     def request(self, runs: Sequence[KeyRun]) -> list[Buffer]:
-        """The request for runs of keys, each of another bucket, that have the same server."""
-        way = Way(runs[0].home.server_id, self._table.table_id, self._api, self._is_inserting)
-        keys = {each.home.bucket: each.keys for each in runs}
-        return write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
+        """The request for runs of keys, each of another bucket, with the same leader."""
+        route = LookupRoute(
+            runs[0].leader.server_id, self._table.table_id, self._api, self._is_inserting
+        )
+        keys = {each.leader.bucket: each.keys for each in runs}
+        return write_keys(route, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
 
     async def ask(self, server_id: int, request: Sequence[Buffer], limit: Limit) -> memoryview:
-        """Send a request, once; the answer is bytes."""
+        """Send a request once, and return the bytes of the answer."""
         timeout_s = self._cluster.settings.retry_timeout_ms / 1_000
         limit.deadline = asyncio.get_running_loop().time() + timeout_s
         return await self._cluster.send(server_id, self._api, request, deadline=limit.deadline)
 
     def answers(self, answer: memoryview, runs: Sequence[KeyRun]) -> list[Values | FlussError]:
-        """What an answer says about each run of its request.
+        """The values of each run of a request, or its error.
 
         Raises:
-            ProtocolError: The bytes are no answer.
+            ProtocolError: The bytes are not such an answer.
         """
         read = self._prefix_values if self._is_prefix else self._values
         found = dict(read(answer))
         return [self._checked(each, found) for each in runs]
 
-    async def ask_again(self, run: KeyRun, limit: Limit, error: FlussError) -> Values:
-        """Ask for one run by itself, again while that may help: its leader has moved, perhaps.
+    async def retry(self, run: KeyRun, limit: Limit, error: FlussError) -> Values:
+        """Look up one run alone, with retries: its leader may have moved.
 
         Args:
             run: The keys.
-            limit: When their lookup ends.
-            error: What the first request for them ended with.
+            limit: Their deadline.
+            error: The error of the first request for them.
 
         Raises:
-            FlussError: There was no answer in time.
+            FlussError: The server did not answer in time.
         """
-        cluster, home = self._cluster, run.home
+        cluster, bucket = self._cluster, run.leader.bucket
         if not error.is_retriable or asyncio.get_running_loop().time() >= limit.deadline:
             raise error
 
         async def attempt() -> Values:
-            leader = await cluster.leader(home.path, home.bucket)
+            leader = await cluster.leader(run.leader.path, bucket)
             answer = await cluster.send(leader.server_id, self._api, self.request([run]))
             (values,) = self.answers(answer, [run])
             if isinstance(values, FlussError):
-                cluster.view.forget_leader(home.bucket)
+                cluster.view.forget_leader(bucket)
                 raise values
             return values
 
-        cluster.view.forget_leader(home.bucket)
+        cluster.view.forget_leader(bucket)
         cluster.counters.retries += 1
         try:
             with operation(cluster.settings.retry_timeout_ms, deadline=limit.deadline) as call:
@@ -227,7 +229,7 @@ class BulkLookups:
     def _checked(
         self, run: KeyRun, found: dict[tuple[int | None, int], Values | FlussError]
     ) -> Values | FlussError:
-        bucket = run.home.bucket
+        bucket = run.leader.bucket
         values = found.get((bucket.partition_id, bucket.bucket_id)) or Values.none(0)
         if isinstance(values, FlussError) or len(values.counts) == len(run.keys):
             return values

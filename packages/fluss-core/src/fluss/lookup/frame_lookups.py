@@ -1,7 +1,7 @@
 """Rows of a primary-key table by frames of keys: one row per key, in the order given.
 
-A lookup answers the state of each key at the moment it is read; there is no one moment for all.
-What a key is follows `frames.key_frames`, who asks is `frames.asking`.
+Each key is answered with its row at the moment of the read; there is no common moment for all.
+`lookup.key_frames` says what a key is; `lookup.bulk_lookup` sends the requests.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def lookup_frame(
         table: The table; it has a primary key.
         keys: Anything tabular with the primary key's columns, others are left out; a list of
             tuples in key order; for a key of one column also a list or an array of values.
-        columns: The columns wanted, in the order wanted; None for all.
-        insert_if_not_exists: Whether the servers insert a key that is missing, with nothing but
-            the key (and the value of an auto-increment column), and answer with that row.
+        columns: The columns of the result, in this order; None for all.
+        insert_if_not_exists: Whether the servers insert missing keys, with nothing but the key
+            (and the value of an auto-increment column), and answer with these rows.
 
     Returns:
-        One row per key, in the order given, and `_found` behind the columns: where it is false,
-        the key's columns are as given and the others NULL.
+        One row per key, in the order given, and the last column `_found`: where it is false, the
+        columns of the key are as given and the others NULL.
 
     Raises:
-        FlussError: The table has no primary key, or a bucket gave no answer.
+        FlussError: The table has no primary key, or a server did not answer in time.
         SchemaMismatchError: A key column is missing, or of a type that cannot be cast.
         InvalidValueError: A key is NULL or does not fit its column.
     """
@@ -77,18 +77,18 @@ def prefix_lookup_frame(
     Args:
         table: The table; its bucket key is a shorter beginning of its primary key.
         prefixes: Anything tabular with the partition columns and the bucket key.
-        columns: The columns wanted; None for all.
+        columns: The columns of the result; None for all.
 
     Returns:
         The rows of each prefix, in the order of the prefixes and then of the keys' bytes. A
-        prefix that has none gives one row, where `_found` is false.
+        prefix without rows gives one row, where `_found` is false.
 
     Raises:
-        InvalidSchemaError: The table cannot be asked by a prefix.
+        InvalidSchemaError: The table has no prefix lookups.
     """
     check_lookups(table.info)
     names = (*table.info.partition_keys, *table.info.bucket_keys)
-    prefix_placer(table.info, names)  # refuses a table that has no prefixes
+    prefix_placer(table.info, names)  # refuses a table without prefix lookups
     frames = KeyFrames(table.info, names, is_prefix=True)
     bulk = BulkLookups(table.connection.cluster, table.info, is_prefix=True)
     return _FrameLookup(table, frames, bulk, columns, is_prefix=True).look_up(prefixes)
@@ -96,7 +96,7 @@ def prefix_lookup_frame(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Part:
-    """What the ordered keys from `start` on gave: how many rows each, and the rows."""
+    """The rows of the ordered keys from `start` on, and how many each key has."""
 
     start: int
     counts: Int64Array
@@ -118,40 +118,40 @@ class _FrameLookup:
         self._table = table
         self._frames = frames
         self._is_prefix = is_prefix
-        self._asker = LookupPipeline(table.connection.engine, bulk)
+        self._pipeline = LookupPipeline(table.connection.engine, bulk)
         schema = table.info.schema
         whole = BatchLayout.of_schema(schema)
         positions = range(len(whole)) if columns is None else positions_by_name(table.info, columns)
-        wanted = whole.project(positions)
-        self._wanted = wanted
+        output = whole.project(positions)
+        self._output = output
         # The columns of the key are known without decoding them.
         self._values = ValueDecoder(
             table, [each for each in positions if whole.names[each] not in frames.types]
         )
-        if FOUND in wanted.names:
+        if FOUND in output.names:
             raise InvalidValueError(
-                f"{table.info.table_path} has a column {FOUND!r} of its own, which would stand "
-                "beside ours.",
-                hint="Name the columns wanted, without it.",
+                f"{table.info.table_path} has a column {FOUND!r} of its own, and the "
+                "result has one of this name.",
+                hint="Name the columns of the result, without it.",
                 column=FOUND,
             )
-        # What was not found is NULL, whatever the table says; the keys given are not.
-        fields = [each.with_nullable(each.name not in frames.types) for each in wanted.user_schema]
+        # Rows that were not found are NULL, even in NOT NULL columns; the keys given are not.
+        fields = [each.with_nullable(each.name not in frames.types) for each in output.user_schema]
         self.schema = pa.schema([*fields, pa.field(FOUND, pa.bool_(), nullable=False)])
 
     def look_up(self, keys: Any) -> pa.Table:
-        """Ask for all keys and lay out what came, in their order."""
+        """Look up all keys and lay out the rows in their order."""
         batches = [self._round(each) for each in self._frames.rounds(keys)]
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def _round(self, keys: PlacedKeys) -> pa.RecordBatch:
-        parts = sorted(map(self._part, self._asker.ask(keys)), key=lambda each: each.start)
+        parts = sorted(map(self._part, self._pipeline.look_up(keys)), key=lambda each: each.start)
         in_order = np.concatenate([each.counts for each in parts])
         counts = np.empty(len(keys), dtype=np.int64)
         firsts = np.empty(len(keys), dtype=np.int64)
         counts[keys.order] = in_order
         firsts[keys.order] = np.cumsum(in_order) - in_order
-        # A key without rows still gives one, in which it was not found.
+        # A key without rows still gives one row, with `_found` false.
         lines = np.maximum(counts, 1)
         key_of_line = np.repeat(np.arange(len(keys)), lines)
         within = np.arange(len(key_of_line)) - np.repeat(np.cumsum(lines) - lines, lines)
@@ -179,7 +179,7 @@ class _FrameLookup:
         self, keys: PlacedKeys, key_of_line: pa.Array, found: Any, rows: pa.RecordBatch
     ) -> pa.RecordBatch:
         arrays = []
-        for name, field in zip(self._wanted.names, self._wanted.user_schema, strict=True):
+        for name, field in zip(self._output.names, self._output.user_schema, strict=True):
             if name in self._frames.types:
                 key = keys.batch.column(self._frames.layout.names.index(name))
                 arrays.append(key.take(key_of_line).cast(field.type))

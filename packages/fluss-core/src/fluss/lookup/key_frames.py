@@ -1,6 +1,6 @@
-"""From a frame of keys to where they live: all keys at once, brought together by bucket.
+"""Encodes the keys of a frame and groups them by bucket, all keys together.
 
-The same bytes and buckets as `lookup.key_placement` gives one key at a time.
+Bytes and buckets are those of `lookup.key_placement`, which takes one key at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fluss.write.caller_rows import rows_counted
 from fluss.write.placement import Placement, Share
 from fluss.write.tabular import frame_of_keys
 
-# A round is decoded and put in order together; more keys than this are several rounds.
+# A round is decoded and put in order together; more keys make several rounds.
 KEYS_PER_ROUND_MAX = 131_072
 
 
@@ -35,7 +35,7 @@ class PlacedKeys:
     Attributes:
         batch: The keys in wire form, in the order given.
         shares: Which of the ordered keys lie in which bucket.
-        order: Which key given is which ordered one.
+        order: Which of the given keys each ordered key is.
     """
 
     batch: pa.RecordBatch
@@ -55,11 +55,11 @@ class PlacedKeys:
         return tuple([data[each:end] for each, end in zip(starts, ends, strict=True)])
 
     def size(self, start: int, stop: int) -> int:
-        """How many bytes some ordered keys have together."""
+        """The total bytes of some ordered keys."""
         return int((self._ends[start:stop] - self._starts[start:stop]).sum())
 
     def fitting(self, start: int, stop: int, bytes_max: int) -> int:
-        """Where to stop so that the keys have at most so many bytes together."""
+        """The last stop at which the keys have at most so many bytes in total."""
         sizes = np.cumsum(self._ends[start:stop] - self._starts[start:stop])
         return start + int(np.searchsorted(sizes, bytes_max, side="right"))
 
@@ -69,9 +69,9 @@ class KeyFrames:
 
     Args:
         table: The table; it has a primary key.
-        columns: What a key is made of: the primary key, or for prefixes the partition columns and
+        columns: The columns of a key: the primary key, or for prefixes the partition columns and
             the bucket key.
-        is_prefix: Which of the two.
+        is_prefix: Whether the keys are prefixes.
     """
 
     def __init__(self, table: TableInfo, columns: Sequence[str], *, is_prefix: bool) -> None:
@@ -99,17 +99,16 @@ class KeyFrames:
         )
 
     def rounds(self, data: Any) -> Iterator[PlacedKeys]:
-        """The keys of whatever holds them, placed, in rounds of bounded size.
+        """Place the keys of a frame, in rounds of bounded size.
 
-        All keys are checked before the first round; columns that are no key columns are left out.
+        All keys are checked before the first round; other columns are ignored.
 
         Raises:
             SchemaMismatchError: A key column is missing, or of a type that cannot be cast.
             InvalidValueError: A key is NULL or does not fit its column.
         """
         frame = frame_of_keys(data, list(self.types))
-        batches = []
-        first = 0
+        batches, first = [], 0
         for batch in frame.batches(self.types):
             with rows_counted(first=first):
                 batches.append(self._cast(batch))

@@ -1,7 +1,7 @@
-"""From a key as a user gives it to where it lives: partition, bucket, and key bytes.
+"""Computes the partition, the bucket and the bytes of a key as a user gives it.
 
-A key is a mapping from column names to values, or the values alone in key order. What is not here:
-frames of many keys, which have a vectorised path of their own (`write.placement`).
+A key is a mapping from column names to values, or the values alone in key order. Frames of
+keys have a vectorised path (`lookup.key_frames`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEY_TYPES = (dict, list, tuple)
 
 
 class PlacedKey(NamedTuple):
-    """A key, ready to be asked for."""
+    """A key, ready to be looked up."""
 
     path: PhysicalTablePath
     bucket_id: int
@@ -35,7 +35,7 @@ class KeyPlacer:
 
     Args:
         table: The table.
-        columns: What a key is made of: the primary key, or for prefixes the columns given.
+        columns: The columns of a key: the primary key, or for prefixes the columns given.
     """
 
     def __init__(self, table: TableInfo, columns: Sequence[str], *, is_prefix: bool) -> None:
@@ -68,12 +68,12 @@ class KeyPlacer:
         self._partition_places = [self._columns.index(name) for name in table.partition_keys]
 
     def place(self, key: Mapping[str, Any] | Sequence[Any]) -> PlacedKey:
-        """Where a key lives.
+        """Place a key.
 
         Raises:
             InvalidValueError: A key column is missing, unknown, NULL or of another type.
         """
-        # Lists of the right length are what hot loops give; everything else is looked at closer.
+        # Hot loops give lists of the right length; everything else takes the slower path.
         is_plain = type(key) is list and len(key) == len(self._columns)
         values = [
             convert(value)
@@ -144,15 +144,15 @@ class KeyPlacer:
 
 
 def primary_key_placer(table: TableInfo) -> KeyPlacer:
-    """Places whole primary keys, partition columns included."""
+    """Make the placer of whole primary keys, partition columns included."""
     return KeyPlacer(table, table.primary_keys, is_prefix=False)
 
 
 def prefix_placer(table: TableInfo, columns: Sequence[str]) -> KeyPlacer:
-    """Places beginnings of primary keys.
+    """Make the placer of prefixes of primary keys.
 
     Raises:
-        InvalidSchemaError: The table cannot be asked by these columns.
+        InvalidSchemaError: The table has no prefix lookups by these columns.
     """
     physical = table.physical_primary_keys
     bucket_keys = table.bucket_keys

@@ -1,23 +1,23 @@
-"""Finding rows of a primary-key table by key, or by the beginning of keys.
+"""Lookups of single keys: rows of a primary-key table by key, or by a prefix of keys.
 
-A core encodes the key on the caller's thread and puts one question into the connection's queue;
-the answer is decoded on the caller's thread again. What is gathered into one request, and tried
-again after a leader change, is the business of `lookup.lookup_queue`.
+A core encodes the key on the caller's thread and puts one lookup into the connection's queue; the
+answer is decoded on the caller's thread again. Batching and retries are in `lookup.lookup_queue`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from fluss.connection.connection import TableHandle
+from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import FlussError
 from fluss.lookup.key_placement import KeyPlacer, prefix_placer, primary_key_placer
-from fluss.lookup.lookup_queue import LookupTarget, PendingLookup
-from fluss.lookup.lookup_services import lookup_queue
+from fluss.lookup.lookup_queue import LookupQueue, LookupTarget, PendingLookup
+from fluss.lookup.plan_lookups import LookupSettings
 from fluss.lookup.stored_rows import StoredRowReader, schema_id_of
+from fluss.model.options.config import Config
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.handoff import ResultSink
@@ -26,129 +26,86 @@ from fluss.wire.api import ApiKey
 
 NON_PRIMARY_KEY_TABLE_CODE = 20
 
-Key = Mapping[str, Any] | Sequence[Any]
-Row = dict[str, Any]
+Key: TypeAlias = Mapping[str, Any] | Sequence[Any]
+Row: TypeAlias = dict[str, Any]
+AnswerT = TypeVar("AnswerT")
 
 
-class LookupCore:
-    """Looks up one row per key."""
+def key_lookup(table: TableHandle) -> LookupCore[Row | None]:
+    """Look up one row per key.
 
-    def __init__(self, table: TableHandle, *, insert_if_not_exists: bool = False) -> None:
-        check_lookups(table.info)
-        self._asker = _LookupSender(
-            table,
-            placer=primary_key_placer(table.info),
-            api=ApiKey.LOOKUP,
-            insert_if_not_exists=insert_if_not_exists,
-        )
-
-    def ask(self, key: Key, caller: ResultSink[Any]) -> None:
-        """Send the key on its way; `caller` gets the value's bytes, or None. Never waits."""
-        self._asker.ask(key, caller)
-
-    def dress(self, value: bytes | memoryview | None) -> Row | None:
-        """What the answer means: the row, or None."""
-        return None if value is None else self._asker.reader.read(value)
+    Raises:
+        FlussError: The table has no primary key.
+    """
+    check_lookups(table.info)
+    return LookupCore(table, primary_key_placer(table.info), ApiKey.LOOKUP, _one_row)
 
 
-class PrefixLookupCore:
-    """Looks up all rows whose keys begin with the given columns."""
+def prefix_lookup(table: TableHandle, columns: Sequence[str]) -> LookupCore[list[Row]]:
+    """Look up all rows whose keys begin with these columns, in the order of the keys' bytes.
 
-    def __init__(self, table: TableHandle, columns: Sequence[str]) -> None:
-        check_lookups(table.info)
-        self._asker = _LookupSender(
-            table, placer=prefix_placer(table.info, columns), api=ApiKey.PREFIX_LOOKUP
-        )
-
-    def ask(self, key: Key, caller: ResultSink[Any]) -> None:
-        """Send the prefix on its way; `caller` gets the values' bytes. Never waits."""
-        self._asker.ask(key, caller)
-
-    def dress(self, values: Iterable[bytes | memoryview]) -> list[Row]:
-        """What the answer means: all rows, in the order of their keys' bytes."""
-        return [self._asker.reader.read(value) for value in values]
+    Raises:
+        FlussError: The table has no primary key.
+        InvalidSchemaError: The table has no prefix lookups by these columns.
+    """
+    check_lookups(table.info)
+    return LookupCore(table, prefix_placer(table.info, columns), ApiKey.PREFIX_LOOKUP, _all_rows)
 
 
-class _LookupSender:
+class LookupCore(Generic[AnswerT]):
+    """Looks up the keys of one table; any thread may use it.
+
+    Args:
+        table: The table.
+        placer: Encodes a key and finds its bucket.
+        api: LOOKUP or PREFIX_LOOKUP.
+        decode: Makes the answer of the value bytes.
+    """
+
     def __init__(
         self,
         table: TableHandle,
-        *,
         placer: KeyPlacer,
         api: ApiKey,
-        insert_if_not_exists: bool = False,
+        decode: Callable[[StoredRowReader, Any], AnswerT],
     ) -> None:
         self._engine = table.connection.engine
         self._queue = lookup_queue(table.connection)
         self._table_id = table.info.table_id
-        self._book = table.book
+        self._schemas = table.book
         self._placer = placer
         self._api = api
-        self._insert_if_not_exists = insert_if_not_exists
-        self._places: dict[tuple[str | None, int], LookupTarget] = {}
-        self.reader = StoredRowReader(table.book, table.info.schema, table.info.options.kv_format)
+        self._decode = decode
+        self._targets: dict[tuple[str | None, int], LookupTarget] = {}
+        self._reader = StoredRowReader(table.book, table.info.schema, table.info.options.kv_format)
 
     def ask(self, key: Key, caller: ResultSink[Any]) -> None:
+        """Send a key without waiting; `caller` gets the value bytes, or the error."""
         path, bucket_id, key_bytes = self._placer.place(key)
-        place = self._places.get((path.partition_name, bucket_id))
-        if place is None:
-            place = self._place(path, bucket_id)
-        question = PendingLookup(
-            place, key_bytes, _SchemaLoadingSink(caller, self.reader, self._book)
-        )
-        self._engine.post(partial(self._queue.put, question))
+        target = self._targets.get((path.partition_name, bucket_id))
+        if target is None:
+            target = self._target(path, bucket_id)
+        sink = _SchemaLoadingSink(caller, self._reader, self._schemas)
+        self._engine.post(partial(self._queue.put, PendingLookup(target, key_bytes, sink)))
 
-    def _place(self, path: PhysicalTablePath, bucket_id: int) -> LookupTarget:
-        place = LookupTarget(
-            api=self._api,
-            path=path,
-            table_id=self._table_id,
-            bucket_id=bucket_id,
-            insert_if_not_exists=self._insert_if_not_exists,
+    def decode(self, values: Any) -> AnswerT:
+        """Decode the value bytes that `ask` gave its caller."""
+        return self._decode(self._reader, values)
+
+    def _target(self, path: PhysicalTablePath, bucket_id: int) -> LookupTarget:
+        target = LookupTarget(
+            api=self._api, path=path, table_id=self._table_id, bucket_id=bucket_id
         )
         # Two threads may make one at the same time; either will do.
-        return self._places.setdefault((path.partition_name, bucket_id), place)
+        return self._targets.setdefault((path.partition_name, bucket_id), target)
 
 
-class _SchemaLoadingSink:
-    """Passes answers on; first has the schemas learned that they were written with."""
-
-    __slots__ = ("_book", "_inner", "_reader")
-
-    def __init__(self, inner: ResultSink[Any], reader: StoredRowReader, book: SchemaCache) -> None:
-        self._inner = inner
-        self._reader = reader
-        self._book = book
-
-    def succeed(self, result: Any) -> None:
-        knows = self._reader.knows
-        if result is None or (
-            all(map(knows, result)) if isinstance(result, tuple) else knows(result)
-        ):
-            self._inner.succeed(result)
-            return
-        try:
-            values = result if isinstance(result, tuple) else (result,)
-            unknown = {schema_id_of(each) for each in values if not knows(each)}
-        except FlussError as error:
-            self._inner.fail(error)
-            return
-        task = asyncio.ensure_future(self._book.learn(unknown))
-        task.add_done_callback(_passing_on(self._inner, result))
-
-    def fail(self, error: BaseException) -> None:
-        self._inner.fail(error)
+def _one_row(reader: StoredRowReader, value: bytes | memoryview | None) -> Row | None:
+    return None if value is None else reader.read(value)
 
 
-def _passing_on(caller: ResultSink[Any], result: Any) -> Callable[[asyncio.Future[None]], None]:
-    def pass_on(learned: asyncio.Future[None]) -> None:
-        error = asyncio.CancelledError() if learned.cancelled() else learned.exception()
-        if error is None:
-            caller.succeed(result)
-        else:
-            caller.fail(error)
-
-    return pass_on
+def _all_rows(reader: StoredRowReader, values: Sequence[bytes | memoryview]) -> list[Row]:
+    return [reader.read(value) for value in values]
 
 
 def check_lookups(table: TableInfo) -> None:
@@ -160,3 +117,69 @@ def check_lookups(table: TableInfo) -> None:
             hint="Scan it, or create the table with a primary key.",
             table=str(table.table_path),
         )
+
+
+class _SchemaLoadingSink:
+    """Passes answers on, after loading the schemas that their values were written with."""
+
+    __slots__ = ("_inner", "_reader", "_schemas")
+
+    def __init__(
+        self, inner: ResultSink[Any], reader: StoredRowReader, schemas: SchemaCache
+    ) -> None:
+        self._inner = inner
+        self._reader = reader
+        self._schemas = schemas
+
+    def succeed(self, result: Any) -> None:
+        knows = self._reader.knows
+        if result is None or (
+            all(map(knows, result)) if isinstance(result, tuple) else knows(result)
+        ):
+            self._inner.succeed(result)
+            return
+        try:
+            values = result if isinstance(result, tuple) else (result,)
+            unknown = {schema_id_of(value) for value in values if not knows(value)}
+        except FlussError as error:
+            self._inner.fail(error)
+            return
+        task = asyncio.ensure_future(self._schemas.learn(unknown))
+        task.add_done_callback(_passing_on(self._inner, result))
+
+    def fail(self, error: BaseException) -> None:
+        self._inner.fail(error)
+
+
+def _passing_on(caller: ResultSink[Any], result: Any) -> Callable[[asyncio.Future[None]], None]:
+    def pass_on(loaded: asyncio.Future[None]) -> None:
+        error = asyncio.CancelledError() if loaded.cancelled() else loaded.exception()
+        if error is None:
+            caller.succeed(result)
+        else:
+            caller.fail(error)
+
+    return pass_on
+
+
+def lookup_queue(connection: ClientConnection) -> LookupQueue:
+    """The queue of all lookups of a connection."""
+    return connection.service(_make_queue)
+
+
+def _make_queue(connection: ClientConnection) -> LookupQueue:
+    queue = LookupQueue(connection.cluster, _lookup_settings(connection.options))
+
+    async def close(_delivery_s: float) -> None:
+        queue.close()
+
+    connection.at_close(close)
+    return queue
+
+
+def _lookup_settings(config: Config) -> LookupSettings:
+    return LookupSettings(
+        keys_per_request_max=config.lookup_max_batch_size,
+        in_flight_max=config.lookup_max_inflight_requests,
+        retries_max=config.lookup_max_retries,
+    )

@@ -1,7 +1,7 @@
 """LOOKUP and PREFIX_LOOKUP as bytes: requests of keys by bucket, and answers of single keys.
 
-Both kinds of lookups send the same requests: `lookup.lookup_queue` for single keys, and for runs of
-them `lookup.bulk_requests`, which takes its answers apart by itself, without an object per key.
+`lookup.lookup_queue` for single keys and `lookup.bulk_requests` for runs of keys send the same
+requests. The latter reads its answers itself, without an object per key.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ ACKS_ALL = -1
 Keys = Mapping[TableBucket, tuple[bytes, ...]]
 
 
-class Way(NamedTuple):
-    """What questions of one request have in common."""
+class LookupRoute(NamedTuple):
+    """What the lookups of one request have in common."""
 
     server_id: int
     table_id: int
     api: ApiKey
-    insert_if_not_exists: bool
+    insert_if_not_exists: bool = False
 
 
-def write_keys(way: Way, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
-    """The body of a request for keys, or beginnings of keys; the time is for inserting."""
-    if way.api is ApiKey.PREFIX_LOOKUP:
+def write_keys(route: LookupRoute, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
+    """The body of a request for keys or prefixes of keys; the timeout is that of inserts."""
+    if route.api is ApiKey.PREFIX_LOOKUP:
         return PREFIX_LOOKUP_REQUEST.write(
             PrefixLookupRequest(
-                table_id=way.table_id,
+                table_id=route.table_id,
                 buckets_req=tuple(
                     PrefixLookupBucket(
                         partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
@@ -54,10 +54,10 @@ def write_keys(way: Way, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
                 ),
             )
         )
-    inserts = way.insert_if_not_exists
+    inserts = route.insert_if_not_exists
     return LOOKUP_REQUEST.write(
         LookupRequest(
-            table_id=way.table_id,
+            table_id=route.table_id,
             buckets_req=tuple(
                 LookupBucket(
                     partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
@@ -71,45 +71,47 @@ def write_keys(way: Way, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
     )
 
 
-def read_values(way: Way, body: memoryview) -> dict[TableBucket, Sequence[Any] | FlussError]:
-    """What each bucket answers, or why it does not.
+def read_values(
+    route: LookupRoute, body: memoryview
+) -> dict[TableBucket, Sequence[Any] | FlussError]:
+    """The values of each bucket, or its error.
 
-    Of a lookup one value per key, None for a key that is not there; of a prefix lookup all values
-    per beginning of keys.
+    A lookup has one value per key, None where the key does not exist; a prefix lookup has all
+    values of each prefix.
     """
-    if way.api is ApiKey.PREFIX_LOOKUP:
+    if route.api is ApiKey.PREFIX_LOOKUP:
         return {
-            _bucket_of(way, each): each.value_lists
+            _bucket_of(route, each): each.value_lists
             if each.error_code is None
-            else _error_of(way, each)
+            else _error_of(route, each)
             for each in PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
         }
     return {
-        _bucket_of(way, each): each.values if each.error_code is None else _error_of(way, each)
+        _bucket_of(route, each): each.values if each.error_code is None else _error_of(route, each)
         for each in LOOKUP_RESPONSE.read(body).buckets_resp
     }
 
 
-def unanswered(way: Way, bucket: TableBucket, keys: int) -> ProtocolError:
-    """An answer that says nothing of a bucket, or not of all its keys."""
+def unanswered(route: LookupRoute, bucket: TableBucket, keys: int) -> ProtocolError:
+    """The error for an answer that lacks a bucket, or some of its keys."""
     why = f"it does not answer the {keys} keys of bucket {bucket.bucket_id}"
     return ProtocolError(
-        f"The answer to {way.api.name} cannot be used: {why}.",
-        what=way.api.name,
+        f"The answer to {route.api.name} cannot be used: {why}.",
+        what=route.api.name,
         at=0,
         why=why,
         bucket=bucket.bucket_id,
     )
 
 
-def _bucket_of(way: Way, answer: LookedUpBucket | PrefixLookedUpBucket) -> TableBucket:
-    return TableBucket.with_partition(way.table_id, answer.partition_id, answer.bucket_id)
+def _bucket_of(route: LookupRoute, answer: LookedUpBucket | PrefixLookedUpBucket) -> TableBucket:
+    return TableBucket.with_partition(route.table_id, answer.partition_id, answer.bucket_id)
 
 
-def _error_of(way: Way, answer: LookedUpBucket | PrefixLookedUpBucket) -> FlussError:
+def _error_of(route: LookupRoute, answer: LookedUpBucket | PrefixLookedUpBucket) -> FlussError:
     return error_from_code(
         answer.error_code or 0,
         answer.error_message,
-        table_id=way.table_id,
+        table_id=route.table_id,
         bucket=answer.bucket_id,
     )

@@ -1,8 +1,8 @@
-"""Sends lookups in the company that `lookup.plan_lookups` decides, and hands each its own answer.
+"""Sends single-key lookups in the batches that `lookup.plan_lookups` decides.
 
-One queue serves all lookupers of a connection. Questions come in by `Engine.post`, many for one
-wake-up of the engine, and are answered through their callers, many for one wake-up of the caller's
-loop. A bucket whose leader moved is asked again at its new leader until the deadline.
+One queue serves all lookupers of a connection. Lookups come in by `Engine.post`, many for one
+wake-up of the engine, and are answered through their result sinks, many for one wake-up of the
+caller's loop. A lookup whose bucket has a new leader is sent to that leader, until its deadline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import anyio
 
 from fluss.errors import ClosedError, FlussError, PartitionNotFoundError
 from fluss.lookup.lookup_messages import (
-    Way,
+    LookupRoute,
     read_values,
     unanswered,
     write_keys,
@@ -36,14 +36,13 @@ from fluss.wire.api import ApiKey
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class LookupTarget:
-    """Where keys are asked for, and how. One object for all keys of a bucket and lookuper.
+    """The bucket that keys are looked up in. One object for all keys of a bucket and lookuper.
 
     Attributes:
         api: LOOKUP or PREFIX_LOOKUP.
         path: The table, with the partition where there is one.
         table_id: The table's id.
         bucket_id: The bucket.
-        insert_if_not_exists: Whether a key that is missing is inserted.
         bucket: The same with the partition's id, as soon as that is known.
     """
 
@@ -51,20 +50,19 @@ class LookupTarget:
     path: PhysicalTablePath
     table_id: int
     bucket_id: int
-    insert_if_not_exists: bool = False
     bucket: TableBucket | None = None
 
 
 class PendingLookup:
-    """One key, or the beginning of keys, in one bucket; and who wants to know.
+    """One key, or prefix of keys, in one bucket, and the sink of its result.
 
     The answer is the value's bytes or None, and for a prefix the tuple of all values.
     """
 
-    __slots__ = ("attempt", "caller", "deadline", "is_answered", "key", "place")
+    __slots__ = ("attempt", "caller", "deadline", "is_answered", "key", "target")
 
-    def __init__(self, place: LookupTarget, key: bytes, caller: ResultSink[Any]) -> None:
-        self.place = place
+    def __init__(self, target: LookupTarget, key: bytes, caller: ResultSink[Any]) -> None:
+        self.target = target
         self.key = key
         self.caller = caller
         self.attempt = 0
@@ -72,13 +70,13 @@ class PendingLookup:
         self.is_answered = False
 
     def answer(self, value: Any) -> None:
-        """Hand the answer to whoever asked; only the first counts."""
+        """Give the caller the answer; only the first result counts."""
         if not self.is_answered:
             self.is_answered = True
             self.caller.succeed(value)
 
     def fail(self, error: BaseException) -> None:
-        """Hand an error to whoever asked, one of his own: a raised error collects tracebacks."""
+        """Give the caller a copy of the error: a raised error collects tracebacks."""
         if not self.is_answered:
             self.is_answered = True
             self.caller.fail(copy.copy(error))
@@ -99,78 +97,78 @@ class LookupQueue:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def put(self, question: PendingLookup) -> None:
-        """Take a question in; it leaves as soon as its way is free. On the engine thread only."""
+    def put(self, lookup: PendingLookup) -> None:
+        """Take a lookup; it is sent as soon as its route is free. On the engine thread only."""
         if self._closed:
-            question.fail(ClosedError("The connection has been closed."))
+            lookup.fail(ClosedError("The connection has been closed."))
             return
         if not self._fresh:
-            # All questions of one wake-up are looked at together.
-            asyncio.get_running_loop().call_soon(self._route_fresh)
-        self._fresh.append(question)
+            # All lookups of one wake-up are sent together.
+            asyncio.get_running_loop().call_soon(self._send_fresh)
+        self._fresh.append(lookup)
 
     def close(self) -> None:
-        """Fail what waits and what is under way."""
+        """Fail all lookups that wait or are in flight."""
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
 
-    # --- finding the way ----------------------------------------------------------------------
+    # --- routing ------------------------------------------------------------------------------
 
-    def _route_fresh(self) -> None:
+    def _send_fresh(self) -> None:
         fresh, self._fresh = self._fresh, []
         now = asyncio.get_running_loop().time()
         deadline = now + self._cluster.settings.retry_timeout_ms / 1_000
-        for question in fresh:
-            question.deadline = deadline
-        self._route_all(fresh)
+        for lookup in fresh:
+            lookup.deadline = deadline
+        self._send_all(fresh)
 
-    def _route_all(self, questions: Sequence[PendingLookup]) -> None:
-        lost = self._route(questions)
+    def _send_all(self, lookups: Sequence[PendingLookup]) -> None:
+        lost = self._enqueue(lookups)
         if lost:
             self._start(self._find_leaders(lost), lost)
 
-    def _route(self, questions: Sequence[PendingLookup]) -> list[PendingLookup]:
-        """Put questions on their ways; those whose leader is unknown come back."""
+    def _enqueue(self, lookups: Sequence[PendingLookup]) -> list[PendingLookup]:
+        """Add lookups to the plan; returns those whose leader is not known."""
         lost: list[PendingLookup] = []
-        ways: dict[Way, None] = {}
-        for place, asked in _by_place(questions).items():
-            way = self._way(place)
-            if way is None:
+        routes: dict[LookupRoute, None] = {}
+        for target, asked in _by_target(lookups).items():
+            route = self._route_to(target)
+            if route is None:
                 lost += asked
             else:
-                self._plan.add(way, asked)
-                ways[way] = None
-        for way in ways:
-            self._send_next(way)
+                self._plan.add(route, asked)
+                routes[route] = None
+        for route in routes:
+            self._send_next(route)
         return lost
 
-    def _way(self, place: LookupTarget) -> Way | None:
-        if place.bucket is None or place.bucket.partition_id is not None:
-            # A partition that was dropped and made again has another id.
-            place.bucket = self._bucket_of(place)
-        leader = None if place.bucket is None else self._cluster.view.leader_of(place.bucket)
+    def _route_to(self, target: LookupTarget) -> LookupRoute | None:
+        if target.bucket is None or target.bucket.partition_id is not None:
+            # A partition that was dropped and created again has another id.
+            target.bucket = self._bucket_of(target)
+        leader = None if target.bucket is None else self._cluster.view.leader_of(target.bucket)
         if leader is None:
             return None
-        return Way(leader.server_id, place.table_id, place.api, place.insert_if_not_exists)
+        return LookupRoute(leader.server_id, target.table_id, target.api)
 
-    def _bucket_of(self, place: LookupTarget) -> TableBucket | None:
-        if place.path.partition_name is None:
-            return TableBucket(place.table_id, place.bucket_id)
-        partition_id = self._cluster.view.partition_id(place.path)
+    def _bucket_of(self, target: LookupTarget) -> TableBucket | None:
+        if target.path.partition_name is None:
+            return TableBucket(target.table_id, target.bucket_id)
+        partition_id = self._cluster.view.partition_id(target.path)
         if partition_id is None:
             return None
-        return TableBucket.with_partition(place.table_id, partition_id, place.bucket_id)
+        return TableBucket.with_partition(target.table_id, partition_id, target.bucket_id)
 
-    async def _find_leaders(self, questions: Sequence[PendingLookup]) -> None:
+    async def _find_leaders(self, lookups: Sequence[PendingLookup]) -> None:
         by_path: dict[PhysicalTablePath, list[PendingLookup]] = defaultdict(list)
-        for question in questions:
-            by_path[question.place.path].append(question)
+        for lookup in lookups:
+            by_path[lookup.target.path].append(lookup)
         await asyncio.gather(*(self._find_leader(*each) for each in by_path.items()))
 
-    async def _find_leader(self, path: PhysicalTablePath, questions: list[PendingLookup]) -> None:
-        table_id = questions[0].place.table_id
-        bucket_ids = {each.place.bucket_id for each in questions}
+    async def _find_leader(self, path: PhysicalTablePath, lookups: list[PendingLookup]) -> None:
+        table_id = lookups[0].target.table_id
+        bucket_ids = {each.target.bucket_id for each in lookups}
 
         async def find(_: Operation) -> None:
             partition_id = await find_partition_id(self._cluster, path)
@@ -180,120 +178,124 @@ class LookupQueue:
 
         try:
             timeout_ms = self._cluster.settings.retry_timeout_ms
-            await limited(timeout_ms, find, deadline=min(each.deadline for each in questions))
+            await limited(timeout_ms, find, deadline=min(each.deadline for each in lookups))
         except PartitionNotFoundError:
             # A key of a partition that does not exist is a key that does not exist.
-            for question in questions:
-                is_prefix = question.place.api is ApiKey.PREFIX_LOOKUP
-                question.answer(() if is_prefix else None)
+            for lookup in lookups:
+                is_prefix = lookup.target.api is ApiKey.PREFIX_LOOKUP
+                lookup.answer(() if is_prefix else None)
         except FlussError as error:
-            await self._ask_again(questions, error)
+            await self._retry(lookups, error)
         else:
-            self._route_all(questions)
+            self._send_all(lookups)
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------
 
-    def _send_next(self, way: Way) -> None:
-        while batch := self._plan.next_batch(way):
-            self._start(self._ask(way, batch), batch)
+    def _send_next(self, route: LookupRoute) -> None:
+        while batch := self._plan.next_batch(route):
+            self._start(self._request_all(route, batch), batch)
 
-    def _start(self, work: Coroutine[Any, Any, None], questions: Sequence[PendingLookup]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], lookups: Sequence[PendingLookup]) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
         self._tasks.add(task)
 
         def ended(done: asyncio.Task[None]) -> None:
             self._tasks.discard(done)
             if done.cancelled():
-                _fail_all(questions, ClosedError("The connection has been closed."))
+                _fail_all(lookups, ClosedError("The connection has been closed."))
             elif (error := done.exception()) is not None:
-                _fail_all(questions, error)
+                _fail_all(lookups, error)
 
         task.add_done_callback(ended)
 
-    async def _ask(self, way: Way, batch: Sequence[PendingLookup]) -> None:
+    async def _request_all(self, route: LookupRoute, batch: Sequence[PendingLookup]) -> None:
         by_bucket = _by_bucket(batch)
         answers: Mapping[TableBucket, Sequence[Any] | FlussError]
         try:
             deadline = min(each.deadline for each in batch)
-            answers = await self._request(way, by_bucket, deadline=deadline)
+            answers = await self._request(route, by_bucket, deadline=deadline)
         except FlussError as error:
             answers = dict.fromkeys(by_bucket, error)
         finally:
-            self._plan.finished(way)
+            self._plan.finished(route)
             if not self._closed:
-                self._send_next(way)
+                self._send_next(route)
         refused: list[tuple[list[PendingLookup], FlussError]] = []
-        for bucket, questions in by_bucket.items():
+        for bucket, lookups in by_bucket.items():
             answer = answers.get(bucket)
             if isinstance(answer, FlussError):
-                refused.append((questions, answer))
-            elif answer is None or len(answer) != len(questions):
-                refused.append((questions, unanswered(way, bucket, len(questions))))
+                refused.append((lookups, answer))
+            elif answer is None or len(answer) != len(lookups):
+                refused.append((lookups, unanswered(route, bucket, len(lookups))))
             else:
-                for question, value in zip(questions, answer, strict=True):
-                    question.answer(value)
-        await asyncio.gather(*(self._ask_again(*each) for each in refused))
+                for lookup, value in zip(lookups, answer, strict=True):
+                    lookup.answer(value)
+        await asyncio.gather(*(self._retry(*each) for each in refused))
 
     async def _request(
-        self, way: Way, by_bucket: Mapping[TableBucket, Sequence[PendingLookup]], *, deadline: float
+        self,
+        route: LookupRoute,
+        by_bucket: Mapping[TableBucket, Sequence[PendingLookup]],
+        *,
+        deadline: float,
     ) -> dict[TableBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
-        request = write_keys(way, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
-        answer = await self._cluster.send(way.server_id, way.api, request, deadline=deadline)
-        return read_values(way, answer)
+        request = write_keys(route, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
+        answer = await self._cluster.send(route.server_id, route.api, request, deadline=deadline)
+        return read_values(route, answer)
 
-    async def _ask_again(self, questions: list[PendingLookup], error: FlussError) -> None:
+    async def _retry(self, lookups: list[PendingLookup], error: FlussError) -> None:
         loop = asyncio.get_running_loop()
-        attempt = max(each.attempt for each in questions) + 1
+        attempt = max(each.attempt for each in lookups) + 1
         retry = decide_retry(
             self._retry_policy,
             error,
             attempt=attempt,
             now=loop.time(),
-            deadline=max(each.deadline for each in questions),
+            deadline=max(each.deadline for each in lookups),
             jitter=random.random(),  # noqa: S311 - spreads clients, hides nothing
         )
         if retry is None or self._closed:
-            _fail_all(questions, error)
+            _fail_all(lookups, error)
             return
-        # They may have been asked at different times: the time of some may be over.
-        _fail_all([each for each in questions if each.deadline <= retry.at], error)
-        left = [each for each in questions if each.deadline > retry.at]
+        # They may have been sent at different times, and some may have reached their deadlines.
+        _fail_all([each for each in lookups if each.deadline <= retry.at], error)
+        left = [each for each in lookups if each.deadline > retry.at]
         self._cluster.counters.retries += 1
-        for question in left:
-            question.attempt = attempt
+        for lookup in left:
+            lookup.attempt = attempt
         if retry.refresh_metadata:
             self._forget_leaders(left)
         await anyio.sleep(max(0.0, retry.at - loop.time()))
-        self._route_all(left)
+        self._send_all(left)
 
-    def _forget_leaders(self, questions: Sequence[PendingLookup]) -> None:
-        for place in _by_place(questions):
-            if place.bucket is not None:
-                self._cluster.view.forget_leader(place.bucket)
-                self._cluster.view.forget_partition(place.path)
-
-
-def _fail_all(questions: Sequence[PendingLookup], error: BaseException) -> None:
-    for question in questions:
-        question.fail(error)
+    def _forget_leaders(self, lookups: Sequence[PendingLookup]) -> None:
+        for target in _by_target(lookups):
+            if target.bucket is not None:
+                self._cluster.view.forget_leader(target.bucket)
+                self._cluster.view.forget_partition(target.path)
 
 
-def _by_place(questions: Iterable[PendingLookup]) -> dict[LookupTarget, list[PendingLookup]]:
+def _fail_all(lookups: Sequence[PendingLookup], error: BaseException) -> None:
+    for lookup in lookups:
+        lookup.fail(error)
+
+
+def _by_target(lookups: Iterable[PendingLookup]) -> dict[LookupTarget, list[PendingLookup]]:
     found: dict[LookupTarget, list[PendingLookup]] = {}
-    for question in questions:
-        asked = found.get(question.place)
+    for lookup in lookups:
+        asked = found.get(lookup.target)
         if asked is None:
-            asked = found[question.place] = []
-        asked.append(question)
+            asked = found[lookup.target] = []
+        asked.append(lookup)
     return found
 
 
-def _by_bucket(questions: Iterable[PendingLookup]) -> dict[TableBucket, list[PendingLookup]]:
-    """Lookupers have places of their own, and a request has each bucket once."""
+def _by_bucket(lookups: Iterable[PendingLookup]) -> dict[TableBucket, list[PendingLookup]]:
+    """Group lookups by bucket: lookupers have own targets, a request has each bucket once."""
     found: dict[TableBucket, list[PendingLookup]] = {}
-    for place, asked in _by_place(questions).items():
-        if place.bucket is None:
-            raise AssertionError("a question that is on its way has a bucket")
-        found.setdefault(place.bucket, []).extend(asked)
+    for target, asked in _by_target(lookups).items():
+        if target.bucket is None:
+            raise AssertionError("a lookup in flight has a bucket")
+        found.setdefault(target.bucket, []).extend(asked)
     return found

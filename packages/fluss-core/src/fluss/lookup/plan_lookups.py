@@ -1,11 +1,10 @@
-"""Which lookups travel together, and when: at once, or with those that wait already.
+"""Which lookups are sent together, and when.
 
-A lookup that finds nothing under way to its server leaves alone and at once; those that come while
-an answer is awaited are gathered and leave together. So a single lookup is as fast as the network,
-and many are as few requests as can be, without any waiting on purpose.
+A lookup with no request in flight to its server is sent immediately and alone. Those that come
+while an answer is awaited are gathered and sent together. So a single lookup is as fast as the
+network, and many become as few requests as possible, without any artificial delay.
 
-What is not here: sending and answering (`lookup.lookup_queue`), keys and rows
-(`lookup.lookup_cores`).
+Not here: sending and answering (`lookup.lookup_queue`), keys and rows (`lookup.lookup_cores`).
 """
 
 from __future__ import annotations
@@ -15,59 +14,59 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-QuestionT = TypeVar("QuestionT")
+LookupT = TypeVar("LookupT")
 
 KEYS_PER_REQUEST_MAX = 4_096
-REQUESTS_IN_FLIGHT_PER_WAY_MAX = 2
+REQUESTS_IN_FLIGHT_PER_ROUTE_MAX = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupSettings:
-    """How lookups travel.
+    """How lookups are batched and retried.
 
     Attributes:
-        keys_per_request_max: How many go in one request.
-        in_flight_max: How many requests of one table and kind are on their way to one server.
-        retries_max: How often one is sent again.
+        keys_per_request_max: The most keys in one request.
+        in_flight_max: The most requests of one table and kind in flight to one server.
+        retries_max: The most retries of a lookup.
     """
 
     keys_per_request_max: int = KEYS_PER_REQUEST_MAX
-    in_flight_max: int = REQUESTS_IN_FLIGHT_PER_WAY_MAX
+    in_flight_max: int = REQUESTS_IN_FLIGHT_PER_ROUTE_MAX
     retries_max: int = 2**31 - 1
 
 
 @dataclass(slots=True)
-class _Way(Generic[QuestionT]):
-    waiting: deque[QuestionT] = field(default_factory=deque)
+class _Route(Generic[LookupT]):
+    waiting: deque[LookupT] = field(default_factory=deque)
     in_flight: int = 0
 
 
-class LookupPlan(Generic[QuestionT]):
-    """Gathers lookups by the way they go: same server, same table, same kind of request."""
+class LookupPlan(Generic[LookupT]):
+    """Gathers lookups by route: same server, same table, same kind of request."""
 
     def __init__(
         self,
         *,
         keys_per_request_max: int = KEYS_PER_REQUEST_MAX,
-        in_flight_max: int = REQUESTS_IN_FLIGHT_PER_WAY_MAX,
+        in_flight_max: int = REQUESTS_IN_FLIGHT_PER_ROUTE_MAX,
     ) -> None:
         self._keys_per_request_max = keys_per_request_max
         self._in_flight_max = in_flight_max
-        self._ways: dict[Hashable, _Way[QuestionT]] = {}
+        self._routes: dict[Hashable, _Route[LookupT]] = {}
 
-    def add(self, way: Hashable, questions: Iterable[QuestionT]) -> None:
-        """Questions that go this way, some time soon."""
-        found = self._ways.get(way)
+    def add(self, route: Hashable, lookups: Iterable[LookupT]) -> None:
+        """Add lookups to a route."""
+        found = self._routes.get(route)
         if found is None:
-            found = self._ways[way] = _Way()
-        found.waiting.extend(questions)
+            found = self._routes[route] = _Route()
+        found.waiting.extend(lookups)
 
-    def next_batch(self, way: Hashable) -> list[QuestionT]:
-        """The questions that leave now, as one request; none while the way is full.
+    def next_batch(self, route: Hashable) -> list[LookupT]:
+        """The lookups to send now as one request; none while the route is full.
 
-        Who takes a batch must call `finished` for it.
+        The caller must call `finished` for every batch.
         """
-        found = self._ways.get(way)
+        found = self._routes.get(route)
         if found is None or not found.waiting or found.in_flight >= self._in_flight_max:
             return []
         if len(found.waiting) <= self._keys_per_request_max:
@@ -78,14 +77,9 @@ class LookupPlan(Generic[QuestionT]):
         found.in_flight += 1
         return batch
 
-    def finished(self, way: Hashable) -> None:
-        """A request of this way has been answered, or has failed."""
-        found = self._ways[way]
+    def finished(self, route: Hashable) -> None:
+        """Note that a request of this route was answered, or failed."""
+        found = self._routes[route]
         found.in_flight -= 1
         if not found.in_flight and not found.waiting:
-            del self._ways[way]
-
-    @property
-    def waiting(self) -> int:
-        """How many questions have not left yet."""
-        return sum(len(way.waiting) for way in self._ways.values())
+            del self._routes[route]

@@ -1,8 +1,8 @@
-"""From the value bytes of a primary-key table to rows: a schema id, then a row of that schema.
+"""Decodes the stored values of a primary-key table: a schema id, then a row of that schema.
 
-Values written before a column was added lack it; they are read with the schema they were written
-with and laid out by column id in the schema that the reader knows. One value at a time; frames of
-values are the business of `records.kv.value_batch`.
+Values written before a column was added lack it. They are read with the schema they were written
+with, and laid out by column id in the schema of the reader. `records.kv.value_batch` decodes frames
+of values.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class StoredRowReader:
         self._book = book
         self._schema = schema
         self._kv_format = kv_format
-        self._known: set[bytes] = set()  # the schema ids that have been met, as they are stored
+        self._known: set[bytes] = set()  # the schema ids that are loaded, as they are stored
         self._plans: dict[int, _Plan] = {}
 
     def knows(self, value: bytes | memoryview) -> bool:
-        """Whether the value's schema has been met, so that `read` can read it."""
+        """Whether the value's schema is loaded, so that `read` can read it."""
         prefix = bytes(value[:SCHEMA_ID_BYTES])
         if prefix in self._known:
             return True
@@ -59,10 +59,10 @@ class StoredRowReader:
         return True
 
     def read(self, value: bytes | memoryview) -> dict[str, Any]:
-        """The row, as people see its values.
+        """The row, with values as users see them.
 
         Raises:
-            CorruptDataError: The bytes are no row of their schema.
+            CorruptDataError: The bytes are not a row of their schema.
         """
         schema_id = schema_id_of(value)
         plan = self._plans.get(schema_id)
@@ -73,12 +73,12 @@ class StoredRowReader:
     def _plan(self, schema_id: int) -> _Plan:
         source = self._book.known(schema_id)
         if source is None:
-            raise AssertionError(f"schema {schema_id} was to be learned before it is read")
+            raise AssertionError(f"schema {schema_id} was to be loaded before it is read")
         return _Plan(source, self._schema, self._kv_format)
 
 
 class _Plan:
-    """How a row of one schema becomes a row of another."""
+    """Reads rows of one schema as rows of another."""
 
     def __init__(self, source: Schema, target: Schema, kv_format: KvFormat) -> None:
         indexed = kv_format is KvFormat.INDEXED
@@ -101,13 +101,13 @@ class _Plan:
 
 
 class ValueDecoder:
-    """Decodes values of one table into batches of some of its columns; also those of lookups.
+    """Decodes values of one table into batches of some of its columns.
 
-    A schema that is met for the first time is asked for, so not on the engine's thread.
+    Blocks while it loads a schema that is new to it, so not for the engine's thread.
 
     Args:
         table: The table.
-        columns: The positions of the columns, in the order wanted.
+        columns: The positions of the columns, in the order of the result.
     """
 
     def __init__(self, table: TableHandle, columns: Sequence[int]) -> None:
@@ -124,7 +124,7 @@ class ValueDecoder:
         """The rows, in the order of the values.
 
         Raises:
-            CorruptDataError: A value is no row of its schema.
+            CorruptDataError: A value is not a row of its schema.
         """
         self._learn(set(np.unique(schema_ids_of(values)).tolist()))
         kv_format = self._table.info.options.kv_format
