@@ -16,7 +16,7 @@ from fluss.model.types.arrow_to_type import (
     from_arrow_schema,
     from_arrow_type,
 )
-from fluss.model.types.data_type import DataField, DataType, RowType
+from fluss.model.types.data_type import DataField, RowType
 from fluss.model.types.factory import DataTypes as D
 from fluss.model.types.type_to_arrow import (
     FIELD_ID_KEY,
@@ -238,11 +238,3 @@ def test_importing_the_room_loads_neither_pyarrow_nor_numpy():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_a_type_that_nobody_knows_has_no_counterpart():
-    class Strange(DataType):
-        root = "STRANGE"
-
-    with pytest.raises(UnsupportedTypeError, match="STRANGE has no counterpart"):
-        to_arrow_type(Strange())

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, strategies as st
 
-from fluss.errors import InvalidValueError, UnsupportedTypeError
+from fluss.errors import InvalidValueError
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
     ArrayType,
@@ -21,7 +21,6 @@ from fluss.model.types.data_type import (
     BooleanType,
     BytesType,
     CharType,
-    DataType,
     DateType,
     DecimalType,
     DoubleType,
@@ -37,7 +36,7 @@ from fluss.model.types.data_type import (
     TinyIntType,
 )
 from fluss.model.types.factory import DataTypes as D
-from fluss.model.values.conversion import convert_rows, from_physical, to_physical
+from fluss.model.values.conversion import from_physical, to_physical
 from tests.support.generators.schema_strategies import data_types
 
 BERLIN_WINTER = timezone(timedelta(hours=1))
@@ -616,28 +615,6 @@ def test_a_whole_row_of_a_table_has_no_column_of_its_own():
         convert({"id": 1, "x": 2})
 
 
-# --- columns ------------------------------------------------------------------------------------
-
-
-def test_a_column_is_converted_at_once_and_the_error_says_where():
-    convert = to_physical(D.int(), "c")
-    assert convert_rows(convert, [1, None, 3]) == [1, None, 3]
-    with pytest.raises(InvalidValueError, match=r"^In row 12: The column 'c'") as caught:
-        convert_rows(convert, [1, 2, "x", "y"], first_row=10)
-    assert caught.value.row == 12
-    assert caught.value.column == "c"
-    assert caught.value.value == "x"
-    assert caught.value.hint
-
-
 def test_a_long_value_is_cut_in_the_message():
     assert len(refused(D.int(), "x" * 10_000).message) < 200
     assert len(refused(D.int(), list(range(10_000))).message) < 200
-
-
-def test_a_type_that_nobody_knows_has_no_values():
-    class Strange(DataType):
-        root = "STRANGE"
-
-    with pytest.raises(UnsupportedTypeError, match="STRANGE"):
-        to_physical(Strange(), "c")

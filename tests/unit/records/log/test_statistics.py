@@ -35,14 +35,13 @@ from fluss.records.log.log_writer import arrow_log_body, write_log_batch
 from fluss.records.log.statistics import (
     BatchStatistics,
     collect_statistics,
-    has_statistics,
     read_statistics,
     write_statistics,
 )
 from tests.support.generators.arrow_rows import batch_of
 from tests.support.generators.random_values import ALL_TYPES, exact, tables
 
-WITH_STATISTICS = [each for each in ALL_TYPES if has_statistics(each)]
+WITH_STATISTICS = [each for each in ALL_TYPES if each.has_statistics]
 
 
 def collected(data_type, values):
@@ -69,7 +68,7 @@ def test_statistics_are_what_one_finds_by_looking_at_every_row(table):
     layout = BatchLayout.of([f"c{index}" for index in range(len(types))], types)
     batch = batch_of(layout.wire_schema, types, rows)
     found = collect_statistics(batch, layout, range(len(types)))
-    assert found.positions == tuple(i for i, each in enumerate(types) if has_statistics(each))
+    assert found.positions == tuple(i for i, each in enumerate(types) if each.has_statistics)
     for index, position in enumerate(found.positions):
         values = [row[position] for row in rows if row[position] is not None]
         assert found.null_counts[index] == len(rows) - len(values)
@@ -109,8 +108,10 @@ def test_a_block_is_what_the_layout_says():
 
 
 def test_types_without_statistics_are_left_out():
-    assert not any(map(has_statistics, (BinaryType(2), BytesType(), ArrayType(IntType()))))
-    assert all(map(has_statistics, (CharType(2), BooleanType(), DecimalType(38, 2))))
+    assert not any(
+        each.has_statistics for each in (BinaryType(2), BytesType(), ArrayType(IntType()))
+    )
+    assert all(each.has_statistics for each in (CharType(2), BooleanType(), DecimalType(38, 2)))
 
 
 def test_a_column_of_nulls_has_neither_minimum_nor_maximum():

@@ -21,24 +21,12 @@ from fluss.model.predicates.binding import (
 from fluss.model.predicates.predicate import CompoundFunction, LeafFunction, Predicate
 from fluss.model.schema.schema import Schema
 from fluss.model.types.data_type import (
-    PRECISION_MAX_COMPACT_DECIMAL,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
+    UNITS_PER_SECOND,
     DataType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
     StringType,
-    TimestampLtzType,
-    TimestampType,
+    TimestampFamily,
     TimeType,
-    TinyIntType,
 )
 from fluss.wire import messages
 
@@ -59,26 +47,7 @@ _PRUNING: Final = frozenset(
         LeafFunction.IN,
     }
 )
-_LITERAL_TYPES: Final[dict[type[DataType], int]] = {
-    BooleanType: 0,
-    TinyIntType: 1,
-    SmallIntType: 2,
-    IntType: 3,
-    BigIntType: 4,
-    FloatType: 5,
-    DoubleType: 6,
-    CharType: 7,
-    StringType: 8,
-    DecimalType: 9,
-    DateType: 10,
-    TimeType: 11,
-    TimestampType: 12,
-    TimestampLtzType: 13,
-    BinaryType: 14,
-    BytesType: 15,
-}
 _BEHIND_SURROGATES: Final = "\ue000"
-_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def pruning_predicate(predicate: Predicate, schema: Schema) -> messages.PbPredicate | None:
@@ -113,7 +82,7 @@ def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
         test.function not in _PRUNING
         or test.is_negated
         or column_id is None
-        or type(data_type) not in _LITERAL_TYPES
+        or data_type.literal is None
         or any(_compares_otherwise(each, test) for each in test.values)
     ):
         return None
@@ -130,7 +99,9 @@ def _compares_otherwise(value: object, test: ColumnTest) -> bool:
     if isinstance(value, float):
         return value == 0  # Java has -0.0 before 0.0
     if isinstance(test.data_type, TimeType):
-        return _PER_SECOND[test.data_type.unit] > _PER_SECOND["ms"]  # statistics end at those
+        return (
+            UNITS_PER_SECOND[test.data_type.unit] > UNITS_PER_SECOND["ms"]
+        )  # statistics end at those
     if test.function is LeafFunction.STARTS_WITH:
         # Texts are ordered by their bytes, but this test by Java's characters of 16 bits, of which
         # two stand for what comes behind all others.
@@ -139,32 +110,20 @@ def _compares_otherwise(value: object, test: ColumnTest) -> bool:
 
 
 def _literal(value: Any, data_type: DataType) -> messages.PbLiteralValue:
-    made = messages.PbLiteralValue(literal_type=_LITERAL_TYPES[type(data_type)], is_null=False)
+    if data_type.literal is None:
+        raise AssertionError(f"{data_type} has no literals")
+    number, field = data_type.literal
+    made = messages.PbLiteralValue(literal_type=number, is_null=False)
     match data_type:
-        case BooleanType():
-            made.boolean_value = value
-        case TinyIntType() | SmallIntType() | IntType():
-            made.int_value = value
         case TimeType():
-            made.int_value = value * 1_000 // _PER_SECOND[data_type.unit]
-        case BigIntType() | DateType():
-            made.bigint_value = value
-        case FloatType():
-            made.float_value = value
-        case DoubleType():
-            made.double_value = value
-        case CharType() | StringType():
-            made.string_value = value
-        case BinaryType() | BytesType():
-            made.binary_value = value
-        case DecimalType() if data_type.precision <= PRECISION_MAX_COMPACT_DECIMAL:
-            made.decimal_value = value
-        case DecimalType():
-            made.decimal_bytes = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
-        case TimestampType() | TimestampLtzType():
-            nanos = value * (1_000_000_000 // _PER_SECOND[data_type.unit])
-            made.timestamp_millis_value, rest = divmod(nanos, 1_000_000)
-            made.timestamp_nano_of_millis_value = rest
+            value = value * 1_000 // UNITS_PER_SECOND[data_type.unit]
+        case DecimalType() if not data_type.is_compact:
+            field = "decimal_bytes"
+            value = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
+        case TimestampFamily():
+            nanos = value * (1_000_000_000 // UNITS_PER_SECOND[data_type.unit])
+            value, made.timestamp_nano_of_millis_value = divmod(nanos, 1_000_000)
         case _:
-            raise AssertionError(f"{data_type} has no literals")
+            pass  # the physical value
+    setattr(made, field, value)
     return made

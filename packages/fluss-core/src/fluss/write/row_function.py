@@ -16,25 +16,14 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
 
-from fluss.model.types.data_type import (
-    BigIntType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TinyIntType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import ArrowLayout, DataType
+from fluss.model.types.per_type import PerType
 
 # Takes a row; gives the physical values of all columns of the table, and roughly their bytes.
 RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
+# Gives the lines for a type, a value's name and the line that converts it.
+_Lines = Callable[[Any, str, str], list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +49,7 @@ class RowShape:
     otherwise: Callable[[Any], Sequence[Any]]
 
 
-_BITS: dict[type[DataType], int] = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
-_WIDTHS: dict[type[DataType], int] = {
-    BooleanType: 1,
-    TinyIntType: 1,
-    SmallIntType: 2,
-    BigIntType: 8,
-    FloatType: 4,
-    DoubleType: 8,
-    DecimalType: 16,
-    TimestampType: 8,
-    TimestampLtzType: 8,
-}
-_WIDTH_OTHERWISE = 4
+_OFFSET_WIDTH = 4
 _NESTED_WIDTH = 8
 
 
@@ -122,10 +99,10 @@ def row_function(shape: RowShape) -> RowFunction:
 
 def _sizes(types: Sequence[DataType]) -> list[str]:
     """What is added up to the size of a row."""
-    sizes = [str(sum(_WIDTHS.get(type(each), _WIDTH_OTHERWISE) for each in types))]
+    sizes = [str(sum(each.row_width for each in types))]
     for index, data_type in enumerate(types):
         value = f"v{index}"
-        if isinstance(data_type, CharType | StringType | BytesType):
+        if data_type.layout is ArrowLayout.VARIABLE:
             sizes.append(f"(0 if {value} is None else len({value}))")
         elif data_type.is_nested:
             sizes.append(f"nested({value})")
@@ -135,44 +112,61 @@ def _sizes(types: Sequence[DataType]) -> list[str]:
 def _conversion(index: int, data_type: DataType) -> list[str]:
     """The lines that make a value physical."""
     value, convert = f"v{index}", f"v{index} = c{index}(v{index})"
-    if isinstance(data_type, TimestampType) and data_type.unit == "us":
-        return _moment(value, convert, zone="None", epoch="epoch")
-    if isinstance(data_type, TimestampLtzType) and data_type.unit == "us":
-        return _moment(value, convert, zone="utc", epoch="epoch_utc")
-    doubt = _doubt(data_type, value)
-    return [convert if doubt is None else f"if {doubt}: {convert}"]
+    return _LINES[data_type](data_type, value, convert)
 
 
-def _moment(value: str, convert: str, *, zone: str, epoch: str) -> list[str]:
-    return [
-        f"if type({value}) is datetime and {value}.tzinfo is {zone}:",
-        f"    delta = {value} - {epoch}",
-        f"    {value} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
-        f"else: {convert}",
-    ]
+def _always(_: DataType, value: str, convert: str) -> list[str]:
+    """The lines for a type of which every value is looked at."""
+    del value
+    return [convert]
 
 
-def _doubt(data_type: DataType, value: str) -> str | None:
-    """The condition under which a value must be looked at; None where it always must."""
-    match data_type:
-        case BooleanType():
-            return f"{value} is not True and {value} is not False"
-        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
-            limit = 1 << _BITS[type(data_type)] - 1
-            return f"type({value}) is not int or not {-limit} <= {value} < {limit}"
-        case DoubleType():
-            return f"type({value}) is not float"
-        case StringType():
-            return f"type({value}) is not str or not {value}.isascii()"
-        case BytesType():
-            return f"type({value}) is not bytes"
-        case _:
-            return None
+def _unless(doubt: str) -> _Lines:
+    """The lines for a type of which a value is looked at under a condition."""
+    return lambda _, value, convert: [f"if {doubt.format(v=value)}: {convert}"]
+
+
+def _integer(data_type: t.IntegerFamily, value: str, convert: str) -> list[str]:
+    limit = 1 << data_type.bits - 1
+    return [f"if type({value}) is not int or not {-limit} <= {value} < {limit}: {convert}"]
+
+
+def _moment(zone: str, epoch: str) -> _Lines:
+    """The lines for times in microseconds; those of other units are always looked at."""
+
+    def lines(data_type: t.TimestampFamily, value: str, convert: str) -> list[str]:
+        if data_type.unit != "us":
+            return [convert]
+        return [
+            f"if type({value}) is datetime and {value}.tzinfo is {zone}:",
+            f"    delta = {value} - {epoch}",
+            f"    {value} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
+            f"else: {convert}",
+        ]
+
+    return lines
+
+
+_LINES = PerType[_Lines](
+    {
+        t.BooleanType: _unless("{v} is not True and {v} is not False"),
+        t.IntegerFamily: _integer,
+        t.FloatType: _always,
+        t.DoubleType: _unless("type({v}) is not float"),
+        t.CharType: _always,
+        t.StringType: _unless("type({v}) is not str or not {v}.isascii()"),
+        t.BinaryType: _always,
+        t.BytesType: _unless("type({v}) is not bytes"),
+        (t.DecimalType, t.DateType, t.TimeType, t.NestedType): _always,
+        t.TimestampType: _moment(zone="None", epoch="epoch"),
+        t.TimestampLtzType: _moment(zone="utc", epoch="epoch_utc"),
+    }
+)
 
 
 def _nested_size(value: Any) -> int:
     if isinstance(value, str | bytes):
-        return len(value) + _WIDTH_OTHERWISE
+        return len(value) + _OFFSET_WIDTH
     if isinstance(value, list | tuple):
-        return sum(map(_nested_size, value)) + _WIDTH_OTHERWISE
+        return sum(map(_nested_size, value)) + _OFFSET_WIDTH
     return _NESTED_WIDTH

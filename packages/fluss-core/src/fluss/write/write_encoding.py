@@ -27,7 +27,7 @@ from fluss.records.kv.row_bytes import rows_from_batch
 from fluss.records.log.log_header import format_of
 from fluss.records.log.log_writer import LogBody, arrow_log_body
 from fluss.records.log.row_log import row_log_body
-from fluss.records.log.statistics import collect_statistics, has_statistics, write_statistics
+from fluss.records.log.statistics import collect_statistics, write_statistics
 from fluss.rows.buffers.columns import BoolArray, Int32Array, RowBytes
 from fluss.rows.keys.encoders import primary_key_encoder
 from fluss.write.caller_rows import rows_counted
@@ -271,7 +271,7 @@ def _log_size(body: LogBody) -> int:
 
 def _statistics_places(table: TableInfo, layout: BatchLayout) -> tuple[int, ...]:
     able = tuple(
-        name for name, each in zip(layout.names, layout.types, strict=True) if has_statistics(each)
+        name for name, each in zip(layout.names, layout.types, strict=True) if each.has_statistics
     )
     return tuple(layout.names.index(each) for each in table.options.statistics_columns(able))
 

@@ -19,14 +19,11 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.model.schema.aggregation import DELIMITER, AggFunction, AggFunctionType
 from fluss.model.types.data_type import (
-    BigIntType,
     DataType,
     DecimalType,
     DoubleType,
     FloatType,
-    IntType,
-    SmallIntType,
-    TinyIntType,
+    IntegerFamily,
 )
 from fluss_server.server_errors import refuse
 
@@ -36,7 +33,6 @@ Aggregator = Callable[[Any, Any], Any]
 DELIMITER_DEFAULT: Final = ","
 UNSUPPORTED: Final = frozenset({AggFunctionType.RBM32, AggFunctionType.RBM64})
 
-_INTEGER_BITS: Final = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
@@ -101,9 +97,8 @@ def _multiplied(had: Any, new: Any) -> Any:
 
 def _wrapped(compute: Aggregator, data_type: DataType) -> Aggregator:
     """Arithmetic in the width of a type."""
-    bits = _INTEGER_BITS.get(type(data_type))
-    if bits is not None:
-        half = 1 << (bits - 1)
+    if isinstance(data_type, IntegerFamily):
+        half = 1 << (data_type.bits - 1)
         return lambda had, new: (compute(had, new) + half) % (half << 1) - half
     if isinstance(data_type, FloatType):
 

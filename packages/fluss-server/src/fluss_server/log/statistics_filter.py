@@ -21,21 +21,13 @@ from fluss.model.predicates.predicate import CompoundFunction, LeafFunction
 from fluss.model.schema.schema import Schema
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
-    BigIntType,
-    BooleanType,
     CharType,
     DataType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
     StringType,
-    TimestampLtzType,
-    TimestampType,
+    TextFamily,
+    TimestampFamily,
     TimeType,
-    TinyIntType,
 )
 from fluss.records.log.statistics import BatchStatistics
 from fluss.wire import messages as pb
@@ -44,24 +36,7 @@ LEAF, COMPOUND = range(2)
 _NANOS_PER_MS: Final = 1_000_000
 _MS_PER_SECOND: Final = 1_000
 _NANOS_PER_SECOND: Final = 1_000_000_000
-
-# The literal types that fit a column type, by their numbers on the wire, and the field they use.
-_LITERALS: Final[dict[type[DataType], tuple[frozenset[int], str]]] = {
-    BooleanType: (frozenset({0}), "boolean_value"),
-    TinyIntType: (frozenset({1}), "int_value"),
-    SmallIntType: (frozenset({2}), "int_value"),
-    IntType: (frozenset({3}), "int_value"),
-    BigIntType: (frozenset({4}), "bigint_value"),
-    FloatType: (frozenset({5}), "float_value"),
-    DoubleType: (frozenset({6}), "double_value"),
-    CharType: (frozenset({7, 8}), "string_value"),
-    StringType: (frozenset({7, 8}), "string_value"),
-    DecimalType: (frozenset({9}), "decimal_value"),
-    DateType: (frozenset({10}), "bigint_value"),
-    TimeType: (frozenset({11}), "int_value"),
-    TimestampType: (frozenset({12}), "timestamp_millis_value"),
-    TimestampLtzType: (frozenset({13}), "timestamp_millis_value"),
-}
+_TEXTS: Final = {CharType.literal.number, StringType.literal.number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +125,7 @@ def _comparable(value: Any, data_type: DataType) -> Any:
     match data_type:
         case TimeType():
             return value * _MS_PER_SECOND // UNITS_PER_SECOND[data_type.unit]
-        case TimestampType() | TimestampLtzType():
+        case TimestampFamily():
             return value * (_NANOS_PER_SECOND // UNITS_PER_SECOND[data_type.unit])
         case _:
             return value
@@ -210,7 +185,7 @@ def _test_of(leaf: pb.PbLeafPredicate, data_type: DataType) -> _Test | None:
     if any(each is _UNUSABLE for each in literals):
         return None
     values = [each for each in literals if each is not None]  # nothing is equal to NULL
-    if function is LeafFunction.STARTS_WITH and not isinstance(data_type, CharType | StringType):
+    if function is LeafFunction.STARTS_WITH and not isinstance(data_type, TextFamily):
         return None
     fits = _RANGES[function]
     ordered = sorted(values)
@@ -254,8 +229,11 @@ _UNUSABLE: Final = object()
 
 def _literal(literal: pb.PbLiteralValue, data_type: DataType) -> Any:
     """A literal in the unit of the comparison, None for NULL, `_UNUSABLE` where it does not fit."""
-    numbers, field = _LITERALS.get(type(data_type), (frozenset(), ""))
-    if literal.literal_type not in numbers:
+    if data_type.literal is None or not data_type.has_statistics:
+        return _UNUSABLE
+    number, field = data_type.literal
+    is_text = isinstance(data_type, TextFamily)  # CHAR and STRING are compared with either
+    if literal.literal_type not in (_TEXTS if is_text else {number}):
         return _UNUSABLE
     if literal.is_null:
         return None

@@ -13,38 +13,13 @@ from typing import Self
 from fluss.errors import InvalidSchemaError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.string_map import StringMap
-from fluss.model.types.data_type import (
-    BigIntType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import DATA_TYPES, BooleanType, BytesType, DataType
 
 DELIMITER = "delimiter"
 
-_NUMBERS: tuple[type[DataType], ...] = (
-    TinyIntType,
-    SmallIntType,
-    IntType,
-    BigIntType,
-    FloatType,
-    DoubleType,
-    DecimalType,
-)
-_TEXTS: tuple[type[DataType], ...] = (CharType, StringType)
-_TIMES: tuple[type[DataType], ...] = (DateType, TimeType, TimestampType, TimestampLtzType)
+_NUMBERS: tuple[type[DataType], ...] = (t.IntegerFamily, t.FloatFamily, t.DecimalType)
+_TIMES: tuple[type[DataType], ...] = (t.DateType, t.TimeType, t.TimestampFamily)
 
 
 class AggFunctionType(StrEnum):
@@ -73,17 +48,18 @@ class AggFunctionType(StrEnum):
     @property
     def data_types(self) -> tuple[type[DataType], ...]:
         """The types of columns it can combine."""
-        return _COMBINES.get(self, (DataType,))
+        combined = _COMBINES.get(self, (DataType,))
+        return tuple(each for each in DATA_TYPES if issubclass(each, combined))
 
 
 _JOINING = (AggFunctionType.LISTAGG, AggFunctionType.STRING_AGG)
 _COMBINES: dict[AggFunctionType, tuple[type[DataType], ...]] = {
     AggFunctionType.SUM: _NUMBERS,
     AggFunctionType.PRODUCT: _NUMBERS,
-    AggFunctionType.MAX: (*_NUMBERS, *_TEXTS, *_TIMES),
-    AggFunctionType.MIN: (*_NUMBERS, *_TEXTS, *_TIMES),
-    AggFunctionType.LISTAGG: _TEXTS,
-    AggFunctionType.STRING_AGG: _TEXTS,
+    AggFunctionType.MAX: (*_NUMBERS, t.TextFamily, *_TIMES),
+    AggFunctionType.MIN: (*_NUMBERS, t.TextFamily, *_TIMES),
+    AggFunctionType.LISTAGG: (t.TextFamily,),
+    AggFunctionType.STRING_AGG: (t.TextFamily,),
     AggFunctionType.BOOL_AND: (BooleanType,),
     AggFunctionType.BOOL_OR: (BooleanType,),
     AggFunctionType.RBM32: (BytesType,),

@@ -20,27 +20,27 @@ from fluss.model.schema.column import Column
 from fluss.model.schema.field_ids import refuse_duplicate_ids, without_field_ids
 from fluss.model.schema.schema_json import agg_function_from_json
 from fluss.model.types.data_type import (
+    DATA_TYPES,
     PRECISION_MAX_DECIMAL,
     ArrayType,
     BigIntType,
     BinaryType,
-    BooleanType,
     BytesType,
+    CharType,
     DataField,
     DataType,
     DateType,
     DecimalType,
-    DoubleType,
     FloatType,
     IntType,
     MapType,
+    NestedType,
     RowType,
     SmallIntType,
     StringType,
     TimestampLtzType,
     TimestampType,
     TimeType,
-    TinyIntType,
 )
 from fluss.model.types.type_text import parse_type
 from fluss.model.types.type_to_arrow import (
@@ -165,26 +165,17 @@ def _natural(arrow_type: Any, path: str, depth: int) -> DataType:
 def _bare_types() -> dict[Any, DataType]:
     import pyarrow as pa
 
-    return {
-        pa.bool_(): BooleanType(),
-        pa.int8(): TinyIntType(),
-        pa.int16(): SmallIntType(),
-        pa.int32(): IntType(),
-        pa.int64(): BigIntType(),
+    plain = (each() for each in DATA_TYPES if not issubclass(each, NestedType | CharType))
+    return {to_arrow_type(each): each for each in plain if not each.parameters} | {
         pa.uint8(): SmallIntType(),
         pa.uint16(): IntType(),
         pa.uint32(): BigIntType(),
         pa.uint64(): DecimalType(_UINT64_DIGITS, 0),
         pa.float16(): FloatType(),
-        pa.float32(): FloatType(),
-        pa.float64(): DoubleType(),
-        pa.string(): StringType(),
         pa.large_string(): StringType(),
         pa.string_view(): StringType(),
-        pa.binary(): BytesType(),
         pa.large_binary(): BytesType(),
         pa.binary_view(): BytesType(),
-        pa.date32(): DateType(),
         pa.date64(): DateType(),
     }
 

@@ -1,7 +1,10 @@
 """Fluss's data types, as values: frozen, validated when made, equal when they mean the same.
 
-Only the types themselves live here. Their JSON form is in `model.types.type_json`, their Arrow
-counterpart in `model.types.type_to_arrow`, their bytes in the room `rows`.
+A type knows its facts: its names, how Arrow and rows store it, its number on the wire. Codecs
+dispatch by these facts, or by a table with an entry for each type (`model.types.per_type`), so a
+type that lacks a fact or an entry fails when a module is imported. What is done with a type is not
+here: JSON is in `model.types.type_json`, text in `type_text`, Arrow in `type_to_arrow`, bytes in
+the room `rows`.
 
 The *physical value* of a type is the Python value that the codecs of `rows` read and write:
 
@@ -27,8 +30,9 @@ nanoseconds for 7-9, as in Fluss's Arrow mapping (Java: `ArrowUtils`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum, auto
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
 from fluss.errors import InvalidSchemaError
 
@@ -47,13 +51,139 @@ def unit_of_precision(precision: int) -> str:
     return _UNITS[precision]
 
 
+# --- facts ----------------------------------------------------------------------------------------
+
+
+class ArrowLayout(Enum):
+    """The buffers of an Arrow array after its validity, as Arrow's format names them."""
+
+    BITS = auto()  # one bit per row
+    FIXED = auto()  # `values_per_row` numbers of `dtype` per row
+    VARIABLE = auto()  # int32 offsets; bytes
+    LIST = auto()  # int32 offsets; the elements are a child
+    MAP = auto()  # int32 offsets; the child is a struct of keys and values
+    STRUCT = auto()  # nothing; the fields are children
+
+
+@dataclass(frozen=True, slots=True)
+class NumberStorage:
+    """Rows store one little-endian number: its code for `struct`, and its numpy type."""
+
+    code: str
+    dtype: str
+
+    @property
+    def width(self) -> int:
+        """How many bytes the number takes."""
+        return int(self.dtype[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampStorage:
+    """Rows store int64 milliseconds, rounded down, and the int32 nanoseconds above them."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesStorage:
+    """Rows store the bytes as they are; short ones fit into a slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalStorage:
+    """Rows store the shortest big-endian two's complement, in slots with room for 16 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NestedStorage:
+    """Rows store an array, a map or a row of the same format."""
+
+
+Storage = NumberStorage | TimestampStorage | BytesStorage | DecimalStorage | NestedStorage
+
+_I32, _I64 = NumberStorage("i", "<i4"), NumberStorage("q", "<i8")
+
+
+class WireLiteral(NamedTuple):
+    """How a PbLiteralValue carries a value: its `literal_type`, and the field the value is in."""
+
+    number: int
+    field: str
+
+
+# --- the types ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A Fluss data type. `root` is its name in Fluss's JSON."""
+    """A Fluss data type."""
 
-    root: ClassVar[str] = ""
+    root: ClassVar[str]
+    """The name in Fluss's JSON."""
+
+    sql_name: ClassVar[str]
+    """The name in texts, without parameters."""
+
+    layout: ClassVar[ArrowLayout]
+    """The layout of the Arrow array."""
+
+    literal: ClassVar[WireLiteral | None]
+    """How a filter that is sent to a server carries a value; None where it cannot."""
+
+    has_statistics: ClassVar[bool]
+    """Whether a log batch can state the smallest and largest value of such a column."""
+
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """The attributes that the name takes in brackets, in order; those of JSON, too."""
 
     nullable: bool = field(default=True, kw_only=True)
+
+    @property
+    def storage(self) -> Storage:
+        """How rows store a value."""
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> str:
+        """The numpy type of `Column.values`; empty where a column has none."""
+        raise NotImplementedError
+
+    @property
+    def values_per_row(self) -> int:
+        """How many items of `dtype` a row has, where the layout is FIXED."""
+        return 1
+
+    @property
+    def is_one_number(self) -> bool:
+        """Whether `Column.values` has one dimension: DECIMAL has two words, BINARY its bytes."""
+        return True
+
+    @property
+    def arrow_name(self) -> str:
+        """The function of pyarrow that makes the Arrow type."""
+        raise NotImplementedError
+
+    @property
+    def arrow_arguments(self) -> tuple[Any, ...]:
+        """The arguments of the function `arrow_name`; the children of nested types are not here."""
+        return ()
+
+    @property
+    def wire_arrow_arguments(self) -> tuple[Any, ...]:
+        """The same for the Arrow type in a log batch."""
+        return self.arrow_arguments
+
+    @property
+    def row_width(self) -> int:
+        """How many bytes a row takes in Arrow's fixed part: the value or its offset."""
+        match self.layout:
+            case ArrowLayout.BITS:
+                return 1
+            case ArrowLayout.FIXED:
+                return int(self.dtype[-1]) * self.values_per_row
+            case ArrowLayout.VARIABLE | ArrowLayout.LIST | ArrowLayout.MAP | ArrowLayout.STRUCT:
+                return 4
 
     def not_null(self) -> Self:
         """The same type without NULL."""
@@ -70,116 +200,268 @@ class DataType:
     @property
     def is_nested(self) -> bool:
         """Whether this is ARRAY, MAP or ROW."""
-        return isinstance(self, ArrayType | MapType | RowType)
+        return isinstance(self, NestedType)
 
     def _name(self) -> str:
-        return self.root
+        numbers = ", ".join(str(getattr(self, each)) for each in self.parameters)
+        return f"{self.sql_name}({numbers})" if numbers else self.sql_name
 
     def __str__(self) -> str:
         return self._name() if self.nullable else f"{self._name()} NOT NULL"
 
 
+DATA_TYPES: list[type[DataType]] = []
+"""Every data type there is, in the order of their numbers on the wire; nested ones last."""
+
+_T = TypeVar("_T", bound=DataType)
+_FACTS = (
+    "root",
+    "sql_name",
+    "arrow_name",
+    "layout",
+    "literal",
+    "has_statistics",
+    "storage",
+    "dtype",
+)
+
+
+@dataclass_transform(frozen_default=True)
+def concrete(cls: type[_T]) -> type[_T]:
+    """Make a frozen dataclass of a data type and list it in `DATA_TYPES`.
+
+    Raises:
+        TypeError: The type lacks a fact.
+    """
+    made = dataclass(frozen=True, slots=True)(cls)
+    undeclared = object()
+    missing = [
+        each
+        for each in _FACTS
+        if getattr(made, each, undeclared) is getattr(DataType, each, undeclared)
+    ]
+    if missing:
+        raise TypeError(f"the data type {made.__name__} lacks {', '.join(missing)}")
+    if not issubclass(made, NestedType):
+        made.parameters = tuple(each.name for each in fields(made) if each.name != "nullable")
+    DATA_TYPES.append(made)
+    return made
+
+
+class ScalarType(DataType):
+    """A type without children."""
+
+    __slots__ = ()
+
+
+class NestedType(DataType):
+    """A type that is made of others."""
+
+    __slots__ = ()
+
+    literal = None
+    has_statistics = False
+    storage = NestedStorage()
+    dtype = ""
+
+
+# Families: types that differ in nothing but width or length (Java: `DataTypeFamily`).
+
+
+class IntegerFamily(ScalarType):
+    """Signed integers."""
+
+    __slots__ = ()
+
+    bits: ClassVar[int]
+    layout = ArrowLayout.FIXED
+    has_statistics = True
+
+
+class FloatFamily(ScalarType):
+    """IEEE numbers."""
+
+    __slots__ = ()
+
+    layout = ArrowLayout.FIXED
+    has_statistics = True
+
+
+class TextFamily(ScalarType):
+    """Text in UTF-8."""
+
+    __slots__ = ()
+
+    arrow_name = "string"
+    layout = ArrowLayout.VARIABLE
+    has_statistics = True
+    storage = BytesStorage()
+    dtype = "u1"
+
+
+class BinaryFamily(ScalarType):
+    """Bytes."""
+
+    __slots__ = ()
+
+    arrow_name = "binary"
+    has_statistics = False
+    storage = BytesStorage()
+    dtype = "u1"
+
+
 @dataclass(frozen=True, slots=True)
-class BooleanType(DataType):
+class TimestampFamily(ScalarType):
+    """Times since 1970 with `precision` digits after the second."""
+
+    arrow_name = "timestamp"
+    layout = ArrowLayout.FIXED
+    has_statistics = True
+    dtype = "i8"
+
+    precision: int = 6
+
+    def __post_init__(self) -> None:
+        _check_range(f"{self.sql_name} precision", self.precision, 0, PRECISION_MAX_TIME)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the physical value."""
+        return unit_of_precision(self.precision)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether milliseconds alone hold every value of this type."""
+        return self.precision <= PRECISION_MAX_COMPACT_TIMESTAMP
+
+    @property
+    def storage(self) -> Storage:
+        """Milliseconds alone, or with nanoseconds."""
+        return _I64 if self.is_compact else TimestampStorage(self.unit)
+
+    @property
+    def arrow_arguments(self) -> tuple[Any, ...]:
+        """The unit."""
+        return (self.unit,)
+
+
+@concrete
+class BooleanType(ScalarType):
     """True or false."""
 
-    root: ClassVar[str] = "BOOLEAN"
+    root = sql_name = "BOOLEAN"
+    arrow_name = "bool_"
+    layout = ArrowLayout.BITS
+    literal = WireLiteral(0, "boolean_value")
+    has_statistics = True
+    storage = NumberStorage("B", "u1")
+    dtype = "bool"
 
 
-@dataclass(frozen=True, slots=True)
-class TinyIntType(DataType):
+@concrete
+class TinyIntType(IntegerFamily):
     """An 8-bit signed integer."""
 
-    root: ClassVar[str] = "TINYINT"
+    root = sql_name = "TINYINT"
+    bits = 8
+    arrow_name = "int8"
+    literal = WireLiteral(1, "int_value")
+    storage = NumberStorage("b", "i1")
+    dtype = "i1"
 
 
-@dataclass(frozen=True, slots=True)
-class SmallIntType(DataType):
+@concrete
+class SmallIntType(IntegerFamily):
     """A 16-bit signed integer."""
 
-    root: ClassVar[str] = "SMALLINT"
+    root = sql_name = "SMALLINT"
+    bits = 16
+    arrow_name = "int16"
+    literal = WireLiteral(2, "int_value")
+    storage = NumberStorage("h", "<i2")
+    dtype = "i2"
 
 
-@dataclass(frozen=True, slots=True)
-class IntType(DataType):
+@concrete
+class IntType(IntegerFamily):
     """A 32-bit signed integer."""
 
-    root: ClassVar[str] = "INTEGER"
+    root = "INTEGER"
+    sql_name = "INT"
+    bits = 32
+    arrow_name = "int32"
+    literal = WireLiteral(3, "int_value")
+    storage = _I32
+    dtype = "i4"
 
-    def _name(self) -> str:
-        return "INT"
 
-
-@dataclass(frozen=True, slots=True)
-class BigIntType(DataType):
+@concrete
+class BigIntType(IntegerFamily):
     """A 64-bit signed integer."""
 
-    root: ClassVar[str] = "BIGINT"
+    root = sql_name = "BIGINT"
+    bits = 64
+    arrow_name = "int64"
+    literal = WireLiteral(4, "bigint_value")
+    storage = _I64
+    dtype = "i8"
 
 
-@dataclass(frozen=True, slots=True)
-class FloatType(DataType):
+@concrete
+class FloatType(FloatFamily):
     """A 32-bit IEEE number."""
 
-    root: ClassVar[str] = "FLOAT"
+    root = sql_name = "FLOAT"
+    arrow_name = "float32"
+    literal = WireLiteral(5, "float_value")
+    storage = NumberStorage("f", "<f4")
+    dtype = "f4"
 
 
-@dataclass(frozen=True, slots=True)
-class DoubleType(DataType):
+@concrete
+class DoubleType(FloatFamily):
     """A 64-bit IEEE number."""
 
-    root: ClassVar[str] = "DOUBLE"
+    root = sql_name = "DOUBLE"
+    arrow_name = "float64"
+    literal = WireLiteral(6, "double_value")
+    storage = NumberStorage("d", "<f8")
+    dtype = "f8"
 
 
-@dataclass(frozen=True, slots=True)
-class CharType(DataType):
+@concrete
+class CharType(TextFamily):
     """Text of at most `length` characters; Fluss stores it without padding."""
 
-    root: ClassVar[str] = "CHAR"
+    root = sql_name = "CHAR"
+    literal = WireLiteral(7, "string_value")
 
     length: int = 1
 
     def __post_init__(self) -> None:
         _check_range("CHAR length", self.length, 1, LENGTH_MAX)
 
-    def _name(self) -> str:
-        return f"CHAR({self.length})"
 
-
-@dataclass(frozen=True, slots=True)
-class StringType(DataType):
+@concrete
+class StringType(TextFamily):
     """Text of any length."""
 
-    root: ClassVar[str] = "STRING"
+    root = sql_name = "STRING"
+    literal = WireLiteral(8, "string_value")
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryType(DataType):
-    """Exactly `length` bytes."""
-
-    root: ClassVar[str] = "BINARY"
-
-    length: int = 1
-
-    def __post_init__(self) -> None:
-        _check_range("BINARY length", self.length, 1, LENGTH_MAX)
-
-    def _name(self) -> str:
-        return f"BINARY({self.length})"
-
-
-@dataclass(frozen=True, slots=True)
-class BytesType(DataType):
-    """Bytes of any length."""
-
-    root: ClassVar[str] = "BYTES"
-
-
-@dataclass(frozen=True, slots=True)
-class DecimalType(DataType):
+@concrete
+class DecimalType(ScalarType):
     """An exact number of `precision` digits, `scale` of them after the point."""
 
-    root: ClassVar[str] = "DECIMAL"
+    root = sql_name = "DECIMAL"
+    arrow_name = "decimal128"
+    layout = ArrowLayout.FIXED
+    literal = WireLiteral(9, "decimal_value")
+    has_statistics = True
+    dtype = "i8"
+    values_per_row = 2  # the low word and the high word
+    is_one_number = False
 
     precision: int = 10
     scale: int = 0
@@ -193,22 +475,40 @@ class DecimalType(DataType):
         """Whether the unscaled value fits 64 bits for every value of this type."""
         return self.precision <= PRECISION_MAX_COMPACT_DECIMAL
 
-    def _name(self) -> str:
-        return f"DECIMAL({self.precision}, {self.scale})"
+    @property
+    def storage(self) -> Storage:
+        """A number while 64 bits hold it."""
+        return _I64 if self.is_compact else DecimalStorage()
+
+    @property
+    def arrow_arguments(self) -> tuple[Any, ...]:
+        """Precision and scale."""
+        return self.precision, self.scale
 
 
-@dataclass(frozen=True, slots=True)
-class DateType(DataType):
+@concrete
+class DateType(ScalarType):
     """A calendar day."""
 
-    root: ClassVar[str] = "DATE"
+    root = sql_name = "DATE"
+    arrow_name = "date32"
+    layout = ArrowLayout.FIXED
+    literal = WireLiteral(10, "bigint_value")
+    has_statistics = True
+    storage = _I32
+    dtype = "i4"
 
 
-@dataclass(frozen=True, slots=True)
-class TimeType(DataType):
+@concrete
+class TimeType(ScalarType):
     """A time of day; inside Fluss rows it has millisecond resolution whatever its precision."""
 
-    root: ClassVar[str] = "TIME_WITHOUT_TIME_ZONE"
+    root = "TIME_WITHOUT_TIME_ZONE"
+    sql_name = "TIME"
+    layout = ArrowLayout.FIXED
+    literal = WireLiteral(11, "int_value")
+    has_statistics = True
+    storage = _I32
 
     precision: int = 0
 
@@ -220,65 +520,91 @@ class TimeType(DataType):
         """The unit of the physical value."""
         return unit_of_precision(self.precision)
 
-    def _name(self) -> str:
-        return f"TIME({self.precision})"
+    @property
+    def dtype(self) -> str:
+        """32 bits up to milliseconds."""
+        return "i4" if self.unit in {"s", "ms"} else "i8"
+
+    @property
+    def arrow_name(self) -> str:
+        """Arrow has a type for each width."""
+        return "time32" if self.unit in {"s", "ms"} else "time64"
+
+    @property
+    def arrow_arguments(self) -> tuple[Any, ...]:
+        """The unit."""
+        return (self.unit,)
 
 
-@dataclass(frozen=True, slots=True)
-class TimestampType(DataType):
+@concrete
+class TimestampType(TimestampFamily):
     """A date and time without a zone."""
 
-    root: ClassVar[str] = "TIMESTAMP_WITHOUT_TIME_ZONE"
-
-    precision: int = 6
-
-    def __post_init__(self) -> None:
-        _check_range("TIMESTAMP precision", self.precision, 0, PRECISION_MAX_TIME)
-
-    @property
-    def unit(self) -> str:
-        """The unit of the physical value."""
-        return unit_of_precision(self.precision)
-
-    @property
-    def is_compact(self) -> bool:
-        """Whether milliseconds alone hold every value of this type."""
-        return self.precision <= PRECISION_MAX_COMPACT_TIMESTAMP
-
-    def _name(self) -> str:
-        return f"TIMESTAMP({self.precision})"
+    root = "TIMESTAMP_WITHOUT_TIME_ZONE"
+    sql_name = "TIMESTAMP"
+    literal = WireLiteral(12, "timestamp_millis_value")
 
 
-@dataclass(frozen=True, slots=True)
-class TimestampLtzType(DataType):
+@concrete
+class TimestampLtzType(TimestampFamily):
     """An instant, counted from the epoch in UTC."""
 
-    root: ClassVar[str] = "TIMESTAMP_WITH_LOCAL_TIME_ZONE"
+    root = "TIMESTAMP_WITH_LOCAL_TIME_ZONE"
+    sql_name = "TIMESTAMP_LTZ"
+    literal = WireLiteral(13, "timestamp_millis_value")
 
-    precision: int = 6
+    @property
+    def arrow_arguments(self) -> tuple[Any, ...]:
+        """The unit and the zone."""
+        return self.unit, "UTC"
+
+    @property
+    def wire_arrow_arguments(self) -> tuple[Any, ...]:
+        """No timestamp has a zone on the wire."""
+        return (self.unit,)
+
+
+@concrete
+class BinaryType(BinaryFamily):
+    """Exactly `length` bytes."""
+
+    root = sql_name = "BINARY"
+    layout = ArrowLayout.FIXED
+    literal = WireLiteral(14, "binary_value")
+    is_one_number = False
+
+    length: int = 1
 
     def __post_init__(self) -> None:
-        _check_range("TIMESTAMP_LTZ precision", self.precision, 0, PRECISION_MAX_TIME)
+        _check_range("BINARY length", self.length, 1, LENGTH_MAX)
 
     @property
-    def unit(self) -> str:
-        """The unit of the physical value."""
-        return unit_of_precision(self.precision)
+    def values_per_row(self) -> int:
+        """The bytes."""
+        return self.length
 
     @property
-    def is_compact(self) -> bool:
-        """Whether milliseconds alone hold every value of this type."""
-        return self.precision <= PRECISION_MAX_COMPACT_TIMESTAMP
-
-    def _name(self) -> str:
-        return f"TIMESTAMP_LTZ({self.precision})"
+    def arrow_arguments(self) -> tuple[Any, ...]:
+        """The length."""
+        return (self.length,)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType(DataType):
+@concrete
+class BytesType(BinaryFamily):
+    """Bytes of any length."""
+
+    root = sql_name = "BYTES"
+    layout = ArrowLayout.VARIABLE
+    literal = WireLiteral(15, "binary_value")
+
+
+@concrete
+class ArrayType(NestedType):
     """A list of elements of one type."""
 
-    root: ClassVar[str] = "ARRAY"
+    root = sql_name = "ARRAY"
+    arrow_name = "list_"
+    layout = ArrowLayout.LIST
 
     element: DataType
 
@@ -289,11 +615,13 @@ class ArrayType(DataType):
         return f"ARRAY<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
-class MapType(DataType):
+@concrete
+class MapType(NestedType):
     """Pairs of key and value; keys are never NULL."""
 
-    root: ClassVar[str] = "MAP"
+    root = sql_name = "MAP"
+    arrow_name = "map_"
+    layout = ArrowLayout.MAP
 
     key: DataType
     value: DataType
@@ -319,11 +647,13 @@ class DataField:
     field_id: int | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RowType(DataType):
+@concrete
+class RowType(NestedType):
     """A record of named fields."""
 
-    root: ClassVar[str] = "ROW"
+    root = sql_name = "ROW"
+    arrow_name = "struct"
+    layout = ArrowLayout.STRUCT
 
     fields: tuple[DataField, ...]
 

@@ -10,56 +10,19 @@ from __future__ import annotations
 from fluss.errors import CorruptDataError, InvalidSchemaError, UnsupportedTypeError
 from fluss.model.json_values import Json, as_integer, as_list, as_object, as_text, corrupt
 from fluss.model.types.data_type import (
+    DATA_TYPES,
     ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
     DataField,
     DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
     MapType,
+    NestedType,
     RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
 )
 
 # Nobody writes types this deep; without a limit a few kilobytes of brackets exhaust the stack.
 TYPE_DEPTH_MAX = 64
 
-_BARE: dict[str, type[DataType]] = {
-    each.root: each
-    for each in (
-        BooleanType,
-        TinyIntType,
-        SmallIntType,
-        IntType,
-        BigIntType,
-        FloatType,
-        DoubleType,
-        StringType,
-        BytesType,
-        DateType,
-    )
-}
-_WITH_LENGTH: dict[str, type[CharType | BinaryType]] = {
-    CharType.root: CharType,
-    BinaryType.root: BinaryType,
-}
-_WITH_PRECISION: dict[str, type[TimeType | TimestampType | TimestampLtzType]] = {
-    TimeType.root: TimeType,
-    TimestampType.root: TimestampType,
-    TimestampLtzType.root: TimestampLtzType,
-}
+_SCALARS = {each.root: each for each in DATA_TYPES if not issubclass(each, NestedType)}
 
 
 def type_to_json(data_type: DataType) -> Json:
@@ -67,14 +30,8 @@ def type_to_json(data_type: DataType) -> Json:
     written: Json = {"type": data_type.root}
     if not data_type.nullable:
         written["nullable"] = False
+    written |= {each: getattr(data_type, each) for each in data_type.parameters}
     match data_type:
-        case CharType() | BinaryType():
-            written["length"] = data_type.length
-        case DecimalType():
-            written["precision"] = data_type.precision
-            written["scale"] = data_type.scale
-        case TimeType() | TimestampType() | TimestampLtzType():
-            written["precision"] = data_type.precision
         case ArrayType():
             written["element_type"] = type_to_json(data_type.element)
         case MapType():
@@ -83,7 +40,7 @@ def type_to_json(data_type: DataType) -> Json:
         case RowType():
             written["fields"] = [_field_to_json(each) for each in data_type.fields]
         case _:
-            pass  # the bare types are their name alone
+            pass  # a scalar type is its name and its parameters
     return written
 
 
@@ -122,16 +79,11 @@ def type_from_json(value: object, *, depth: int = 0) -> DataType:
 
 def _without_nullability(node: Json, depth: int) -> DataType:
     root = as_text(node, "type", "data type")
-    if root in _BARE:
-        return _BARE[root]()
-    if root in _WITH_LENGTH:
-        return _WITH_LENGTH[root](as_integer(node, "length", root))
-    if root in _WITH_PRECISION:
-        return _WITH_PRECISION[root](as_integer(node, "precision", root))
+    scalar = _SCALARS.get(root)
+    if scalar is not None:
+        return scalar(*(as_integer(node, each, root) for each in scalar.parameters))
     below = depth + 1
     match root:
-        case DecimalType.root:
-            return DecimalType(as_integer(node, "precision", root), as_integer(node, "scale", root))
         case ArrayType.root:
             return ArrayType(type_from_json(node.get("element_type"), depth=below))
         case MapType.root:

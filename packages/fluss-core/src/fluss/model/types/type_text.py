@@ -7,58 +7,32 @@ the lower-case one that `Schema.get_column_types()` has always shown. `parse_typ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.types.data_type import (
+    DATA_TYPES,
     ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
     DataField,
     DataType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FloatType,
     IntType,
     MapType,
+    NestedType,
     RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
+    TimestampFamily,
     TimeType,
-    TinyIntType,
 )
 
 TEXT_LENGTH_MAX = 100_000
 TEXT_DEPTH_MAX = 64
 
-# What takes numbers in brackets, and may go without them where the class has defaults.
-_SCALARS: dict[str, tuple[Callable[..., DataType], int]] = {
-    "BOOLEAN": (BooleanType, 0),
-    "TINYINT": (TinyIntType, 0),
-    "SMALLINT": (SmallIntType, 0),
-    "INT": (IntType, 0),
-    "INTEGER": (IntType, 0),
-    "BIGINT": (BigIntType, 0),
-    "FLOAT": (FloatType, 0),
-    "DOUBLE": (DoubleType, 0),
-    "STRING": (StringType, 0),
-    "BYTES": (BytesType, 0),
-    "DATE": (DateType, 0),
-    "CHAR": (CharType, 1),
-    "BINARY": (BinaryType, 1),
-    "TIME": (TimeType, 1),
-    "TIMESTAMP": (TimestampType, 1),
-    "TIMESTAMP_LTZ": (TimestampLtzType, 1),
-    "DECIMAL": (DecimalType, 2),
+_SCALARS: dict[str, type[DataType]] = {
+    **{each.sql_name: each for each in DATA_TYPES if not issubclass(each, NestedType)},
+    "INTEGER": IntType,
 }
 _NESTED = ("ARRAY", "MAP", "ROW")
 
@@ -68,12 +42,8 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
 def type_name(data_type: DataType) -> str:
     """The lower-case name: `int`, `timestamp(3)`, `map<string NOT NULL,int> NOT NULL`."""
     match data_type:
-        case TimeType(precision=0):  # these three precisions go without saying
-            text = "time"
-        case TimestampType(precision=6):
-            text = "timestamp"
-        case TimestampLtzType(precision=6):
-            text = "timestamp_ltz"
+        case TimeType(precision=0) | TimestampFamily(precision=6):  # the default precision
+            text = data_type.sql_name.lower()
         case DecimalType():
             text = f"decimal({data_type.precision},{data_type.scale})"
         case ArrayType():
@@ -202,7 +172,8 @@ def _read_nested(name: str, words: _Words, depth: int) -> DataType:
 
 
 def _read_scalar(name: str, words: _Words) -> DataType:
-    make, numbers_max = _SCALARS[name]
+    made = _SCALARS[name]
+    numbers_max = len(made.parameters)
     numbers: list[int] = []
     if words.accept("("):
         while not numbers or words.accept(","):
@@ -213,4 +184,4 @@ def _read_scalar(name: str, words: _Words) -> DataType:
         words.expect(")")
     if len(numbers) > numbers_max:
         words.refuse(f"{name} takes {numbers_max or 'no'} numbers")
-    return make(*numbers)
+    return made(*numbers)

@@ -20,35 +20,21 @@ by this module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fluss.errors import UnsupportedTypeError
 from fluss.model.json_values import json_text
 from fluss.model.schema.column import Column
 from fluss.model.schema.field_ids import with_field_ids, without_field_ids
 from fluss.model.schema.schema_json import agg_function_to_json
 from fluss.model.types.data_type import (
     ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
     CharType,
     DataField,
     DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
     MapType,
     RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
+    TimestampFamily,
     TimeType,
-    TinyIntType,
 )
 
 if TYPE_CHECKING:
@@ -118,16 +104,6 @@ class _Writer:
         import pyarrow as pa
 
         match data_type:
-            case TimeType(unit=unit):
-                return pa.time32(unit) if unit in {"s", "ms"} else pa.time64(unit)
-            case TimestampType(unit=unit):
-                return pa.timestamp(unit)
-            case TimestampLtzType(unit=unit):
-                return pa.timestamp(unit) if self.for_wire else pa.timestamp(unit, tz="UTC")
-            case DecimalType():
-                return pa.decimal128(data_type.precision, data_type.scale)
-            case BinaryType():
-                return pa.binary(data_type.length)
             case ArrayType():
                 return pa.list_(self.field(ELEMENT_NAME, data_type.element))
             case MapType():
@@ -136,7 +112,9 @@ class _Writer:
             case RowType():
                 return pa.struct([self.row_field(each) for each in data_type.fields])
             case _:
-                return _plain_type(data_type)
+                wire, plain = data_type.wire_arrow_arguments, data_type.arrow_arguments
+                made = getattr(pa, data_type.arrow_name)
+                return made(*(wire if self.for_wire else plain))
 
     def column_field(self, column: Column) -> pa.Field:
         extra: dict[bytes, bytes] = {}
@@ -183,33 +161,10 @@ def needs_type_hint(data_type: DataType) -> bool:
     match data_type:
         case CharType():
             return True
-        case TimeType() | TimestampType() | TimestampLtzType():
+        case TimeType() | TimestampFamily():
             return data_type.precision not in _PRECISIONS_OF_ARROW
         case _:
             return False
-
-
-def _plain_type(data_type: DataType) -> Any:
-    """The Arrow type of a Fluss type that has no parameters Arrow could keep."""
-    import pyarrow as pa
-
-    factories = {
-        BooleanType: pa.bool_,
-        TinyIntType: pa.int8,
-        SmallIntType: pa.int16,
-        IntType: pa.int32,
-        BigIntType: pa.int64,
-        FloatType: pa.float32,
-        DoubleType: pa.float64,
-        CharType: pa.string,
-        StringType: pa.string,
-        BytesType: pa.binary,
-        DateType: pa.date32,
-    }
-    factory = factories.get(type(data_type))
-    if factory is None:
-        raise UnsupportedTypeError(f"{data_type} has no counterpart in Arrow.", type=data_type)
-    return factory()
 
 
 def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

@@ -29,33 +29,14 @@ finding out what its column is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from fluss.errors import InvalidValueError, UnsupportedTypeError
+from fluss.errors import InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.types.data_type import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    MapType,
-    RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import ArrayType, DataType, MapType, RowType
+from fluss.model.types.per_type import PerType
 from fluss.model.values.limits import NO_LIMITS, ValueLimits
 from fluss.model.values.numbers import (
     boolean_to_physical,
@@ -89,48 +70,7 @@ def to_physical(data_type: DataType, column: str, *, limits: ValueLimits = NO_LI
     Returns:
         The function. It raises `InvalidValueError` for a value that does not fit.
     """
-    target = Target(data_type, column, limits)
-    match data_type:
-        case BooleanType():
-            return boolean_to_physical(target)
-        case TinyIntType():
-            return integer_to_physical(target, bits=8)
-        case SmallIntType():
-            return integer_to_physical(target, bits=16)
-        case IntType():
-            return integer_to_physical(target, bits=32)
-        case BigIntType():
-            return integer_to_physical(target, bits=64)
-        case FloatType():
-            return float_to_physical(target)
-        case DoubleType():
-            return double_to_physical(target)
-        case DecimalType():
-            return decimal_to_physical(target, data_type)
-        case CharType():
-            return text_to_physical(target, data_type.length)
-        case StringType():
-            return text_to_physical(target, None)
-        case BinaryType():
-            return bytes_to_physical(target, data_type.length)
-        case BytesType():
-            return bytes_to_physical(target, None)
-        case DateType():
-            return date_to_physical(target)
-        case TimeType():
-            return time_to_physical(target, data_type)
-        case TimestampType():
-            return timestamp_to_physical(target, data_type)
-        case TimestampLtzType():
-            return timestamp_ltz_to_physical(target, data_type)
-        case ArrayType():
-            return _array_to_physical(target, data_type)
-        case MapType():
-            return _map_to_physical(target, data_type)
-        case RowType():
-            return _row_to_physical(target, data_type)
-        case _:
-            raise UnsupportedTypeError(f"{data_type} has no values in Python.", type=data_type)
+    return _TO_PHYSICAL[data_type](Target(data_type, column, limits), data_type)
 
 
 def from_physical(data_type: DataType) -> Converter:
@@ -139,45 +79,7 @@ def from_physical(data_type: DataType) -> Converter:
     Returns:
         The function. It raises `InvalidValueError` for times that `datetime` cannot hold.
     """
-    match data_type:
-        case DecimalType():
-            return decimal_from_physical(data_type)
-        case DateType():
-            return date_from_physical
-        case TimeType():
-            return time_from_physical(data_type)
-        case TimestampType():
-            return timestamp_from_physical(data_type.unit, in_utc=False)
-        case TimestampLtzType():
-            return timestamp_from_physical(data_type.unit, in_utc=True)
-        case ArrayType():
-            return _array_from_physical(from_physical(data_type.element))
-        case MapType():
-            return _map_from_physical(from_physical(data_type.key), from_physical(data_type.value))
-        case RowType():
-            return _row_from_physical(data_type)
-        case _:
-            return give_back
-
-
-def convert_rows(convert: Converter, values: Iterable[Any], *, first_row: int = 0) -> list[Any]:
-    """The physical values of a whole column; the error also says in which row it is.
-
-    Args:
-        convert: What `to_physical` made for the column.
-        values: The values, one for each row.
-        first_row: The number of the first row, for the error.
-
-    Raises:
-        InvalidValueError: For the first value that does not fit; its `row` says where.
-    """
-    done: list[Any] = []
-    try:
-        for value in values:
-            done.append(convert(value))  # noqa: PERF401 - its length is the row that failed
-    except InvalidValueError as error:
-        raise error.with_context(row=first_row + len(done)) from None
-    return done
+    return _FROM_PHYSICAL[data_type](data_type)
 
 
 # --- ARRAY, MAP, ROW ----------------------------------------------------------------------------
@@ -309,3 +211,48 @@ def _row_from_physical(data_type: RowType) -> Converter:
         return {name: back(each) for (name, back), each in zip(fields, value, strict=True)}
 
     return convert
+
+
+# --- by type --------------------------------------------------------------------------------------
+
+_TO_PHYSICAL = PerType[Callable[[Target, Any], Converter]](
+    {
+        t.BooleanType: lambda target, _: boolean_to_physical(target),
+        t.IntegerFamily: lambda target, kind: integer_to_physical(target, bits=kind.bits),
+        t.FloatType: lambda target, _: float_to_physical(target),
+        t.DoubleType: lambda target, _: double_to_physical(target),
+        t.DecimalType: decimal_to_physical,
+        t.CharType: lambda target, kind: text_to_physical(target, kind.length),
+        t.StringType: lambda target, _: text_to_physical(target, None),
+        t.BinaryType: lambda target, kind: bytes_to_physical(target, kind.length),
+        t.BytesType: lambda target, _: bytes_to_physical(target, None),
+        t.DateType: lambda target, _: date_to_physical(target),
+        t.TimeType: time_to_physical,
+        t.TimestampType: timestamp_to_physical,
+        t.TimestampLtzType: timestamp_ltz_to_physical,
+        t.ArrayType: _array_to_physical,
+        t.MapType: _map_to_physical,
+        t.RowType: _row_to_physical,
+    }
+)
+_FROM_PHYSICAL = PerType[Callable[[Any], Converter]](
+    {
+        (
+            t.BooleanType,
+            t.IntegerFamily,
+            t.FloatFamily,
+            t.TextFamily,
+            t.BinaryFamily,
+        ): lambda _: give_back,
+        t.DecimalType: decimal_from_physical,
+        t.DateType: lambda _: date_from_physical,
+        t.TimeType: time_from_physical,
+        t.TimestampType: lambda kind: timestamp_from_physical(kind.unit, in_utc=False),
+        t.TimestampLtzType: lambda kind: timestamp_from_physical(kind.unit, in_utc=True),
+        t.ArrayType: lambda kind: _array_from_physical(from_physical(kind.element)),
+        t.MapType: lambda kind: _map_from_physical(
+            from_physical(kind.key), from_physical(kind.value)
+        ),
+        t.RowType: _row_from_physical,
+    }
+)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
 
 from fluss.model.schema.schema import Schema
-from fluss.model.types.data_type import BytesType, CharType, DataType, MapType, RowType, StringType
+from fluss.model.types.data_type import ArrowLayout, DataType
 from fluss.model.types.type_to_arrow import to_arrow_schema, to_arrow_type, to_wire_arrow_type
 from fluss.model.values.limits import NO_LIMITS, ValueLimits
 
@@ -122,17 +122,20 @@ def _schema(
     return pa.schema([pa.field(name, to_arrow(each), each.nullable) for name, each in pairs])
 
 
+# Field nodes and buffers without those of children; MAP's are with the struct of its entries.
+_OWN_COUNTS: Final = {
+    ArrowLayout.BITS: (1, 2),
+    ArrowLayout.FIXED: (1, 2),
+    ArrowLayout.VARIABLE: (1, 3),
+    ArrowLayout.LIST: (1, 2),
+    ArrowLayout.MAP: (2, 3),
+    ArrowLayout.STRUCT: (1, 1),
+}
+
+
 def _counts(data_type: DataType) -> tuple[int, int]:
     """Field nodes and buffers of a column, in Arrow's pre-order."""
-    match data_type:
-        case CharType() | StringType() | BytesType():
-            return 1, 3  # validity, offsets, bytes
-        case RowType():
-            nodes, buffers = 1, 1  # validity
-        case MapType():
-            nodes, buffers = 2, 3  # validity and offsets, and the validity of the entries
-        case _:
-            nodes, buffers = 1, 2  # validity and values, or validity and offsets
+    nodes, buffers = _OWN_COUNTS[data_type.layout]
     for child in data_type.children():
         child_nodes, child_buffers = _counts(child)
         nodes, buffers = nodes + child_nodes, buffers + child_buffers

@@ -13,7 +13,7 @@ are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,29 +21,10 @@ import pyarrow.compute as pc
 from pyarrow import types as at
 
 from fluss.hints import HintKey
+from fluss.model.types import data_type as t
 from fluss.model.types.arrow_to_type import OPAQUE_EXTENSIONS
-from fluss.model.types.data_type import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    MapType,
-    RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from fluss.model.types.data_type import ArrayType, BinaryType, DataType, MapType, RowType
+from fluss.model.types.per_type import PerType
 from fluss.model.values.time_zones import KEEP_ZONE, ZONE_WOULD_BE_LOST
 from fluss.records.arrow.numpy_arrays import to_numpy
 from fluss.records.convert.number_casts import to_floating
@@ -93,15 +74,9 @@ def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caste
         return _after(pc.run_end_decode, source.value_type, target, wire)
     if at.is_null(source):
         return lambda array: pa.nulls(len(array), wire)
-    match target:
-        case ArrayType():
-            return _list_caster(source, target, wire)
-        case MapType():
-            return _map_caster(source, target, wire)
-        case RowType():
-            return _struct_caster(source, target, wire)
-        case _:
-            return _leaf_caster(source, target, wire)
+    if source == wire and not target.is_nested:
+        return None
+    return _CASTERS[target](source, target, wire)
 
 
 def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
@@ -123,44 +98,44 @@ def decoded(array: pa.Array) -> pa.Array:
 # --- types without children -------------------------------------------------------------------
 
 
-def _leaf_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
-    if source == wire:
-        return None
-    match target:
-        case TinyIntType() | SmallIntType() | IntType() | BigIntType():
-            # Whole decimals too: DuckDB's sums of integers and Polars' Int128 come as these.
-            allowed = at.is_integer(source) or (at.is_decimal(source) and source.scale == 0)
-        case FloatType() | DoubleType():
-            if at.is_floating(source) or at.is_integer(source) or at.is_decimal(source):
-                return lambda array: to_floating(array, wire)
-            allowed = False
-        case CharType() | StringType():
-            allowed = (
-                at.is_string(source) or at.is_large_string(source) or at.is_string_view(source)
-            )
-        case BytesType():
-            allowed = _is_binary(source) or at.is_fixed_size_binary(source)
-        case BinaryType():
-            if _is_binary(source):
-                return _fixed_binary(target, wire)
-            allowed = False
-        case DecimalType():
-            if at.is_integer(source):
-                return _decimal_of_integers(wire)
-            allowed = at.is_decimal(source)
-        case DateType():
-            allowed = at.is_date(source)
-        case TimeType():
-            allowed = at.is_time(source)
-        case TimestampType():
-            return _timestamp_caster(source, wire)
-        case TimestampLtzType():
-            return _instant_caster(source, wire)
-        case BooleanType():
-            allowed = False
-        case _:
-            raise AssertionError(f"{target} is not a leaf")
-    if not allowed:
+_Rule: TypeAlias = Callable[[pa.DataType, Any, pa.DataType], Caster | None]
+
+
+def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Rule:
+    """Arrow's own cast, for sources that one of these accepts."""
+
+    def rule(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
+        del target
+        if not any(is_allowed(source) for is_allowed in allowed):
+            raise NoCastError
+        return lambda array: array.cast(wire)
+
+    return rule
+
+
+def _is_whole_decimal(source: pa.DataType) -> bool:
+    # DuckDB's sums of integers and Polars' Int128 come as these.
+    return bool(at.is_decimal(source) and source.scale == 0)
+
+
+def _float_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
+    del target
+    if not (at.is_floating(source) or at.is_integer(source) or at.is_decimal(source)):
+        raise NoCastError
+    return lambda array: to_floating(array, wire)
+
+
+def _binary_caster(source: pa.DataType, target: BinaryType, wire: pa.DataType) -> Caster:
+    if not _is_binary(source):
+        raise NoCastError
+    return _fixed_binary(target, wire)
+
+
+def _decimal_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
+    del target
+    if at.is_integer(source):
+        return _decimal_of_integers(wire)
+    if not at.is_decimal(source):
         raise NoCastError
     return lambda array: array.cast(wire)
 
@@ -186,7 +161,8 @@ def _decimal_of_integers(wire: pa.DataType) -> Caster:
     return lambda array: array.cast(wide).cast(wire)
 
 
-def _timestamp_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+def _timestamp_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
+    del target
     if not at.is_timestamp(source):
         raise NoCastError("", HintKey.CAST_COLUMN if at.is_date(source) else HintKey.MAKE_TIMES)
     if source.tz is not None:
@@ -194,7 +170,8 @@ def _timestamp_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
     return _unit_caster(source, wire)
 
 
-def _instant_caster(source: pa.DataType, wire: pa.DataType) -> Caster | None:
+def _instant_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
+    del target
     if not at.is_timestamp(source):
         raise NoCastError("", HintKey.MAKE_TIMES)
     return _unit_caster(source, wire)
@@ -364,3 +341,25 @@ def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
     else:
         return array.view(wire)
     return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, offset, children)
+
+
+# --- by type ----------------------------------------------------------------------------------
+
+_CASTERS: Final = PerType[_Rule](
+    {
+        t.BooleanType: _if_any(),
+        t.IntegerFamily: _if_any(at.is_integer, _is_whole_decimal),
+        t.FloatFamily: _float_caster,
+        t.TextFamily: _if_any(at.is_string, at.is_large_string, at.is_string_view),
+        t.BytesType: _if_any(_is_binary, at.is_fixed_size_binary),
+        t.BinaryType: _binary_caster,
+        t.DecimalType: _decimal_caster,
+        t.DateType: _if_any(at.is_date),
+        t.TimeType: _if_any(at.is_time),
+        t.TimestampType: _timestamp_caster,
+        t.TimestampLtzType: _instant_caster,
+        t.ArrayType: _list_caster,
+        t.MapType: _map_caster,
+        t.RowType: _struct_caster,
+    }
+)

@@ -8,25 +8,16 @@ are built from buffers: `pa.array` would be as fast, but imports pandas first (s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from fluss.errors import LimitExceededError
-from fluss.model.types.data_type import (
-    PRECISION_MAX_COMPACT_DECIMAL,
-    ArrayType,
-    BinaryType,
-    BytesType,
-    CharType,
-    DataType,
-    DecimalType,
-    MapType,
-    RowType,
-    StringType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import ArrayType, DataType, DecimalType, MapType, RowType
+from fluss.model.types.per_type import PerType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.rows.buffers.columns import BoolArray
 
@@ -70,31 +61,19 @@ def array_from_values(
     Raises:
         LimitExceededError: The values together are longer than one array can be.
     """
-    match data_type:
-        case DecimalType():
-            return _decimals(values, data_type, arrow_type)
-        case ArrayType():
-            offsets, valid = _offsets(values)
-            elements = [each for value in values if value is not None for each in value]
-            child = array_from_values(elements, data_type.element, arrow_type.value_type)
-            return _made(arrow_type, len(values), valid, offsets, [child])
-        case MapType():
-            return _maps(values, data_type, arrow_type)
-        case RowType():
-            return _rows(values, data_type, arrow_type)
-        case StringType() | CharType():
-            return _texts(values, data_type, arrow_type)
-        case BytesType():
-            return _bytes(values, data_type, arrow_type)
-        case BinaryType():
-            return _fixed(values, arrow_type)
-        case _:
-            return _numbers(values, arrow_type)
+    return _ARRAYS[data_type](values, data_type, arrow_type)
 
 
-def _numbers(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
+def _lists(values: Sequence[Any], data_type: ArrayType, arrow_type: pa.ListType) -> pa.Array:
+    offsets, valid = _offsets(values)
+    elements = [each for value in values if value is not None for each in value]
+    child = array_from_values(elements, data_type.element, arrow_type.value_type)
+    return _made(arrow_type, len(values), valid, offsets, [child])
+
+
+def _numbers(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
     """Numbers, truths, and times, whose physical values are numbers."""
-    count, dtype = len(values), _dtype_of(arrow_type)
+    count, dtype = len(values), np.dtype(data_type.dtype)
     if dtype.kind == "i":
         try:
             return _number_array(np.fromiter(values, dtype, count), arrow_type, None)
@@ -108,13 +87,6 @@ def _numbers(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
 def _number_array(numbers: Any, arrow_type: pa.DataType, valid: BoolArray | None) -> pa.Array:
     data = _packed(numbers) if numbers.dtype == np.bool_ else pa.py_buffer(numbers)
     return pa.Array.from_buffers(arrow_type, len(numbers), [_packed(valid), data])
-
-
-def _dtype_of(arrow_type: pa.DataType) -> np.dtype[Any]:
-    if pa.types.is_boolean(arrow_type):
-        return np.dtype(np.bool_)
-    kind = "f" if pa.types.is_floating(arrow_type) else "i"
-    return np.dtype(f"{kind}{arrow_type.bit_width // 8}")
 
 
 def _texts(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -153,7 +125,7 @@ def _spans(
     return pa.Array.from_buffers(arrow_type, len(values), buffers)
 
 
-def _fixed(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
+def _fixed(values: Sequence[Any], _: DataType, arrow_type: pa.DataType) -> pa.Array:
     valid = _valid(values)
     nothing = bytes(arrow_type.byte_width)
     given = values if valid is None else [nothing if each is None else each for each in values]
@@ -166,7 +138,7 @@ def _decimals(values: Sequence[Any], data_type: DecimalType, arrow_type: pa.Data
     words = np.empty((count, 2), dtype=np.int64)
     valid = _valid(values)
     given = values if valid is None else [0 if each is None else each for each in values]
-    if data_type.precision <= PRECISION_MAX_COMPACT_DECIMAL:
+    if data_type.is_compact:
         words[:, 0] = given
         words[:, 1] = words[:, 0] >> 63
     else:
@@ -230,3 +202,18 @@ def _valid(values: Sequence[Any]) -> BoolArray | None:
 
 def _packed(valid: BoolArray | None) -> pa.Buffer | None:
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+_ARRAYS: Final = PerType[Callable[[Sequence[Any], Any, Any], pa.Array]](
+    {
+        (t.BooleanType, t.IntegerFamily, t.FloatFamily): _numbers,
+        (t.DateType, t.TimeType, t.TimestampFamily): _numbers,  # as the physical values are
+        t.DecimalType: _decimals,
+        t.TextFamily: _texts,
+        t.BytesType: _bytes,
+        t.BinaryType: _fixed,
+        t.ArrayType: _lists,
+        t.MapType: _maps,
+        t.RowType: _rows,
+    }
+)

@@ -15,32 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fluss.model.types.data_type import (
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    MapType,
-    RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from fluss.model.types.data_type import ArrowLayout, DataType
 from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int32Array, Values
-
-_TIME_PRECISION_MAX_INT32 = 3
-_WORDS_PER_DECIMAL = 2
 
 
 def to_columns(batch: pa.RecordBatch, types: Sequence[DataType]) -> list[Column]:
@@ -51,11 +27,14 @@ def to_columns(batch: pa.RecordBatch, types: Sequence[DataType]) -> list[Column]
 def to_column(array: pa.Array, data_type: DataType) -> Column:
     """One array in wire form as a column over the same memory."""
     length, valid = len(array), _valid(array)
-    match data_type:
-        case BooleanType():
+    match data_type.layout:
+        case ArrowLayout.BITS:
             values = _bits(array.buffers()[1], array.offset, length)
             return Column(type=data_type, length=length, valid=valid, values=values)
-        case CharType() | StringType() | BytesType():
+        case ArrowLayout.FIXED:
+            values = _fixed_values(array, data_type)
+            return Column(type=data_type, length=length, valid=valid, values=values)
+        case ArrowLayout.VARIABLE:
             return Column(
                 type=data_type,
                 length=length,
@@ -63,25 +42,22 @@ def to_column(array: pa.Array, data_type: DataType) -> Column:
                 values=_numbers(array.buffers()[2], np.uint8),
                 offsets=_offsets(array),
             )
-        case ArrayType():
+        case ArrowLayout.LIST:
             return _list_column(array, data_type, valid, (array.values,))
-        case MapType():
+        case ArrowLayout.MAP:
             entries = array.values
             return _list_column(array, data_type, valid, (entries.field(0), entries.field(1)))
-        case RowType():
+        case ArrowLayout.STRUCT:
             children = tuple(
                 to_column(array.field(index), each)
                 for index, each in enumerate(data_type.children())
             )
             return Column(type=data_type, length=length, valid=valid, children=children)
-        case _:
-            values = _fixed_values(array, data_type)
-            return Column(type=data_type, length=length, valid=valid, values=values)
 
 
 def _list_column(
     array: pa.Array,
-    data_type: ArrayType | MapType,
+    data_type: DataType,
     valid: BoolArray | None,
     elements: tuple[pa.Array, ...],
 ) -> Column:
@@ -101,17 +77,11 @@ def _list_column(
 
 
 def _fixed_values(array: pa.Array, data_type: DataType) -> Values:
-    buffer, start, count = array.buffers()[1], array.offset, len(array)
-    match data_type:
-        case BinaryType(length=width):
-            flat = _numbers(buffer, np.uint8, start=start * width, count=count * width)
-            return flat.reshape(count, width)
-        case DecimalType():
-            words = _WORDS_PER_DECIMAL
-            flat = _numbers(buffer, np.int64, start=start * words, count=count * words)
-            return flat.reshape(count, words)
-        case _:
-            return _numbers(buffer, values_dtype(data_type), start=start, count=count)
+    start, count, per_row = array.offset, len(array), data_type.values_per_row
+    values = _numbers(
+        array.buffers()[1], data_type.dtype, start=start * per_row, count=count * per_row
+    )
+    return values if data_type.is_one_number else values.reshape(count, per_row)
 
 
 def _offsets(array: pa.Array) -> Int32Array:
@@ -144,29 +114,6 @@ def _bits(buffer: pa.Buffer | None, start: int, count: int) -> BoolArray:
     return bits[start & 7 : (start & 7) + count].view(np.bool_)
 
 
-def values_dtype(data_type: DataType) -> np.dtype[Any]:
-    """The numpy type of `Column.values` where a row has one number."""
-    match data_type:
-        case BooleanType():
-            return np.dtype(np.bool_)
-        case TinyIntType():
-            return np.dtype(np.int8)
-        case SmallIntType():
-            return np.dtype(np.int16)
-        case IntType() | DateType():
-            return np.dtype(np.int32)
-        case TimeType(precision=precision):
-            return np.dtype(np.int32 if precision <= _TIME_PRECISION_MAX_INT32 else np.int64)
-        case FloatType():
-            return np.dtype(np.float32)
-        case DoubleType():
-            return np.dtype(np.float64)
-        case BigIntType() | TimestampType() | TimestampLtzType():
-            return np.dtype(np.int64)
-        case _:
-            raise AssertionError(f"{data_type} is not one number per row")
-
-
 def to_batch(columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
     """Columns as a batch of this schema, which has their types in wire form or users' form."""
     arrays = [to_array(each, field.type) for each, field in zip(columns, schema, strict=True)]
@@ -177,28 +124,30 @@ def to_array(column: Column, arrow_type: pa.DataType) -> pa.Array:
     """One column as an array over the same memory."""
     length = column.length
     validity, null_count = _validity(column.valid, length)
-    match column.type:
-        case ArrayType():
+    match column.type.layout:
+        case ArrowLayout.BITS:
+            buffers = [validity, _packed(_given(column.values))]
+            return pa.Array.from_buffers(arrow_type, length, buffers, null_count)
+        case ArrowLayout.FIXED:
+            buffers = [validity, _buffer(_given(column.values))]
+            return pa.Array.from_buffers(arrow_type, length, buffers, null_count)
+        case ArrowLayout.VARIABLE:
+            buffers = [validity, _buffer(_given(column.offsets)), _buffer(_given(column.values))]
+            return pa.Array.from_buffers(arrow_type, length, buffers, null_count)
+        case ArrowLayout.LIST:
             child = to_array(column.children[0], arrow_type.value_type)
             buffers = [validity, _buffer(_given(column.offsets))]
             return pa.Array.from_buffers(arrow_type, length, buffers, null_count, 0, [child])
-        case MapType():
+        case ArrowLayout.MAP:
             buffers = [validity, _buffer(_given(column.offsets))]
             entries = _entries(column, arrow_type)
             return pa.Array.from_buffers(arrow_type, length, buffers, null_count, 0, [entries])
-        case RowType():
+        case ArrowLayout.STRUCT:
             children = [
                 to_array(each, arrow_type.field(index).type)
                 for index, each in enumerate(column.children)
             ]
             return pa.Array.from_buffers(arrow_type, length, [validity], null_count, 0, children)
-        case CharType() | StringType() | BytesType():
-            data = [_buffer(_given(column.offsets)), _buffer(_given(column.values))]
-        case BooleanType():
-            data = [_packed(_given(column.values))]
-        case _:
-            data = [_buffer(_given(column.values))]
-    return pa.Array.from_buffers(arrow_type, length, [validity, *data], null_count)
 
 
 def _entries(column: Column, arrow_type: pa.MapType) -> pa.Array:

@@ -11,23 +11,14 @@ Arrow's own say everything about have no check, and cost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    ArrayType,
-    CharType,
-    DataType,
-    DecimalType,
-    MapType,
-    RowType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import UNITS_PER_SECOND, CharType, DataType, DecimalType, TimeType
+from fluss.model.types.per_type import PerType
 from fluss.model.values.limits import NO_LIMITS, ValueLimits
 from fluss.model.values.texts import CHAR_BYTES, CHAR_BYTES_HINT
 from fluss.model.values.times import ONLY_MILLIS, ONLY_MILLIS_HINT
@@ -56,7 +47,7 @@ def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> V
         data_type: The type.
         limits: What the table adds to the limits of the type (`TableInfo.value_limits`).
     """
-    inner = _inner_check(data_type, limits)
+    inner = _CHECKS[data_type](data_type, limits)
     if data_type.nullable:
         return inner
 
@@ -67,25 +58,6 @@ def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> V
             inner(array)
 
     return check
-
-
-def _inner_check(data_type: DataType, limits: ValueLimits) -> ValueCheck | None:
-    match data_type:
-        case CharType(length=length):
-            return lambda array: _check_length(array, length, limits)
-        case DecimalType():
-            return lambda array: _check_digits(array, data_type)
-        case TimeType(unit=unit):
-            return lambda array: _check_time(array, unit, keeps_millis=limits.keeps_millis)
-        case TimestampType(unit="s") | TimestampLtzType(unit="s") if limits.keeps_millis:
-            return _check_seconds
-        case ArrayType():
-            return _list_check(value_check_of(data_type.element, limits=limits))
-        case MapType() | RowType():
-            checks = [value_check_of(each, limits=limits) for each in data_type.children()]
-            return _map_check(checks) if isinstance(data_type, MapType) else _row_check(checks)
-        case _:
-            return None
 
 
 def _check_length(array: pa.Array, length: int, limits: ValueLimits) -> None:
@@ -147,3 +119,34 @@ def _check_fields(array: pa.Array, checks: list[ValueCheck | None]) -> None:
     for index, check in enumerate(checks):
         if check is not None:
             check(present.field(index))
+
+
+def _char_check(data_type: CharType, limits: ValueLimits) -> ValueCheck:
+    return lambda array: _check_length(array, data_type.length, limits)
+
+
+def _time_check(data_type: TimeType, limits: ValueLimits) -> ValueCheck:
+    return lambda array: _check_time(array, data_type.unit, keeps_millis=limits.keeps_millis)
+
+
+def _timestamp_check(data_type: t.TimestampFamily, limits: ValueLimits) -> ValueCheck | None:
+    return _check_seconds if data_type.unit == "s" and limits.keeps_millis else None
+
+
+def _child_checks(data_type: DataType, limits: ValueLimits) -> list[ValueCheck | None]:
+    return [value_check_of(each, limits=limits) for each in data_type.children()]
+
+
+_CHECKS: Final = PerType[Callable[[Any, ValueLimits], ValueCheck | None]](
+    {
+        (t.BooleanType, t.IntegerFamily, t.FloatFamily): lambda *_: None,
+        (t.StringType, t.BinaryFamily, t.DateType): lambda *_: None,
+        t.CharType: _char_check,
+        t.DecimalType: lambda data_type, _: lambda array: _check_digits(array, data_type),
+        t.TimeType: _time_check,
+        t.TimestampFamily: _timestamp_check,
+        t.ArrayType: lambda *given: _list_check(*_child_checks(*given)),
+        t.MapType: lambda *given: _map_check(_child_checks(*given)),
+        t.RowType: lambda *given: _row_check(_child_checks(*given)),
+    }
+)

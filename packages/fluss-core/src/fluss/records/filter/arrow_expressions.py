@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from operator import and_
@@ -28,25 +28,9 @@ from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.model.predicates.binding import TypeOf, bind, column_types
 from fluss.model.predicates.predicate import Constant, Leaf, LeafFunction, Not, Predicate, conjoined
 from fluss.model.schema.schema import Schema
-from fluss.model.types.data_type import (
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import UNITS_PER_SECOND, BooleanType, DataType, DoubleType
+from fluss.model.types.per_type import PerType
 from fluss.records.filter.expression_tree import (
     NULLS_MATCH,
     NULLS_SKIPPED,
@@ -184,7 +168,7 @@ class _Conversion:
 
     def _question(self, node: Call, name: str) -> Predicate:
         data_type, options = self._type_of(name), node.options
-        is_float = isinstance(data_type, FloatType | DoubleType)
+        is_float = isinstance(data_type, t.FloatFamily)
         match node.function:
             case "is_valid":
                 return _leaf(name, LeafFunction.IS_NOT_NULL)
@@ -208,7 +192,7 @@ class _Conversion:
             raise unfit_expression(node.expression, "it is unknown whether NULL is in a list")
         given = [_literal(node, each, data_type) for each in node.options["value_set"]]
         values = [each for each in given if each is not None]
-        if isinstance(data_type, FloatType | DoubleType) and not all(map(_is_plain, values)):
+        if isinstance(data_type, t.FloatFamily) and not all(map(_is_plain, values)):
             raise unfit_expression(
                 node.expression, "Arrow's lists tell 0.0 from -0.0, and find a NaN"
             )
@@ -256,45 +240,19 @@ def _like(node: Call, name: str) -> Predicate:
 # the column's kind, and has a value that the column's type knows how to compare with, that is the
 # same as comparing the values.
 
-_INTEGERS: Final = (TinyIntType, SmallIntType, IntType, BigIntType)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - TIMESTAMP has no zone
 _NOT_A_TIME: Final = -(2**63)  # to numpy
-_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _literal(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
     """The value of a literal, as people write it."""
     if not scalar.is_valid:
         return None
-    kind = pa.types
-    arrow_type = scalar.type
-    match data_type:
-        case BooleanType() if kind.is_boolean(arrow_type):
-            return scalar.as_py()
-        case FloatType() | DoubleType() if kind.is_floating(arrow_type):
-            return _float(node, scalar.as_py(), data_type)
-        case FloatType() | DoubleType() | DecimalType() if kind.is_integer(arrow_type):
-            return scalar.as_py()
-        case DecimalType() if kind.is_decimal(arrow_type):
-            return scalar.as_py()
-        case CharType() | StringType() if _is_text(arrow_type):
-            return scalar.as_py()
-        case BinaryType() | BytesType() if _is_bytes(arrow_type):
-            return scalar.as_py()
-        case DateType() if kind.is_date32(arrow_type):
-            return _date(scalar.value)
-        case TimeType() if kind.is_time(arrow_type):
-            return _time(node, scalar.value, arrow_type.unit)
-        case TimestampType() if kind.is_timestamp(arrow_type) and arrow_type.tz is None:
-            return _moment(node, scalar.value, arrow_type.unit)
-        case TimestampLtzType() if kind.is_timestamp(arrow_type) and arrow_type.tz is not None:
-            moment = _moment(node, scalar.value, arrow_type.unit)
-            return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment
-        case _ if isinstance(data_type, _INTEGERS) and kind.is_integer(arrow_type):
-            return scalar.as_py()
-        case _:
-            why = f"it compares a {data_type} column with a value of Arrow's type {arrow_type}"
-            raise unfit_expression(node.expression, why)
+    for is_comparable, value_of in _LITERALS[data_type]:
+        if is_comparable(scalar.type):
+            return value_of(node, scalar, data_type)
+    why = f"it compares a {data_type} column with a value of Arrow's type {scalar.type}"
+    raise unfit_expression(node.expression, why)
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:
@@ -310,7 +268,13 @@ def _is_bytes(arrow_type: pa.DataType) -> bool:
     return any(test(arrow_type) for test in tests)
 
 
-def _float(node: Call, value: float, data_type: DataType) -> float:
+def _as_py(_: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
+    del data_type
+    return scalar.as_py()
+
+
+def _float(node: Call, scalar: pa.Scalar, data_type: DataType) -> float:
+    value: float = scalar.as_py()
     with np.errstate(over="ignore"):
         is_held = isinstance(data_type, DoubleType) or float(np.float32(value)) == value
     if not is_held and not math.isnan(value):
@@ -318,22 +282,27 @@ def _float(node: Call, value: float, data_type: DataType) -> float:
     return value
 
 
-def _date(days: int) -> Any:
+def _date(_: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
+    del data_type
+    days = scalar.value
     try:
         return date.fromordinal(days + _EPOCH.toordinal())
     except (ValueError, OverflowError):
         return np.datetime64(days, "D")
 
 
-def _time(node: Call, count: int, unit: str) -> time:
-    micros, rest = divmod(count * 1_000_000, _PER_SECOND[unit])
+def _time(node: Call, scalar: pa.Scalar, data_type: DataType) -> time:
+    del data_type
+    micros, rest = divmod(scalar.value * 1_000_000, UNITS_PER_SECOND[scalar.type.unit])
     if rest or not 0 <= micros < 86_400_000_000:
         raise unfit_expression(node.expression, "Python has no such time of day")
     return (_EPOCH + timedelta(microseconds=micros)).time()
 
 
-def _moment(node: Call, count: int, unit: Any) -> Any:
-    micros, rest = divmod(count * 1_000_000, _PER_SECOND[unit])
+def _moment(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
+    del data_type
+    count, unit = scalar.value, scalar.type.unit
+    micros, rest = divmod(count * 1_000_000, UNITS_PER_SECOND[unit])
     if not rest:
         try:
             return _EPOCH + timedelta(microseconds=micros)
@@ -342,3 +311,29 @@ def _moment(node: Call, count: int, unit: Any) -> Any:
     if count == _NOT_A_TIME:
         raise unfit_expression(node.expression, "the time is the one that stands for none")
     return np.datetime64(count, unit)
+
+
+def _instant(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
+    moment = _moment(node, scalar, data_type)
+    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment
+
+
+# Of which Arrow types a literal may be, and how its value is taken.
+_Readable = tuple[Callable[[pa.DataType], bool], Callable[[Call, pa.Scalar, DataType], Any]]
+_LITERALS: Final = PerType[tuple[_Readable, ...]](
+    {
+        t.BooleanType: ((pa.types.is_boolean, _as_py),),
+        t.IntegerFamily: ((pa.types.is_integer, _as_py),),
+        t.FloatFamily: ((pa.types.is_floating, _float), (pa.types.is_integer, _as_py)),
+        t.DecimalType: ((pa.types.is_integer, _as_py), (pa.types.is_decimal, _as_py)),
+        t.TextFamily: ((_is_text, _as_py),),
+        t.BinaryFamily: ((_is_bytes, _as_py),),
+        t.DateType: ((pa.types.is_date32, _date),),
+        t.TimeType: ((pa.types.is_time, _time),),
+        t.TimestampType: ((lambda each: pa.types.is_timestamp(each) and each.tz is None, _moment),),
+        t.TimestampLtzType: (
+            (lambda each: pa.types.is_timestamp(each) and each.tz is not None, _instant),
+        ),
+        t.NestedType: (),
+    }
+)

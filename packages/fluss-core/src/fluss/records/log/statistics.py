@@ -22,14 +22,10 @@ import pyarrow.compute as pc
 from fluss.errors import CorruptDataError
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
-    BinaryType,
-    BytesType,
-    CharType,
     DataType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    StringType,
+    FloatFamily,
+    TextFamily,
     TimeType,
 )
 from fluss.records.arrow.batch_layout import BatchLayout
@@ -62,16 +58,11 @@ class BatchStatistics:
     maximums: tuple[Any, ...]
 
 
-def has_statistics(data_type: DataType) -> bool:
-    """Whether columns of this type can be in a block: all but BINARY, BYTES and nested ones."""
-    return not (data_type.is_nested or isinstance(data_type, BinaryType | BytesType))
-
-
 def collect_statistics(
     batch: pa.RecordBatch, layout: BatchLayout, positions: Iterable[int]
 ) -> BatchStatistics:
     """Look at some columns of a batch in wire form; types without statistics are left out."""
-    chosen = tuple(each for each in positions if has_statistics(layout.types[each]))
+    chosen = tuple(each for each in positions if layout.types[each].has_statistics)
     arrays = [batch.column(each) for each in chosen]
     pairs = [
         _min_max(array, layout.types[each]) for array, each in zip(arrays, chosen, strict=True)
@@ -87,13 +78,13 @@ def collect_statistics(
 def _min_max(array: pa.Array, data_type: DataType) -> tuple[Any, Any]:
     if array.null_count == len(array):
         return None, None
-    if isinstance(data_type, CharType | StringType):
+    if isinstance(data_type, TextFamily):
         found = pc.min_max(array).as_py()  # in the order of the bytes, as Java's BinaryString
         return found["min"], found["max"]
     column = to_column(array, data_type)
     values = values_of(column) if column.valid is None else values_of(column)[column.valid]
     match data_type:
-        case FloatType() | DoubleType():
+        case FloatFamily():
             return _float_min_max(values)
         case DecimalType():
             return _decimal_min_max(values)
@@ -184,7 +175,7 @@ def _read_block(
     if not all(0 <= each <= record_count for each in null_counts):
         return None
     chosen = [types[each].as_nullable() for each in positions]
-    if not all(has_statistics(each) for each in chosen):
+    if not all(each.has_statistics for each in chosen):
         return None
     at = _HEAD.size + 6 * count
     rows = []

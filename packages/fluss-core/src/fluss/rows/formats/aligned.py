@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluss.model.types.data_type import DataType, DecimalType, TimestampLtzType, TimestampType
+from fluss.model.types.data_type import DataType, DecimalStorage, TimestampFamily
 from fluss.rows.buffers.byte_runs import Part, Runs, UInt64Array, join_parts, words_of
 from fluss.rows.buffers.columns import ByteArray, Column, Int64Array, RowBytes
 from fluss.rows.buffers.take import with_gaps
@@ -139,7 +139,7 @@ def _column_slots(column: Column) -> Slots:
             return number_slots(values)
         case SplitTimestamp() as split:
             return timestamp_slots(split, column.valid)
-        case runs if isinstance(column.type, DecimalType):
+        case runs if isinstance(column.type.storage, DecimalStorage):
             return decimal_slots(runs, column.valid)
         case runs:
             return text_slots(runs, column.valid)
@@ -177,9 +177,9 @@ def _read_field(
         refuse=refuse,
     )
     data = cursor.source.data
-    if isinstance(data_type, TimestampType | TimestampLtzType):
+    if isinstance(data_type, TimestampFamily):
         places, nanos = slots.timestamps()
         return restore_timestamps(data_type, words_of(data, "<i8")[places], nanos, refuse)
-    is_number = isinstance(data_type, DecimalType)
+    is_number = isinstance(data_type.storage, DecimalStorage)
     places, lengths = slots.sections() if is_number else slots.texts()
     return restore_runs(data_type, data, places, lengths, refuse)

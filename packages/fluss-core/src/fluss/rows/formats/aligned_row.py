@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fluss.errors import UnsupportedTypeError
-from fluss.model.types.data_type import DataType, DecimalType, TimestampLtzType, TimestampType
+from fluss.model.types.data_type import BytesStorage, DataType, TimestampStorage
 from fluss.rows.formats.slot_placers import Placer, placer_of
 from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves
 from fluss.rows.formats.stored_value import (
@@ -179,10 +179,11 @@ def _opener(data_type: DataType) -> _Opener:
     number = number_of(data_type)
     if number is not None:
         return _number_opener(number)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        return _timestamp_opener(data_type.unit)
+    storage = data_type.storage
+    if isinstance(storage, TimestampStorage):
+        return _timestamp_opener(storage.unit)
     read = run_reader(data_type)
-    is_text = not isinstance(data_type, DecimalType)
+    is_text = isinstance(storage, BytesStorage)
 
     def read_slot(data: bytes, at: int) -> tuple[Any, int]:
         slot = int.from_bytes(data[at : at + SLOT_BYTES], "little")

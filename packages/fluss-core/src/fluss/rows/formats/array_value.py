@@ -15,12 +15,11 @@ from typing import Any
 
 from fluss.model.types.data_type import (
     ArrayType,
+    BytesStorage,
     DataType,
-    DecimalType,
     MapType,
     RowType,
-    TimestampLtzType,
-    TimestampType,
+    TimestampStorage,
 )
 from fluss.rows.formats import stored_value
 from fluss.rows.formats.slot_placers import Placer, placer_of
@@ -254,10 +253,11 @@ def _wide_reader(read_slot: _Opener) -> _SlotsReader:
 
 
 def _opener(element: DataType, rows: RowValueFormat) -> _Opener:
-    if isinstance(element, TimestampType | TimestampLtzType):
-        return _timestamp_opener(element.unit)
+    storage = element.storage
+    if isinstance(storage, TimestampStorage):
+        return _timestamp_opener(storage.unit)
     read = run_reader(element, rows)
-    is_text = not element.is_nested and not isinstance(element, DecimalType)
+    is_text = isinstance(storage, BytesStorage)
 
     def read_slot(section: _Section, slot: int, at: int) -> tuple[Any, int]:
         if is_text and slot >> 63:

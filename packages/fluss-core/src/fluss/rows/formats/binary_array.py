@@ -29,11 +29,10 @@ from fluss.errors import InvalidValueError
 from fluss.model.types.data_type import (
     ArrayType,
     DataType,
-    DecimalType,
+    DecimalStorage,
     MapType,
     RowType,
-    TimestampLtzType,
-    TimestampType,
+    TimestampFamily,
 )
 from fluss.rows.buffers.byte_runs import (
     Part,
@@ -185,7 +184,7 @@ def _element_slots(elements: Column, rows: RowFormat) -> Slots | Values:
             return values if is_nan is None else np.where(is_nan, values.dtype.type("nan"), values)
         case SplitTimestamp() as split:
             return timestamp_slots(split, elements.valid)
-        case runs if isinstance(elements.type, DecimalType):
+        case runs if isinstance(elements.type.storage, DecimalStorage):
             return decimal_slots(runs, elements.valid)
         case runs:
             return text_slots(runs, elements.valid)
@@ -324,13 +323,13 @@ class _Elements:
             section_lengths=self._of_array(self.lengths),
             refuse=self.refuse,
         )
-        if isinstance(element, TimestampType | TimestampLtzType):
+        if isinstance(element, TimestampFamily):
             starts, nanos = slots.timestamps()
             millis = words_of(self.source.data, "<i8")[starts]
             return restore_timestamps(element, millis, nanos, self.refuse)
         if element.is_nested:
             return read_nested(element, self.source, *slots.sections(), rows)
-        is_number = isinstance(element, DecimalType)
+        is_number = isinstance(element.storage, DecimalStorage)
         starts, lengths = slots.sections() if is_number else slots.texts()
         return restore_runs(element, self.source.data, starts, lengths, self.refuse)
 

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fluss.errors import InvalidValueError
-from fluss.model.types.data_type import DataType, TimestampLtzType, TimestampType
+from fluss.model.types.data_type import DataType, TimestampFamily
 from fluss.rows.buffers.byte_runs import Part, Runs, Words, fixed_words, join_parts
 from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int64Array, RowBytes, Values
 from fluss.rows.buffers.take import with_gaps
@@ -198,7 +198,7 @@ def _read_field(cursor: RowCursor, data_type: DataType, rows: Int64Array | None)
         return restore_fixed(data_type, values, refuse)
     if dtype is not None:
         return restore_fixed(data_type, cursor.fixed(rows, dtype), refuse)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
+    if isinstance(data_type, TimestampFamily):
         millis, nanos = cursor.varlongs(rows), cursor.varints(rows)
         return restore_timestamps(data_type, millis, nanos, refuse)
     starts, lengths = cursor.runs(rows)

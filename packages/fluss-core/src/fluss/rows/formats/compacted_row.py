@@ -10,13 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fluss.model.types.data_type import (
-    CharType,
-    DataType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-)
+from fluss.model.types.data_type import DataType, TextFamily, TimestampStorage
 from fluss.rows.formats.array_value import RowValueFormat, run_reader, run_writer
 from fluss.rows.formats.nulls import null_bytes
 from fluss.rows.formats.stored_value import (
@@ -149,9 +143,10 @@ def _field_writer(data_type: DataType) -> ValueWriter:
     number = number_of(data_type)
     if number is not None:
         return _number_writer(number)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        return _timestamp_writer(data_type.unit)
-    if isinstance(data_type, CharType | StringType):
+    storage = data_type.storage
+    if isinstance(storage, TimestampStorage):
+        return _timestamp_writer(storage.unit)
+    if isinstance(data_type, TextFamily):
         return _write_text
     write = run_writer(data_type, _COMPACTED)
 
@@ -189,9 +184,10 @@ def _field_reader(data_type: DataType) -> FieldReader:
     number = number_of(data_type)
     if number is not None:
         return _number_reader(number)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        return _timestamp_reader(data_type.unit)
-    if isinstance(data_type, CharType | StringType):
+    storage = data_type.storage
+    if isinstance(storage, TimestampStorage):
+        return _timestamp_reader(storage.unit)
+    if isinstance(data_type, TextFamily):
         return _read_text
     return _run_reader(run_reader(data_type, _COMPACTED))
 

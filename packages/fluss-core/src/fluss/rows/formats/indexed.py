@@ -37,13 +37,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fluss.model.types.data_type import (
-    BinaryType,
-    CharType,
-    DataType,
-    TimestampLtzType,
-    TimestampType,
-)
+from fluss.model.types.data_type import BinaryType, CharType, DataType, TimestampFamily
 from fluss.rows.buffers.byte_runs import (
     Part,
     Runs,
@@ -189,7 +183,7 @@ def _read_field(
     dtype = fixed_dtype(data_type)
     if dtype is not None:
         return restore_fixed(data_type, cursor.fixed(rows, dtype), refuse)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
+    if isinstance(data_type, TimestampFamily):
         millis, nanos = cursor.fixed(rows, "<i8"), cursor.fixed(rows, "<i4")
         return restore_timestamps(data_type, millis, nanos, refuse)
     starts = cursor.position(rows)

@@ -10,13 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from fluss.model.types.data_type import (
-    BinaryType,
-    CharType,
-    DataType,
-    TimestampLtzType,
-    TimestampType,
-)
+from fluss.model.types.data_type import BinaryType, CharType, DataType, TimestampStorage
 from fluss.rows.formats.array_value import RowValueFormat, run_reader, run_writer
 from fluss.rows.formats.nulls import null_bytes
 from fluss.rows.formats.stored_value import (
@@ -39,13 +33,9 @@ def width_of(data_type: DataType) -> int | None:
     number = number_of(data_type)
     if number is not None:
         return number.width
-    match data_type:
-        case TimestampType() | TimestampLtzType():
-            return _TIMESTAMP.size
-        case CharType(length=length) | BinaryType(length=length):
-            return length
-        case _:
-            return None
+    if isinstance(data_type.storage, TimestampStorage):
+        return _TIMESTAMP.size
+    return data_type.length if isinstance(data_type, CharType | BinaryType) else None
 
 
 class IndexedRowWriter:
@@ -161,8 +151,9 @@ def _field_writer(data_type: DataType) -> ValueWriter:
     number = number_of(data_type)
     if number is not None:
         return number.packer()
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        split = split_timestamp(data_type.unit)
+    storage = data_type.storage
+    if isinstance(storage, TimestampStorage):
+        split = split_timestamp(storage.unit)
         return lambda value: _TIMESTAMP.pack(*split(value))
     write = run_writer(data_type, _INDEXED)
     if isinstance(data_type, CharType | BinaryType):
@@ -184,8 +175,9 @@ def _field_reader(data_type: DataType) -> SectionReader:
     number = number_of(data_type)
     if number is not None:
         return _number_reader(number)
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        join = join_timestamp(data_type.unit)
+    storage = data_type.storage
+    if isinstance(storage, TimestampStorage):
+        join = join_timestamp(storage.unit)
         return lambda data, start, _: join(*_TIMESTAMP.unpack_from(data, start))
     if isinstance(data_type, CharType):
         return lambda data, start, end: data[start:end].rstrip(b"\0").decode()

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from fluss.model.types.data_type import DataType, DecimalType, TimestampLtzType, TimestampType
+from fluss.model.types.data_type import DataType, DecimalStorage, NestedStorage, TimestampStorage
 from fluss.rows.formats.decimals import DECIMAL_BYTES_MAX
 from fluss.rows.formats.slots import INLINE_BYTES_MAX, inline_slot
 from fluss.rows.formats.stored_value import ValueWriter, split_timestamp
@@ -31,12 +31,13 @@ def placer_of(data_type: DataType, write: Callable[[DataType], ValueWriter]) -> 
         data_type: The type.
         write: Makes what writes its values as runs of bytes; not asked for timestamps.
     """
-    if isinstance(data_type, TimestampType | TimestampLtzType):
-        return _timestamp_placer(data_type.unit)
+    storage = data_type.storage
+    if isinstance(storage, TimestampStorage):
+        return _timestamp_placer(storage.unit)
     run = write(data_type)
-    if isinstance(data_type, DecimalType):
+    if isinstance(storage, DecimalStorage):
         return lambda value: _padded(run(value), DECIMAL_BYTES_MAX)
-    if data_type.is_nested:
+    if isinstance(storage, NestedStorage):
         return lambda value: _padded(run(value), _SLOT_BYTES)
 
     def place_text(value: Any) -> Placed:

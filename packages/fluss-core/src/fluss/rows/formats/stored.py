@@ -21,31 +21,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fluss.errors import InvalidValueError
+from fluss.model.types import data_type as t
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
-    BigIntType,
     BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
+    BytesStorage,
     DataType,
-    DateType,
+    DecimalStorage,
     DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
+    NestedStorage,
+    NumberStorage,
+    TimestampFamily,
+    TimestampStorage,
     TimeType,
-    TinyIntType,
 )
+from fluss.model.types.per_type import PerType
 from fluss.rows.buffers.byte_runs import (
     Runs,
     check_bytes_max,
@@ -76,24 +72,11 @@ class SplitTimestamp:
 
 Stored = FixedWidth | SplitTimestamp | Runs
 
-_DTYPES: dict[type[DataType], str] = {
-    BooleanType: "u1",
-    TinyIntType: "i1",
-    SmallIntType: "<i2",
-    IntType: "<i4",
-    BigIntType: "<i8",
-    FloatType: "<f4",
-    DoubleType: "<f8",
-    DateType: "<i4",
-    TimeType: "<i4",
-}
-
 
 def fixed_dtype(data_type: DataType) -> str | None:
     """The numpy type in which values of this type are stored, or None if it is not `FixedWidth`."""
-    if isinstance(data_type, DecimalType | TimestampType | TimestampLtzType):
-        return "<i8" if data_type.is_compact else None
-    return _DTYPES.get(type(data_type))
+    storage = data_type.storage
+    return storage.dtype if isinstance(storage, NumberStorage) else None
 
 
 def store(column: Column) -> Stored:
@@ -102,22 +85,21 @@ def store(column: Column) -> Stored:
     Raises:
         InvalidValueError: A value is outside what the type can hold.
     """
-    match column.type:
-        case TimestampType(precision=precision) | TimestampLtzType(precision=precision):
-            if precision > 3:
-                return _split(_cleared(column), column.type.unit)
-            return FixedWidth(values=_millis(_cleared(column), column.type.unit, column.type))
-        case TimeType():
-            return FixedWidth(values=_time_millis(_cleared(column), column.type))
-        case DecimalType():
-            return _store_decimals(column, column.type)
-        case CharType() | StringType() | BytesType():
+    data_type = column.type
+    match data_type.storage:
+        case NumberStorage(dtype=dtype):
+            numbers = _NUMBERS[data_type].store(_cleared(column), data_type)
+            return FixedWidth(values=numbers.astype(dtype, copy=False))
+        case TimestampStorage(unit=unit):
+            return _split(_cleared(column), unit)
+        case BytesStorage() if column.offsets is None:
+            return _binary_runs(column)
+        case BytesStorage():
             return runs_of(values_of(column), list_starts(column), list_lengths(column))
-        case BinaryType():
-            return _binary_runs(column, column.type)
-        case _:
-            dtype = _DTYPES[type(column.type)]
-            return FixedWidth(values=_cleared(column).astype(dtype, copy=False))
+        case DecimalStorage():
+            return _store_large_decimals(column)
+        case NestedStorage():
+            raise TypeError(f"{data_type} is stored as {type(data_type.storage).__name__}")
 
 
 # Raises for the first of the wrong rows, and says why.
@@ -126,23 +108,12 @@ Refuse = Callable[[BoolArray, str], None]
 
 def restore_fixed(data_type: DataType, values: Values, refuse: Refuse) -> Column:
     """The column whose stored form is one number per row; `refuse` hears of impossible ones."""
-    match data_type:
-        case BooleanType():
-            values = values != 0
-        case TimeType():
-            values = _time_from_millis(values, data_type)
-        case TimestampType(precision=0) | TimestampLtzType(precision=0):
-            values = _toward_zero(values, 1000)
-        case DecimalType():
-            check_digits(values, values >> 63, data_type, refuse)
-            values = np.stack((values, values >> 63), axis=1)
-        case _:
-            pass
+    values = _NUMBERS[data_type].restore(values, data_type, refuse)
     return Column(type=data_type, length=len(values), values=values)
 
 
 def restore_timestamps(
-    data_type: TimestampType | TimestampLtzType,
+    data_type: TimestampFamily,
     millis: Int64Array,
     nanos: npt.NDArray[np.int32],
     refuse: Refuse,
@@ -199,12 +170,13 @@ def _cleared(column: Column) -> Values:
     return np.where(valid, values, np.zeros(1, values.dtype))
 
 
-def _binary_runs(column: Column, data_type: BinaryType) -> Runs:
-    starts = np.arange(column.length, dtype=np.int64) * data_type.length
-    lengths = np.full(column.length, data_type.length, np.int64)
+def _binary_runs(column: Column) -> Runs:
+    values = values_of(column)
+    starts = np.arange(column.length, dtype=np.int64) * values.shape[1]
+    lengths = np.full(column.length, values.shape[1], np.int64)
     if column.valid is not None:
         lengths[~column.valid] = 0
-    return runs_of(np.ascontiguousarray(values_of(column)).reshape(-1), starts, lengths)
+    return runs_of(np.ascontiguousarray(values).reshape(-1), starts, lengths)
 
 
 def _time_millis(values: Values, data_type: TimeType) -> Values:
@@ -255,13 +227,19 @@ def _toward_zero(values: Values, divisor: int) -> Values:
     return quotient
 
 
-def _store_decimals(column: Column, data_type: DecimalType) -> Stored:
-    words = _cleared(column)
+def _checked_words(words: Values, data_type: Any) -> tuple[Int64Array, Int64Array]:
     low, high = np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])
     check_digits(low, high, data_type, refuse_value(data_type))
-    if data_type.is_compact:
-        return FixedWidth(values=low)
-    runs = shortest_bytes(low, high)
+    return low, high
+
+
+def _words_of_numbers(values: Values, data_type: DecimalType, refuse: Refuse) -> Values:
+    check_digits(values, values >> 63, data_type, refuse)
+    return np.stack((values, values >> 63), axis=1)
+
+
+def _store_large_decimals(column: Column) -> Stored:
+    runs = shortest_bytes(*_checked_words(_cleared(column), column.type))
     if column.valid is None:
         return runs
     return runs_of(runs.data, runs.starts, np.where(column.valid, runs.lengths, 0))
@@ -301,3 +279,38 @@ def refuse_value(data_type: DataType) -> Refuse:
         )
 
     return refuse
+
+
+class _Numbers(NamedTuple):
+    """How the values of a column become the numbers that rows store, and back."""
+
+    store: Callable[[Values, Any], Values]
+    restore: Callable[[Values, Any, Refuse], Values]
+
+
+def _no_numbers(values: Values, data_type: DataType, *_: object) -> Values:
+    del values
+    raise AssertionError(f"rows do not store {data_type} as a number")
+
+
+_NUMBERS = PerType[_Numbers](
+    {
+        t.BooleanType: _Numbers(lambda values, _: values, lambda values, *_: values != 0),
+        (t.IntegerFamily, t.FloatFamily, t.DateType): _Numbers(
+            lambda values, _: values, lambda values, *_: values
+        ),
+        t.DecimalType: _Numbers(
+            lambda words, data_type: _checked_words(words, data_type)[0], _words_of_numbers
+        ),
+        t.TimeType: _Numbers(
+            _time_millis, lambda millis, data_type, _: _time_from_millis(millis, data_type)
+        ),
+        t.TimestampFamily: _Numbers(
+            lambda values, data_type: _millis(values, data_type.unit, data_type),
+            lambda millis, data_type, _: (
+                _toward_zero(millis, 1000) if data_type.unit == "s" else millis
+            ),
+        ),
+        (t.TextFamily, t.BinaryFamily, t.NestedType): _Numbers(_no_numbers, _no_numbers),
+    }
+)

@@ -13,26 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    BigIntType,
-    BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import UNITS_PER_SECOND, DataType, DecimalType, NumberStorage
+from fluss.model.types.per_type import PerType
 from fluss.rows.formats.decimals import DECIMAL_BYTES_MAX
 
 # Encodes the physical value of one field, element or row; None never gets here.
@@ -40,17 +23,6 @@ ValueWriter = Callable[[Any], bytes]
 # Decodes the section data[start:end]; the bounds have been checked.
 SectionReader = Callable[[bytes, int, int], Any]
 
-_CODES: dict[type[DataType], str] = {
-    BooleanType: "B",
-    TinyIntType: "b",
-    SmallIntType: "h",
-    IntType: "i",
-    BigIntType: "q",
-    FloatType: "f",
-    DoubleType: "d",
-    DateType: "i",
-    TimeType: "i",
-}
 # A look-up rather than bool(): it refuses what is not a truth value.
 _BITS = {False: 0, True: 1}
 
@@ -79,23 +51,11 @@ class Number:
 
 def number_of(data_type: DataType) -> Number | None:
     """How this type is stored as one number, or None if it is not."""
-    match data_type:
-        case BooleanType():
-            return Number(code="B", to_stored=_BITS.__getitem__, from_stored=bool)
-        case TimeType():
-            return _time_number(data_type.unit)
-        case TimestampType() | TimestampLtzType():
-            return _timestamp_number(data_type.unit) if data_type.is_compact else None
-        case DecimalType():
-            check = _digit_check(data_type)
-            return (
-                Number(code="q", to_stored=check, from_stored=check)
-                if data_type.is_compact
-                else None
-            )
-        case _:
-            code = _CODES.get(type(data_type))
-            return None if code is None else Number(code=code)
+    storage = data_type.storage
+    if not isinstance(storage, NumberStorage):
+        return None
+    to_stored, from_stored = _CONVERSIONS[data_type](data_type)
+    return Number(code=storage.code, to_stored=to_stored, from_stored=from_stored)
 
 
 def split_timestamp(unit: str) -> Callable[[int], tuple[int, int]]:
@@ -125,50 +85,31 @@ def join_timestamp(unit: str) -> Callable[[int, int], int]:
 
 def run_writer(data_type: DataType) -> ValueWriter:
     """Text, bytes or a large decimal as bytes."""
-    match data_type:
-        case DecimalType():
-            return _decimal_writer(data_type)
-        case CharType() | StringType():
-            return str.encode
-        case BinaryType(length=length):
-            return lambda value: _at_most(length, _as_bytes(value))
-        case BytesType():
-            return _as_bytes
-        case _:
-            raise ValueError(f"{data_type} is not stored as a run of bytes.")
+    return _RUNS[data_type](data_type)[0]
 
 
 def run_reader(data_type: DataType) -> SectionReader:
     """The inverse of `run_writer`."""
-    match data_type:
-        case DecimalType():
-            return _decimal_reader(data_type)
-        case CharType() | StringType():
-            return lambda data, start, end: data[start:end].decode()
-        case BinaryType(length=length):
-            # Java writes shorter values as they are; here a BINARY(n) always has n bytes.
-            return lambda data, start, end: _at_most(length, data[start:end]).ljust(length, b"\0")
-        case _:
-            return lambda data, start, end: data[start:end]
+    return _RUNS[data_type](data_type)[1]
 
 
-def _time_number(unit: str) -> Number:
-    match unit:
+_Conversion = tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
+
+
+def _unchanged(_: DataType) -> _Conversion:
+    return None, None
+
+
+def _millis_conversion(data_type: Any) -> _Conversion:
+    """A TIME, or a TIMESTAMP up to milliseconds."""
+    match data_type.unit:
         case "s":
-            return Number(code="i", to_stored=(1000).__mul__, from_stored=_seconds)
+            return (1000).__mul__, _seconds
         case "ms":
-            return Number(code="i")
-        case _:
+            return None, None
+        case unit:
             per_milli = UNITS_PER_SECOND[unit] // 1000
-            return Number(
-                code="i", to_stored=lambda value: value // per_milli, from_stored=per_milli.__mul__
-            )
-
-
-def _timestamp_number(unit: str) -> Number:
-    if unit == "ms":
-        return Number(code="q")
-    return Number(code="q", to_stored=(1000).__mul__, from_stored=_seconds)
+            return (lambda value: value // per_milli), per_milli.__mul__
 
 
 def _seconds(millis: int) -> int:
@@ -220,3 +161,37 @@ def _at_most(length: int, data: bytes) -> bytes:
     if len(data) > length:
         raise ValueError(f"{len(data)} bytes are too many for {length}")
     return data
+
+
+def _binary_runs(data_type: t.BinaryType) -> tuple[ValueWriter, SectionReader]:
+    length = data_type.length
+    return (
+        lambda value: _at_most(length, _as_bytes(value)),
+        # Java writes shorter values as they are; here a BINARY(n) always has n bytes.
+        lambda data, start, end: _at_most(length, data[start:end]).ljust(length, b"\0"),
+    )
+
+
+def _no_runs(data_type: DataType) -> tuple[ValueWriter, SectionReader]:
+    raise ValueError(f"{data_type} is not stored as a run of bytes.")
+
+
+_CONVERSIONS = PerType[Callable[[Any], _Conversion]](
+    {
+        t.BooleanType: lambda _: (_BITS.__getitem__, bool),
+        (t.IntegerFamily, t.FloatFamily, t.DateType): _unchanged,
+        t.DecimalType: lambda data_type: (_digit_check(data_type), _digit_check(data_type)),
+        (t.TimeType, t.TimestampFamily): _millis_conversion,
+        (t.TextFamily, t.BinaryFamily, t.NestedType): _unchanged,  # no numbers
+    }
+)
+_RUNS = PerType[Callable[[Any], tuple[ValueWriter, SectionReader]]](
+    {
+        t.TextFamily: lambda _: (str.encode, lambda data, start, end: data[start:end].decode()),
+        t.BytesType: lambda _: (_as_bytes, lambda data, start, end: data[start:end]),
+        t.BinaryType: _binary_runs,
+        t.DecimalType: lambda data_type: (_decimal_writer(data_type), _decimal_reader(data_type)),
+        (t.BooleanType, t.IntegerFamily, t.FloatFamily, t.DateType): _no_runs,
+        (t.TimeType, t.TimestampFamily, t.NestedType): _no_runs,
+    }
+)

@@ -18,21 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fluss.model.types.data_type import (
-    BigIntType,
-    BinaryType,
-    BytesType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    StringType,
-    TimestampType,
-    TimeType,
-)
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import DataType, DecimalType, FloatFamily, TimestampType, TimeType
 from fluss.rows.buffers.byte_runs import Runs, gather_runs
 from fluss.rows.buffers.columns import Column, RowBytes, Values
 from fluss.rows.buffers.take import values_of
@@ -40,19 +27,9 @@ from fluss.rows.formats.decimals import shortest_bytes
 from fluss.rows.formats.stored import FixedWidth, SplitTimestamp, store
 from fluss.rows.formats.stored_value import ValueWriter, number_of, run_writer, split_timestamp
 
-ICEBERG_KEY_TYPES = (
-    IntType,
-    DateType,
-    BigIntType,
-    TimeType,
-    TimestampType,
-    FloatType,
-    DoubleType,
-    DecimalType,
-    CharType,
-    StringType,
-    BinaryType,
-    BytesType,
+ICEBERG_KEY_TYPES: tuple[type[DataType], ...] = (
+    *(t.IntType, t.BigIntType, t.FloatType, t.DoubleType, t.CharType, t.StringType),
+    *(t.DecimalType, t.DateType, t.TimeType, t.TimestampType, t.BinaryType, t.BytesType),
 )
 
 _MICROS_PER_MILLI = 1000
@@ -74,7 +51,7 @@ def write_iceberg_keys(column: Column) -> RowBytes:
 
 
 def _widened(values: Values, data_type: DataType) -> Values:
-    if isinstance(data_type, FloatType | DoubleType):
+    if isinstance(data_type, FloatFamily):
         return values
     wide = values.astype(np.int64)
     # A product beyond 64 bits wraps, as it does in Java.
@@ -99,7 +76,7 @@ def iceberg_key_writer(data_type: DataType) -> ValueWriter:
         return _split_writer(data_type.unit)
     if number is None or isinstance(data_type, DecimalType):
         return run_writer(data_type)
-    if isinstance(data_type, FloatType | DoubleType):
+    if isinstance(data_type, FloatFamily):
         return number.packer()
     to_stored = number.to_stored or _as_is
     factor = _MICROS_PER_MILLI if isinstance(data_type, TimeType | TimestampType) else 1

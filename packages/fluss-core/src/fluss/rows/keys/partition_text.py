@@ -29,32 +29,27 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from fluss.errors import InvalidValueError, UnsupportedTypeError
 from fluss.hints import Hint, HintKey
+from fluss.model.types import data_type as t
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
-    BigIntType,
+    BinaryFamily,
     BinaryType,
-    BooleanType,
-    BytesType,
-    CharType,
     DataType,
-    DateType,
     DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
+    FloatFamily,
+    IntegerFamily,
+    TimestampFamily,
     TimeType,
-    TinyIntType,
 )
+from fluss.model.types.per_type import PerType
 from fluss.rows.formats.civil import civil_from_days, days_from_civil, is_civil
 from fluss.rows.keys.java_text import MILLIS_PER_DAY, double_text, float_text
 
@@ -63,12 +58,6 @@ _NANOS_PER_MILLI = 1_000_000
 _SECONDS_PER_DAY = MILLIS_PER_DAY // 1000
 _LONG_MAX = 2**63 - 1
 
-_INTEGER_BITS: dict[type[DataType], int] = {
-    TinyIntType: 8,
-    SmallIntType: 16,
-    IntType: 32,
-    BigIntType: 64,
-}
 _SPECIAL_FLOATS = {"NaN": math.nan, "Inf": math.inf, "-Inf": -math.inf}
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -88,34 +77,18 @@ def check_partition_type(data_type: DataType) -> None:
     Raises:
         UnsupportedTypeError: The type is DECIMAL or nested.
     """
-    if data_type.root not in _PARTITION_ROOTS:
+    _text_functions(data_type)
+
+
+def _text_functions(data_type: DataType) -> _TextFunctions:
+    functions = _TEXTS[data_type]
+    if functions is None:
         raise UnsupportedTypeError(
             f"A {data_type} column cannot be a partition column: its values have no partition name.",
             hint="Partition by text, a number that is no DECIMAL, a date, a time or bytes.",
             type=str(data_type),
         )
-
-
-_PARTITION_ROOTS = frozenset(
-    each.root
-    for each in (
-        BooleanType,
-        TinyIntType,
-        SmallIntType,
-        IntType,
-        BigIntType,
-        FloatType,
-        DoubleType,
-        CharType,
-        StringType,
-        BinaryType,
-        BytesType,
-        DateType,
-        TimeType,
-        TimestampType,
-        TimestampLtzType,
-    )
-)
+    return functions
 
 
 def partition_text(value: Any, data_type: DataType) -> str:
@@ -125,34 +98,13 @@ def partition_text(value: Any, data_type: DataType) -> str:
         InvalidValueError: The value is NULL, or lies beyond what Java's type can hold.
         UnsupportedTypeError: The type is DECIMAL or nested.
     """
-    check_partition_type(data_type)
+    write = _text_functions(data_type).write
     if value is None:
         raise InvalidValueError(
             f"A partition column is NULL ({data_type}), and NULL names no partition.",
             hint="Fill the column before writing, or drop the rows that have no partition.",
         )
-    text: str
-    match data_type:
-        case CharType() | StringType():
-            text = value
-        case BooleanType():
-            text = "true" if value else "false"
-        case BinaryType() | BytesType():
-            text = value.hex()
-        case FloatType():
-            text = _float_text(value, float_text(value))
-        case DoubleType():
-            text = _float_text(value, double_text(value))
-        case DateType():
-            year, month, day = civil_from_days(value)
-            text = f"{year:04d}-{month:02d}-{day:02d}"
-        case TimeType():
-            text = _time_text(value * 1000 // UNITS_PER_SECOND[data_type.unit])
-        case TimestampType() | TimestampLtzType():
-            text = _timestamp_text(value, data_type)
-        case _:
-            text = str(value)
-    return text
+    return write(value, data_type)
 
 
 def partition_value(text: str, data_type: DataType) -> Any:
@@ -165,24 +117,14 @@ def partition_value(text: str, data_type: DataType) -> Any:
         InvalidValueError: The text is none of this type, or its value does not fit the type.
         UnsupportedTypeError: The type is DECIMAL or nested.
     """
-    check_partition_type(data_type)
-    match data_type:
-        case CharType() | StringType():
-            return text
-        case BooleanType():
-            return _read_boolean(text, data_type)
-        case BinaryType() | BytesType():
-            return _read_bytes(text, data_type)
-        case FloatType() | DoubleType():
-            return _read_float(text, data_type)
-        case DateType():
-            return _read_date(text, data_type)
-        case TimeType():
-            return _read_time(text, data_type)
-        case TimestampType() | TimestampLtzType():
-            return _read_timestamp(text, data_type)
-        case _:
-            return _read_integer(text, data_type)
+    return _text_functions(data_type).read(text, data_type)
+
+
+class _TextFunctions(NamedTuple):
+    """How a physical value of a type becomes a text, and back."""
+
+    write: Callable[[Any, Any], str]
+    read: Callable[[str, Any], Any]
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -194,13 +136,19 @@ def _float_text(value: float, java: str) -> str:
     return java.replace(".", "_")
 
 
-def _time_text(millis: int) -> str:
+def _date_text(days: int, _: DataType) -> str:
+    year, month, day = civil_from_days(days)
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def _time_text(value: int, data_type: TimeType) -> str:
+    millis = value * 1000 // UNITS_PER_SECOND[data_type.unit]
     seconds, milli_of_second = divmod(millis, 1000)
     minutes, second = divmod(seconds, 60)
     return f"{minutes // 60:02d}-{minutes % 60:02d}-{second:02d}_{milli_of_second:03d}"
 
 
-def _timestamp_text(value: int, data_type: TimestampType | TimestampLtzType) -> str:
+def _timestamp_text(value: int, data_type: TimestampFamily) -> str:
     per_second = UNITS_PER_SECOND[data_type.unit]
     if per_second == 1 and abs(value) > _LONG_MAX // 1000:
         raise InvalidValueError(
@@ -231,8 +179,8 @@ def _read_boolean(text: str, data_type: DataType) -> bool:
     return lowered == "true"
 
 
-def _read_integer(text: str, data_type: DataType) -> int:
-    bits = _INTEGER_BITS[type(data_type)]
+def _read_integer(text: str, data_type: IntegerFamily) -> int:
+    bits = data_type.bits
     # 20 characters hold every integer; Python refuses, at its own price, beyond some thousand.
     if len(text) > 20 or not _INTEGER.fullmatch(text):
         _refuse(text, data_type, "it is a decimal number")
@@ -242,7 +190,7 @@ def _read_integer(text: str, data_type: DataType) -> int:
     return value
 
 
-def _read_bytes(text: str, data_type: BinaryType | BytesType) -> bytes:
+def _read_bytes(text: str, data_type: BinaryFamily) -> bytes:
     if not _HEX.fullmatch(text):
         _refuse(text, data_type, "it is pairs of hexadecimal digits")
     value = bytes.fromhex(text)
@@ -251,7 +199,7 @@ def _read_bytes(text: str, data_type: BinaryType | BytesType) -> bytes:
     return value
 
 
-def _read_float(text: str, data_type: FloatType | DoubleType) -> float:
+def _read_float(text: str, data_type: FloatFamily) -> float:
     if text in _SPECIAL_FLOATS:
         return _SPECIAL_FLOATS[text]
     if not _NUMBER.fullmatch(text):
@@ -296,7 +244,7 @@ def _read_time(text: str, data_type: TimeType) -> int:
     return total * UNITS_PER_SECOND[data_type.unit] // 1000
 
 
-def _read_timestamp(text: str, data_type: TimestampType | TimestampLtzType) -> int:
+def _read_timestamp(text: str, data_type: TimestampFamily) -> int:
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         _refuse(text, data_type, "it is yyyy-MM-dd-HH-mm-ss_ and a fraction")
@@ -334,3 +282,25 @@ def _refuse(text: str, data_type: DataType, why: str) -> NoReturn:
         hint=Hint(HintKey.NAME_PARTITION),
         value=text,
     )
+
+
+# --- by type ----------------------------------------------------------------------------------
+
+_TEXTS = PerType[_TextFunctions | None](
+    {
+        t.TextFamily: _TextFunctions(lambda value, _: value, lambda text, _: text),
+        t.BooleanType: _TextFunctions(lambda value, _: "true" if value else "false", _read_boolean),
+        t.BinaryFamily: _TextFunctions(lambda value, _: value.hex(), _read_bytes),
+        t.IntegerFamily: _TextFunctions(lambda value, _: str(value), _read_integer),
+        t.FloatType: _TextFunctions(
+            lambda value, _: _float_text(value, float_text(value)), _read_float
+        ),
+        t.DoubleType: _TextFunctions(
+            lambda value, _: _float_text(value, double_text(value)), _read_float
+        ),
+        t.DateType: _TextFunctions(_date_text, _read_date),
+        t.TimeType: _TextFunctions(_time_text, _read_time),
+        t.TimestampFamily: _TextFunctions(_timestamp_text, _read_timestamp),
+        (t.DecimalType, t.NestedType): None,
+    }
+)
