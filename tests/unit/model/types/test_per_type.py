@@ -7,22 +7,23 @@ from pathlib import Path
 import pytest
 
 from fluss.errors import UnsupportedTypeError
-from fluss.model.types import data_type as t
+from fluss.model.types import data_type as t, type_facts
 from fluss.model.types.per_type import PerType
 
 SOURCES = Path(__file__).parents[4] / "packages" / "fluss-core" / "src"
 NEW_TYPE = """
 import importlib, sys
 from fluss.model.types import data_type as t
+from fluss.model.types import type_facts
 
 @t.concrete
 class UuidType(t.ScalarType):
     root = sql_name = "UUID"
     arrow_name = "uuid"
-    layout = t.ArrowLayout.FIXED
+    layout = type_facts.ArrowLayout.FIXED
     literal = None
     has_statistics = False
-    storage = t.BytesStorage()
+    storage = type_facts.BytesStorage()
     dtype = "u1"
 
 try:
@@ -94,7 +95,7 @@ def test_the_facts_of_a_type_agree(data_type):
         assert data_type.literal is None
         return
     made = data_type()
-    if isinstance(made.storage, t.NumberStorage):
+    if isinstance(made.storage, type_facts.NumberStorage):
         assert made.storage.width == kinds[made.storage.code]
     if issubclass(data_type, t.IntegerFamily):
         assert made.row_width * 8 == made.storage.width * 8 == data_type.bits

@@ -17,8 +17,11 @@ from operator import itemgetter
 from typing import Any
 
 from fluss.model.types import data_type as t
-from fluss.model.types.data_type import ArrowLayout, DataType
+from fluss.model.types.data_type import (
+    DataType,
+)
 from fluss.model.types.per_type import PerType
+from fluss.model.types.type_facts import ArrowLayout
 
 # Takes a row; gives the physical values of all columns of the table, and roughly their bytes.
 RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]

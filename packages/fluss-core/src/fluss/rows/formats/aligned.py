@@ -20,7 +20,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluss.model.types.data_type import DataType, DecimalStorage, TimestampFamily
+from fluss.model.types.data_type import (
+    DataType,
+    TimestampFamily,
+)
+from fluss.model.types.type_facts import DecimalStorage
 from fluss.rows.buffers.byte_runs import Part, Runs, UInt64Array, join_parts, words_of
 from fluss.rows.buffers.columns import ByteArray, Column, Int64Array, RowBytes
 from fluss.rows.buffers.take import with_gaps

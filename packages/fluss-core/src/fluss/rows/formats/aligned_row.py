@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fluss.errors import UnsupportedTypeError
-from fluss.model.types.data_type import BytesStorage, DataType, TimestampStorage
+from fluss.model.types.data_type import (
+    DataType,
+)
+from fluss.model.types.type_facts import BytesStorage, TimestampStorage
 from fluss.rows.formats.slot_placers import Placer, placer_of
 from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves
 from fluss.rows.formats.stored_value import (

@@ -15,12 +15,11 @@ from typing import Any
 
 from fluss.model.types.data_type import (
     ArrayType,
-    BytesStorage,
     DataType,
     MapType,
     RowType,
-    TimestampStorage,
 )
+from fluss.model.types.type_facts import BytesStorage, TimestampStorage
 from fluss.rows.formats import stored_value
 from fluss.rows.formats.slot_placers import Placer, placer_of
 from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves

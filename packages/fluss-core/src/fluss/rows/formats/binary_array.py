@@ -29,11 +29,11 @@ from fluss.errors import InvalidValueError
 from fluss.model.types.data_type import (
     ArrayType,
     DataType,
-    DecimalStorage,
     MapType,
     RowType,
     TimestampFamily,
 )
+from fluss.model.types.type_facts import DecimalStorage
 from fluss.rows.buffers.byte_runs import (
     Part,
     Runs,

@@ -10,7 +10,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from fluss.model.types.data_type import BinaryType, CharType, DataType, TimestampStorage
+from fluss.model.types.data_type import (
+    BinaryType,
+    CharType,
+    DataType,
+)
+from fluss.model.types.type_facts import TimestampStorage
 from fluss.rows.formats.array_value import RowValueFormat, run_reader, run_writer
 from fluss.rows.formats.nulls import null_bytes
 from fluss.rows.formats.stored_value import (

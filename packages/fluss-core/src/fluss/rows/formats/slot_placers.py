@@ -11,7 +11,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from fluss.model.types.data_type import DataType, DecimalStorage, NestedStorage, TimestampStorage
+from fluss.model.types.data_type import (
+    DataType,
+)
+from fluss.model.types.type_facts import DecimalStorage, NestedStorage, TimestampStorage
 from fluss.rows.formats.decimals import DECIMAL_BYTES_MAX
 from fluss.rows.formats.slots import INLINE_BYTES_MAX, inline_slot
 from fluss.rows.formats.stored_value import ValueWriter, split_timestamp

@@ -31,17 +31,19 @@ from fluss.model.types import data_type as t
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
     BinaryType,
-    BytesStorage,
     DataType,
-    DecimalStorage,
     DecimalType,
-    NestedStorage,
-    NumberStorage,
     TimestampFamily,
-    TimestampStorage,
     TimeType,
 )
 from fluss.model.types.per_type import PerType
+from fluss.model.types.type_facts import (
+    BytesStorage,
+    DecimalStorage,
+    NestedStorage,
+    NumberStorage,
+    TimestampStorage,
+)
 from fluss.rows.buffers.byte_runs import (
     Runs,
     check_bytes_max,

@@ -14,8 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluss.model.types import data_type as t
-from fluss.model.types.data_type import UNITS_PER_SECOND, DataType, DecimalType, NumberStorage
+from fluss.model.types.data_type import (
+    UNITS_PER_SECOND,
+    DataType,
+    DecimalType,
+)
 from fluss.model.types.per_type import PerType
+from fluss.model.types.type_facts import NumberStorage
 from fluss.rows.formats.decimals import DECIMAL_BYTES_MAX
 
 # Encodes the physical value of one field, element or row; None never gets here.
