@@ -29,7 +29,8 @@ nanoseconds for 7-9, as in Fluss's Arrow mapping (Java: `ArrowUtils`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -82,6 +83,12 @@ class DataType:
     has_statistics: ClassVar[bool]
     """Whether a log batch can state the smallest and largest value of such a column."""
 
+    arrow_parameters: ClassVar[tuple[str, ...]] = ()
+    """The attributes that are arguments of the function `arrow_name`."""
+
+    arrow_zone: ClassVar[str | None] = None
+    """The zone of the Arrow type, which it has everywhere but in a log batch."""
+
     parameters: ClassVar[tuple[str, ...]] = ()
     """The attributes that the name takes in brackets, in order; those of JSON, too."""
 
@@ -98,29 +105,19 @@ class DataType:
         raise NotImplementedError
 
     @property
-    def values_per_row(self) -> int:
-        """How many items of `dtype` a row has, where the layout is FIXED."""
-        return 1
-
-    @property
-    def is_one_number(self) -> bool:
-        """Whether `Column.values` has one dimension: DECIMAL has two words, BINARY its bytes."""
-        return True
+    def values_per_row(self) -> int | None:
+        """How many items of `dtype` a row has, where the layout is FIXED; None for one number."""
+        return None
 
     @property
     def arrow_name(self) -> str:
         """The function of pyarrow that makes the Arrow type."""
         raise NotImplementedError
 
-    @property
-    def arrow_arguments(self) -> tuple[Any, ...]:
+    def arrow_arguments(self, *, for_wire: bool = False) -> tuple[Any, ...]:
         """The arguments of the function `arrow_name`; the children of nested types are not here."""
-        return ()
-
-    @property
-    def wire_arrow_arguments(self) -> tuple[Any, ...]:
-        """The same for the Arrow type in a log batch."""
-        return self.arrow_arguments
+        own = (getattr(self, each) for each in self.arrow_parameters)
+        return tuple(own) if for_wire or self.arrow_zone is None else (*own, self.arrow_zone)
 
     @property
     def row_width(self) -> int:
@@ -129,7 +126,7 @@ class DataType:
             case ArrowLayout.BITS:
                 return 1
             case ArrowLayout.FIXED:
-                return int(self.dtype[-1]) * self.values_per_row
+                return int(self.dtype[-1]) * (self.values_per_row or 1)
             case ArrowLayout.VARIABLE | ArrowLayout.LIST | ArrowLayout.MAP | ArrowLayout.STRUCT:
                 return 4
 
@@ -162,16 +159,8 @@ DATA_TYPES: list[type[DataType]] = []
 """Every data type there is, in the order of their numbers on the wire; nested ones last."""
 
 _T = TypeVar("_T", bound=DataType)
-_FACTS = (
-    "root",
-    "sql_name",
-    "arrow_name",
-    "layout",
-    "literal",
-    "has_statistics",
-    "storage",
-    "dtype",
-)
+_NAMES = ("root", "sql_name", "arrow_name")
+_FACTS = (*_NAMES, "layout", "literal", "has_statistics", "storage", "dtype")
 
 
 @dataclass_transform(frozen_default=True)
@@ -263,6 +252,7 @@ class TimestampFamily(ScalarType):
     """Times since 1970 with `precision` digits after the second."""
 
     arrow_name = "timestamp"
+    arrow_parameters = ("unit",)
     layout = ArrowLayout.FIXED
     has_statistics = True
     dtype = "i8"
@@ -286,11 +276,6 @@ class TimestampFamily(ScalarType):
     def storage(self) -> Storage:
         """Milliseconds alone, or with nanoseconds."""
         return _I64 if self.is_compact else TimestampStorage(self.unit)
-
-    @property
-    def arrow_arguments(self) -> tuple[Any, ...]:
-        """The unit."""
-        return (self.unit,)
 
 
 @concrete
@@ -404,12 +389,12 @@ class DecimalType(ScalarType):
 
     root = sql_name = "DECIMAL"
     arrow_name = "decimal128"
+    arrow_parameters = ("precision", "scale")
     layout = ArrowLayout.FIXED
     literal = WireLiteral(9, "decimal_value")
     has_statistics = True
     dtype = "i8"
     values_per_row = 2  # the low word and the high word
-    is_one_number = False
 
     precision: int = 10
     scale: int = 0
@@ -427,11 +412,6 @@ class DecimalType(ScalarType):
     def storage(self) -> Storage:
         """A number while 64 bits hold it."""
         return _I64 if self.is_compact else DecimalStorage()
-
-    @property
-    def arrow_arguments(self) -> tuple[Any, ...]:
-        """Precision and scale."""
-        return self.precision, self.scale
 
 
 @concrete
@@ -453,6 +433,7 @@ class TimeType(ScalarType):
 
     root = "TIME_WITHOUT_TIME_ZONE"
     sql_name = "TIME"
+    arrow_parameters = ("unit",)
     layout = ArrowLayout.FIXED
     literal = WireLiteral(11, "int_value")
     has_statistics = True
@@ -478,11 +459,6 @@ class TimeType(ScalarType):
         """Arrow has a type for each width."""
         return "time32" if self.unit in {"s", "ms"} else "time64"
 
-    @property
-    def arrow_arguments(self) -> tuple[Any, ...]:
-        """The unit."""
-        return (self.unit,)
-
 
 @concrete
 class TimestampType(TimestampFamily):
@@ -499,17 +475,8 @@ class TimestampLtzType(TimestampFamily):
 
     root = "TIMESTAMP_WITH_LOCAL_TIME_ZONE"
     sql_name = "TIMESTAMP_LTZ"
+    arrow_zone = "UTC"
     literal = WireLiteral(13, "timestamp_millis_value")
-
-    @property
-    def arrow_arguments(self) -> tuple[Any, ...]:
-        """The unit and the zone."""
-        return self.unit, "UTC"
-
-    @property
-    def wire_arrow_arguments(self) -> tuple[Any, ...]:
-        """No timestamp has a zone on the wire."""
-        return (self.unit,)
 
 
 @concrete
@@ -517,9 +484,9 @@ class BinaryType(BinaryFamily):
     """Exactly `length` bytes."""
 
     root = sql_name = "BINARY"
+    arrow_parameters = ("length",)
     layout = ArrowLayout.FIXED
     literal = WireLiteral(14, "binary_value")
-    is_one_number = False
 
     length: int = 1
 
@@ -530,11 +497,6 @@ class BinaryType(BinaryFamily):
     def values_per_row(self) -> int:
         """The bytes."""
         return self.length
-
-    @property
-    def arrow_arguments(self) -> tuple[Any, ...]:
-        """The length."""
-        return (self.length,)
 
 
 @concrete
@@ -607,7 +569,9 @@ class RowType(NestedType):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))
-        _refuse_duplicates("ROW", (each.name for each in self.fields))
+        twice = next((name for name, count in Counter(self.field_names).items() if count > 1), None)
+        if twice is not None:
+            raise InvalidSchemaError(f"ROW has two fields named {twice!r}.")
 
     def children(self) -> Iterator[DataType]:
         return (each.data_type for each in self.fields)
@@ -629,11 +593,3 @@ class RowType(NestedType):
 def _check_range(what: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidSchemaError(f"{what} must lie between {low} and {high}, not {value!r}.")
-
-
-def _refuse_duplicates(where: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidSchemaError(f"{where} has two fields named {name!r}.")
-        seen.add(name)

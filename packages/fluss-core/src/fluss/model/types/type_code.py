@@ -93,7 +93,7 @@ def code_of(data_type: DataType) -> dict[str, str]:
 def _code(data_type: DataType, library: str) -> str:
     spelling: str = getattr(_SPELLINGS[data_type], library)
     if not spelling:
-        arguments = ", ".join(map(repr, data_type.arrow_arguments))
+        arguments = ", ".join(map(repr, data_type.arrow_arguments()))
         return f"pa.{data_type.arrow_name}({arguments})"
     match data_type:
         case t.TimestampFamily(unit=unit):  # Polars does not count seconds

@@ -112,9 +112,8 @@ class _Writer:
             case RowType():
                 return pa.struct([self.row_field(each) for each in data_type.fields])
             case _:
-                wire, plain = data_type.wire_arrow_arguments, data_type.arrow_arguments
-                made = getattr(pa, data_type.arrow_name)
-                return made(*(wire if self.for_wire else plain))
+                make = getattr(pa, data_type.arrow_name)
+                return make(*data_type.arrow_arguments(for_wire=self.for_wire))
 
     def column_field(self, column: Column) -> pa.Field:
         extra: dict[bytes, bytes] = {}

@@ -81,10 +81,12 @@ def _list_column(
 
 def _fixed_values(array: pa.Array, data_type: DataType) -> Values:
     start, count, per_row = array.offset, len(array), data_type.values_per_row
+    if per_row is None:
+        return _numbers(array.buffers()[1], data_type.dtype, start=start, count=count)
     values = _numbers(
         array.buffers()[1], data_type.dtype, start=start * per_row, count=count * per_row
     )
-    return values if data_type.is_one_number else values.reshape(count, per_row)
+    return values.reshape(count, per_row)
 
 
 def _offsets(array: pa.Array) -> Int32Array:
