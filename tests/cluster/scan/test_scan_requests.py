@@ -10,14 +10,17 @@ import pytest
 
 import fluss
 from fluss import col
+from fluss.connection import table_cache
 from fluss.errors import (
     ConfigError,
     FlussError,
     InvalidValueError,
     SchemaMismatchError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 from fluss.records.log.log_batch import iter_log_headers
+from fluss.scan import open_split
 from tests.support.differential.state_model import COORDINATOR_LAG_S
 
 IDS = range(1_000)
@@ -147,6 +150,69 @@ def test_a_plan_over_many_partitions_is_one_round_of_requests(session, wire, par
     assert seen.counts().pop("FETCH_LOG") == 1
     assert set(seen.counts()) <= {"FETCH_LOG", "GET_TABLE_INFO", "LIST_PARTITION_INFOS"}
     assert len(seen.buckets()) == 6
+
+
+@pytest.fixture
+def patient_cache(monkeypatch):
+    """Facts of tables do not age, however slow the machine is."""
+    monkeypatch.setattr(table_cache, "REUSED_S", 3_600.0)
+
+
+@pytest.fixture
+def sixteen(session, rows):
+    """A table of sixteen buckets, with rows in each."""
+    table = session.create_table("sixteen", rows, bucket_key=["id"], buckets=16)
+    table.append(rows)
+    return table
+
+
+def test_sixteen_splits_opened_one_by_one_ask_for_the_table_once(
+    session, wire, sixteen, patient_cache
+):
+    config = session.config
+    splits = sixteen.scan().splits()
+    assert len(splits) == 16
+    seen = recorded(wire, lambda: [open_split(each, config=config).read_all() for each in splits])
+    assert seen.counts().get("GET_TABLE_INFO", 0) <= 1
+    assert seen.counts()["FETCH_LOG"] <= 16
+
+
+def test_splits_of_a_table_that_was_made_again_are_refused_whatever_is_kept(
+    session, wire, sixteen, patient_cache, rows
+):
+    config = session.config
+    splits = sixteen.scan().splits()
+    open_split(splits[0], config=config).read_all()
+    session.drop_table("sixteen")
+    session.create_table("sixteen", rows, bucket_key=["id"], buckets=16)
+    with pytest.raises(TableNotFoundError, match="dropped and created again"):
+        open_split(splits[1], config=config).read_all()
+
+
+def test_another_client_that_makes_a_table_again_is_noticed_by_the_reading(
+    session, wire, cluster, database, sixteen, patient_cache, rows
+):
+    config = session.config
+    splits = sixteen.scan().splits()
+    open_split(splits[0], config=config).read_all()
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as other:
+        other.drop_table("sixteen")
+        other.create_table("sixteen", rows, bucket_key=["id"], buckets=16)
+    with pytest.raises(TableNotFoundError):
+        open_split(splits[1], config=config).read_all()
+    with pytest.raises(TableNotFoundError, match="dropped and created again"):
+        open_split(splits[2], config=config).read_all()
+
+
+def test_splits_planned_by_another_client_after_a_change_are_read_with_the_new_columns(
+    session, wire, cluster, database, sixteen, patient_cache
+):
+    config = session.config
+    open_split(sixteen.scan().splits()[0], config=config).read_all()
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as other:
+        other.alter_table("sixteen", add_columns={"late": "INT"})
+        splits = other.table("sixteen").scan().splits()
+    assert "late" in open_split(splits, config=config).schema.names
 
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

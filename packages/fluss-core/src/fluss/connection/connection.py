@@ -15,10 +15,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fluss.connection.config_to_settings import connection_settings, without_markers
-from fluss.connection.describe_table import table_info_of
+from fluss.connection.table_cache import TableCache
 from fluss.errors import FlussError
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
+from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import INTERRUPTED_WAIT_S_MAX, Engine
@@ -53,6 +54,7 @@ class ClientConnection:
         self.cluster = Cluster(connection_settings(config), version=VERSION)
         # How this cluster's servers lay out log batches whose magic byte is 1.
         self.magic_1: Magic1 = "statistics"
+        self._tables = TableCache(self.cluster)
         self._services: dict[ServiceFactory[Any], Any] = {}
         self._lock = threading.RLock()
         # What closes must not refer to what it is to outlive.
@@ -92,8 +94,27 @@ class ClientConnection:
         Raises:
             TableNotFoundError: There is no such table; the error names the nearest.
         """
-        info = await self.cluster.in_one_call(table_info_of(self.cluster, path))
-        return TableHandle(self, info)
+        table = await self.cluster.in_one_call(self._tables.current(path))
+        return TableHandle(self, table.info, table.schemas)
+
+    async def recent_table(
+        self, path: TablePath, accepts: Callable[[TableInfo], bool] = lambda _: True
+    ) -> TableHandle:
+        """A table as it was a moment ago (`table_cache.REUSED_S`), for calls that come in numbers.
+
+        Args:
+            path: The table.
+            accepts: Whether facts that are kept will do; the cluster is asked if not.
+
+        Raises:
+            TableNotFoundError: There is no such table; the error names the nearest.
+        """
+        table = await self.cluster.in_one_call(self._tables.recent(path, accepts))
+        return TableHandle(self, table.info, table.schemas)
+
+    def forget_table(self, path: TablePath) -> None:
+        """Have `recent_table` ask again, where what it gave proved wrong. Any thread may call."""
+        self.engine.post_cleanup(lambda: self._tables.forget(path))
 
     def service(self, make: ServiceFactory[T]) -> T:
         """What a room keeps once per connection; made on first use, by any thread.
@@ -159,16 +180,27 @@ class _Closing:
 
 
 class TableHandle:
-    """One table of a connection, as it was when it was asked for."""
+    """One table of a connection, as it was when it was asked for.
 
-    def __init__(self, connection: ClientConnection, info: TableInfo) -> None:
+    Args:
+        connection: The connection.
+        info: The facts of the table.
+        schemas: The schemas of the table that are known already, by their ids; grows.
+    """
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        info: TableInfo,
+        schemas: dict[int, Schema] | None = None,
+    ) -> None:
         self.connection = connection
         self.info = info
         self.book = SchemaCache(
             connection.cluster,
             info.table_path,
-            schema_id=info.schema_id,
-            schema=info.schema,
+            schemas={info.schema_id: info.schema} if schemas is None else schemas,
+            latest_id=info.schema_id,
             keeper=connection,
         )
 

@@ -64,6 +64,8 @@ class Cluster:
         self.view = ClusterView()
         self.counters = Counters()
         self.ddl_pacing = DdlPacing()
+        # Grows whenever facts of tables that were learned before may have become wrong.
+        self.metadata_epoch = 0
         self.retry_policy = settings.retry_policy
         self._connections = Connections(settings, counters=self.counters, version=version)
         self._refreshing: dict[PhysicalTablePath | None, asyncio.Task[None]] = {}
@@ -136,6 +138,10 @@ class Cluster:
             if is_under_way and not repeatable:
                 raise _in_doubt(api, error) from error
             raise
+        finally:
+            if not repeatable:
+                # After the answer: what is learned meanwhile may be from before the change.
+                self.metadata_epoch += 1
         if isinstance(found, FlussError):
             raise found
         return found
@@ -343,6 +349,7 @@ class Cluster:
                 ApiKey.GET_METADATA, write_question(paths), messages.MetadataResponse
             )
         except ServerError as error:
+            self.metadata_epoch += 1
             if error.error_code == UNKNOWN_SERVER_ERROR_CODE:
                 # That is how 0.9.1 says that one of the tables does not exist; another question
                 # gets the answer that has a code.

@@ -23,9 +23,9 @@ class SchemaCache:
     Args:
         cluster: Whom to ask.
         path: The table.
-        schema_id: The id of the schema that is known already.
-        schema: That schema.
-        keeper: What must live as long as the book: a connection that nobody refers to is closed.
+        schemas: The schemas that are known already, by their ids; what is learned is added.
+        latest_id: The id of the newest schema.
+        keeper: What must live as long as the cache: a connection without references is closed.
     """
 
     def __init__(
@@ -33,15 +33,15 @@ class SchemaCache:
         cluster: Cluster,
         path: TablePath,
         *,
-        schema_id: int,
-        schema: Schema,
+        schemas: dict[int, Schema],
+        latest_id: int,
         keeper: object = None,
     ) -> None:
         self._cluster = cluster
         self._keeper = keeper
         self._path = path
-        self._schemas = {schema_id: schema}
-        self.latest_id = schema_id
+        self._schemas = schemas
+        self.latest_id = latest_id
 
     def known(self, schema_id: int) -> Schema | None:
         """A schema, if it has been met already; any thread may ask."""

@@ -14,6 +14,7 @@ from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import InvalidValueError
 from fluss.model.options.scan_options import Order, scan_options
 from fluss.model.paths import TablePath
+from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
 from fluss.scan.scan_planner import plan_scan, shape_of, split_schema
 from fluss.scan.scan_stats import ScanStats
@@ -79,7 +80,7 @@ def open_split(
         raise InvalidValueError(
             "There is no split to open.", hint="a scan of no buckets has no rows, and is empty"
         )
-    table = table_of(opened[0].table_path, config)
+    table = _table_of_splits(opened, config, cancellation)
     return SplitReader(
         table,
         opened,
@@ -95,3 +96,18 @@ def table_of(table: TablePath | str, config: Settings) -> TableHandle:
     """A table, over a connection that is shared."""
     connection = connection_for(config_of(config))
     return connection.engine.run(connection.table(table_path_of(table)))
+
+
+def _table_of_splits(
+    splits: Sequence[ScanSplit], config: Settings, cancellation: Cancellation | None
+) -> TableHandle:
+    """The table of some splits; many of them that are opened one by one ask for it once."""
+    table_ids = {split.bucket.table_id for split in splits}
+    schema_id = max(split.schema_id for split in splits)
+
+    def is_as_planned(info: TableInfo) -> bool:
+        return table_ids == {info.table_id} and info.schema_id >= schema_id
+
+    connection = connection_for(config_of(config))
+    asked = connection.recent_table(splits[0].table_path, is_as_planned)
+    return connection.engine.run(asked, cancellation=cancellation)
