@@ -22,17 +22,17 @@ from fluss_server.local_cluster import LocalCluster
 NOTHING = np.zeros(0, np.int64)
 
 
-def _job(under_way=None, *, rows_in=0, skip=0, primary_key=(), merge_engine=None):
-    new = NewTable(is_wanted=False, primary_key=None, partition_by=None, buckets=None, types={})
+def _job(in_flight=None, *, rows_in=0, skip=0, primary_key=(), merge_engine=None):
+    new = NewTable(may_create=False, primary_key=None, partition_by=None, buckets=None, types={})
     job = ImportJob(None, "db.t", new, skip=skip, on_written=lambda _: None)
     options = SimpleNamespace(merge_engine=merge_engine)
     job._table = SimpleNamespace(primary_key=primary_key, info=SimpleNamespace(options=options))
-    chunk = under_way and SimpleNamespace(
-        rows=SimpleNamespace(num_rows=under_way),
+    chunk = in_flight and SimpleNamespace(
+        rows=SimpleNamespace(num_rows=in_flight),
         first_row=rows_in,
-        file=SimpleNamespace(place_of=lambda row: f"f.csv, line {row + 2}"),
+        file=SimpleNamespace(location_of=lambda row: f"f.csv, line {row + 2}"),
     )
-    job._importer = SimpleNamespace(rows_in=rows_in, under_way=chunk)
+    job._importer = SimpleNamespace(rows_in=rows_in, in_flight=chunk)
     return job
 
 

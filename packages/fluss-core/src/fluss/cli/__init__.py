@@ -1,9 +1,9 @@
-"""The command `fluss`: what people and scripts do with tables from a terminal.
+"""The command `fluss`: reading and writing tables from a terminal and from scripts.
 
-Everything goes through `fluss.connect`; other packages add commands (`server`, `sql`) by the entry
-points of the group `fluss.commands`. Rows go to the standard output and nothing else does, so every
-command can stand in a pipe. Exit codes: 0 done, 1 refused or failed, 2 wrong words, 130 Ctrl-C, 141
-the reader of the standard output has closed it.
+Every command works through `fluss.connect`; other packages add commands (`server`, `sql`) by the
+entry points of the group `fluss.commands`. Only rows go to the standard output, so every command
+can be part of a pipe. Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 Ctrl-C, 141 the
+reader of the standard output has closed it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, TextIO
 
 REFUSED = 1
 INTERRUPTED = 130
-PIPE_CLOSED = 141  # what a shell shows for a program that SIGPIPE has ended
+PIPE_CLOSED = 141  # the exit code that a shell reports for a program ended by SIGPIPE
 
 
 def main() -> int:
-    """Run the command line; what the console script calls."""
+    """Run the command line; the console script calls this."""
     out = sys.stdout
     try:
         code = _run()
@@ -44,7 +44,7 @@ def _is_closed_pipe(error: BaseException | None) -> bool:
 
 
 def _leave(out: TextIO | None, code: int) -> int:
-    """End with a standard output that takes nothing more; Python flushes it once again."""
+    """End with a closed standard output, which Python flushes once more at exit."""
     if out is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     return code
@@ -63,14 +63,14 @@ def _run() -> int:
     from fluss.errors import FlussError
     from fluss.hints import Door
 
-    # Typer exports only the leaves of its errors; all that is wrong with words has this base.
-    wrong_words: Any = typer.BadParameter.__mro__[2]
+    # Typer does not export the base class of its usage errors.
+    usage_error: Any = typer.BadParameter.__mro__[2]
     try:
         code = application()(standalone_mode=False)
     except FlussError as error:
         sys.stderr.write(f"fluss: {error.with_context(door=Door.CLI)}\n")
         return REFUSED
-    except wrong_words as error:
+    except usage_error as error:
         error.show()
         return int(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):

@@ -1,4 +1,4 @@
-"""The commands of `fluss`, put together: those of this package, and those that others bring."""
+"""The application behind `fluss`: the commands of this package, and those of other packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fluss.cli.cli_session import TableArgument
+from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.demo import demo
 from fluss.cli.file_commands import export_rows, import_rows
 from fluss.cli.read_commands import count, describe, head, list_names, lookup, tail
@@ -17,15 +17,15 @@ from fluss.errors import MissingExtraError
 
 GROUP = "fluss.commands"
 
-# Commands of other packages, with what to install for those who do not have them.
-_ELSEWHERE = {"server": "fluss-server", "sql": "fluss-duckdb"}
-# Commands that serve a cluster instead of asking one.
+# Commands of other packages, with the package to install where one is missing.
+_OTHER_PACKAGES = {"server": "fluss-server", "sql": "fluss-duckdb"}
+# Commands that connect to no cluster.
 _WITHOUT_CLUSTER = {"server"}
 _ANY_WORDS = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 def application() -> typer.Typer:
-    """The command line; made when it is run, because it looks for installed packages.
+    """Build the command line; at each run, because it depends on the installed packages.
 
     An entry point of the group names a `typer.Typer` that has one command, or only a callback.
     """
@@ -42,26 +42,29 @@ def application() -> typer.Typer:
     app.command("import")(import_rows)
     app.command("export")(export_rows)
     app.command()(demo)
-    _add_others(app)
+    _add_commands_of_others(app)
     return app
 
 
-def _add_others(app: typer.Typer) -> None:
-    """Add what other packages bring; they import engines, so only the one meant is loaded."""
-    own = {each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands}
-    said = set(sys.argv[1:])
-    found = {} if said & own else {each.name: each for each in entry_points(group=GROUP)}
-    found = {name: each for name, each in found.items() if name in said} or found
-    for name, package in _ELSEWHERE.items():
+def _add_commands_of_others(app: typer.Typer) -> None:
+    """Add the commands of other packages; these import engines, so only the one used is loaded."""
+    own = {
+        command.name or getattr(command.callback, "__name__", "")
+        for command in app.registered_commands
+    }
+    words = set(sys.argv[1:])
+    found = {} if words & own else {point.name: point for point in entry_points(group=GROUP)}
+    found = {name: point for name, point in found.items() if name in words} or found
+    for name, package in _OTHER_PACKAGES.items():
         if name not in found:
             help_text = f"Needs: pip install {package}"
             app.command(name, help=help_text, context_settings=_ANY_WORDS)(_missing(name, package))
-    for name, each in found.items():
-        app.command(name)(_function_of(each.load()))
+    for name, point in found.items():
+        app.command(name)(_function_of(point.load()))
 
 
 def _function_of(other: typer.Typer) -> Callable[..., None]:
-    """What the one command of another application calls."""
+    """Return the function of the single command of another application."""
     if other.registered_callback is not None and not other.registered_commands:
         return other.registered_callback.callback or _begin
     (command,) = other.registered_commands
@@ -81,19 +84,19 @@ def _begin(
     profile: Annotated[
         str | None,
         typer.Option(
-            help="A profile of the configuration file; it counts more than the environment.",
+            help="A profile of the configuration file; it overrides the environment.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Apache Fluss tables from a terminal."""
-    place = TableArgument(given_url=url, profile=profile)
-    if place.is_given and context.invoked_subcommand in _WITHOUT_CLUSTER:
+    cluster = ClusterOptions(given_url=url, profile=profile)
+    if cluster.is_given and context.invoked_subcommand in _WITHOUT_CLUSTER:
         raise typer.BadParameter(
-            f"--url and --profile name a cluster to ask, and `fluss {context.invoked_subcommand}` "
-            "asks none; leave them out"
+            "--url and --profile name a cluster to connect to, and "
+            f"`fluss {context.invoked_subcommand}` connects to none; leave them out"
         )
-    context.obj = place
+    context.obj = cluster
 
 
 def _missing(name: str, package: str) -> Callable[[], None]:

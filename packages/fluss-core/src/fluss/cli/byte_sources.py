@@ -1,8 +1,8 @@
-"""Files as bytes, read once from the start, whatever they are: a path, or the standard input.
+"""The bytes of a file, a pipe or the standard input, read once from start to end.
 
-What is read is bounded: a look at the beginning, and then blocks. Parquet needs its end first, so
-what comes through a pipe is kept in a temporary file. A thread reads a pipe ahead, so that a reader
-that waits for more can be stopped; a read of a pipe cannot.
+Memory is bounded: a look at the beginning, then blocks. Parquet is read from its end, so a pipe is
+first copied to a temporary file. A read of a pipe cannot be interrupted; therefore a thread reads
+ahead, and the caller waits for that thread, which can be stopped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PIPE_BLOCKS: Final = 4
 _SLICE_S: Final = 0.1
 
 
-class Source:
-    """The bytes of a file, without the mark that some programs put before UTF-8.
+class ByteSource:
+    """The bytes of a file, without the byte order mark that some programs put before UTF-8.
 
     Args:
         file: A path, which may be compressed and then ends in `.gz`, `.zst` or the like; or `-`.
@@ -50,13 +50,13 @@ class Source:
         self._stream.close()
 
     def stop(self) -> None:
-        """End the file here, for the threads that read it."""
+        """Make the threads that read the file see its end now."""
         self._is_stopped = True
         if isinstance(self._stream, _Pipe):
             self._stream.close()
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, at most so many; they will be read again."""
+        """Return at most `size` of the next bytes; `read` returns them again."""
         while len(self._ahead) < size:
             more = self._stream.read(size - len(self._ahead))
             if not more:
@@ -65,7 +65,7 @@ class Source:
         return self._ahead[:size]
 
     def read(self, size: int) -> bytes:
-        """The next bytes: as many as asked for, fewer only at the end."""
+        """Return the next `size` bytes; fewer only at the end."""
         parts = [self._ahead[:size]]
         self._ahead = self._ahead[size:]
         left = size - len(parts[0])
@@ -79,7 +79,7 @@ class Source:
 
 
 class _Pipe:
-    """What comes through a pipe, read by a thread of its own."""
+    """A pipe that a thread reads ahead."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -122,25 +122,25 @@ class _Pipe:
 
 def _open_pipe(file: str) -> Callable[[int], bytes]:
     if file != STANDARD:
-        opened = Path(file).open("rb", buffering=0)  # noqa: SIM115 - open for as long as we run
+        opened = Path(file).open("rb", buffering=0)  # noqa: SIM115 - open until the process ends
         return opened.read
     try:
         number = sys.stdin.fileno()
-    except OSError:  # a program has put something else in its place
+    except OSError:  # a program has replaced `sys.stdin`
         return sys.stdin.buffer.read
     # Not `sys.stdin`: Python does not end while a thread waits for it.
     return lambda size: os.read(number, size)
 
 
 def seekable(file: str) -> Any:
-    """A file that can be read from any place; what comes through a pipe is copied to one."""
+    """Open a file for random access; a pipe is copied to a temporary file first."""
     if can_be_read_again(file):
         return pa.memory_map(file)
-    with tempfile.NamedTemporaryFile() as copy, closing(Source(file)) as source:
+    with tempfile.NamedTemporaryFile() as copy, closing(ByteSource(file)) as source:
         while block := source.read(_COPY_BYTES):
             copy.write(block)
         copy.flush()
-        return pa.memory_map(copy.name)  # which keeps it, without its name
+        return pa.memory_map(copy.name)  # the map keeps the bytes when the name is removed
 
 
 def can_be_read_again(file: str) -> bool:

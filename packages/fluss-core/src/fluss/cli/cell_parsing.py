@@ -1,12 +1,12 @@
-"""Texts as values of a type: the cells of CSV, the tokens of JSON, and keys that people type.
+"""Parses texts as values of a type: cells of CSV, tokens of JSON, and keys that users type.
 
 The type decides, never the text: `007` is a text in a STRING column and 7 in a BIGINT. A value that
-the type cannot hold exactly is refused; only FLOAT and DOUBLE take the nearest number, and refuse
-what would become infinite. What `cli.cell_texts` writes is read again as the same value.
+the type cannot hold exactly is refused; only FLOAT and DOUBLE take the nearest number, and refuse a
+number that would become infinite. The texts of `cli.cell_texts` are parsed as the same values.
 
-A whole column goes through one of Arrow's casts. Where that fails, the column is read again value
-by value: by rules that take more (spaces around a number, years beyond 9999) and that find the
-value that is wrong.
+A whole column goes through one of Arrow's casts. Where that fails, the column is parsed value by
+value, by rules that accept more (spaces around a number, years beyond 9999) and that find the value
+that is wrong.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _EXPONENT_MAX: Final = 1_000  # of a decimal; no number with a larger one fits a
 
 
 class CellError(Exception):
-    """A text that is no value of its type.
+    """A text that is not a value of its type.
 
     Attributes:
         index: The row in the column.
         text: The text.
         why: What is wrong, after the text: `is not BIGINT`.
         hint: What to write instead.
-        inside: Where in a nested value it is: `[]`, `.name`.
+        inside: Its path within a nested value: `[]`, `.name`.
     """
 
     def __init__(
@@ -67,19 +67,19 @@ class CellError(Exception):
 
 
 def text_type(kind: pa.DataType) -> pa.DataType:
-    """The same type with texts for leaves: what `values_of` takes."""
+    """Return the type with texts for leaves, which `values_of` takes."""
     return with_leaves(kind, lambda _: pa.string())
 
 
 def values_of(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column of texts as values.
+    """Parse a column of texts.
 
     Args:
-        column: Texts; in nested columns the leaves are. A leaf that has its type already is kept.
-        kind: The type, as of `Table.schema`.
+        column: Texts; in a nested column, its leaves. A leaf that has its type already is kept.
+        kind: The type, as in `Table.schema`.
 
     Raises:
-        CellError: A text is no value of its type.
+        CellError: A text is not a value of its type.
     """
     if pa.types.is_struct(kind):
         children = column.flatten()  # with NULL for the fields of a ROW that is NULL
@@ -100,10 +100,10 @@ def values_of(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def value_of(text: str, kind: pa.DataType) -> Any:
-    """One text as a value of a type that is not nested.
+    """Parse one text as a value of a type that is not nested.
 
     Raises:
-        CellError: The text is no value of the type.
+        CellError: The text is not a value of the type.
     """
     return _reader_of(kind)(text)
 
@@ -137,7 +137,7 @@ def _leaf_values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column by Arrow's cast; it fails, or gives what `value_of` does."""
+    """Parse a column with Arrow's cast, which fails or gives the same as `value_of`."""
     if pa.types.is_floating(kind):
         values = pc.cast(texts, kind)
         if pc.any(pc.is_inf(values)).as_py():  # `Infinity`, or a number that is too large
@@ -162,7 +162,7 @@ def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 def _cast_moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return pc.cast(texts, kind)
-    except pa.ArrowInvalid:  # one has no zone; if none has, all are in UTC
+    except pa.ArrowInvalid:  # a text has no zone; if no text has one, all are in UTC
         return pc.cast(texts, pa.timestamp(kind.unit)).cast(kind)
 
 
@@ -189,7 +189,7 @@ def _array(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _reader_of(kind: pa.DataType) -> Callable[[str], Any]:
-    """What reads a text; times are counts of their unit."""
+    """Return the parser of a type; it gives times as counts of their unit."""
     for matches, reader in _READERS:
         if matches(kind):
             return lambda text: reader(text, kind)
@@ -267,7 +267,7 @@ def _read_bytes(text: str, kind: pa.DataType) -> bytes:
     try:
         value = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        _refuse(text, kind, f"is not base64, as {_name(kind)} is written here")
+        _refuse(text, kind, f"is not base64, the text form of {_name(kind)}")
     if pa.types.is_fixed_size_binary(kind) and len(value) != kind.byte_width:
         _refuse(text, kind, f"has {len(value)} bytes, and {_name(kind)} has {kind.byte_width}")
     return value
@@ -306,7 +306,7 @@ def _read_timestamp(text: str, kind: pa.DataType) -> int:
 def _days(text: str, kind: pa.DataType, year: str, month: str, day: str) -> int:
     date = (int(year), int(month), int(day))
     if not is_civil(*date):
-        _refuse(text, kind, "is no day of the calendar")
+        _refuse(text, kind, "is not a day of the calendar")
     return days_from_civil(*date)
 
 
@@ -320,7 +320,7 @@ def _time_count(
 ) -> int:
     hours, minutes, seconds = (int(each or 0) for each in (hour, minute, second))
     if hours > 23 or minutes > 59 or seconds > 59:  # noqa: PLR2004 - the clock's
-        _refuse(text, kind, "is no time of the clock")
+        _refuse(text, kind, "is not a time of day")
     per_second = UNITS_PER_SECOND[kind.unit]
     digits = len(str(per_second)) - 1
     after = (fraction or "").rstrip("0")
@@ -330,9 +330,9 @@ def _time_count(
 
 
 def _zone_count(text: str, kind: pa.DataType, zone: str | None) -> int:
-    """How far the zone of a text is before UTC, in the unit of the type.
+    """Return the offset of a zone from UTC, in the unit of the type.
 
-    The rule for zones is that of `model.values.time_zones`: without one, a moment is in UTC.
+    The rule is that of `model.values.time_zones`: a timestamp without a zone is in UTC.
     """
     if zone is not None and kind.tz is None:
         _refuse(

@@ -1,6 +1,6 @@
-"""Columns as text: the cells of CSV and of screens, and the tokens of JSON, a column at a time.
+"""Formats columns as text: cells of CSV and of screens, and tokens of JSON, a column at a time.
 
-Every value has one text, which `cli.cell_parsing` reads again as the same value:
+Every value has one text, which `cli.cell_parsing` parses as the same value:
 
 =====================  ==========================================================================
 numbers                as they are; a float with its shortest digits, `NaN`, `Infinity`
@@ -13,8 +13,8 @@ ARRAY, ROW             JSON, also in a cell of CSV
 MAP                    JSON: a list of pairs, because a key need not be text
 =====================  ==========================================================================
 
-The work is done by Arrow's kernels. Only what they have no kernel for, bytes and years that Arrow
-does not print, is done value by value.
+Arrow's kernels do the work. Only bytes, and years that Arrow does not print, are formatted value by
+value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LAST_DAY: Final = 2_932_896
 
 
 def texts_of(column: pa.Array) -> pa.Array:
-    """The values of a column as texts; NULL stays NULL."""
+    """Format the values of a column; NULL stays NULL."""
     column, kind = _plain(column)
     if pa.types.is_nested(kind):
         return pc.if_else(column.is_null(), pa.scalar(None, pa.string()), json_of(column))
@@ -60,7 +60,7 @@ def texts_of(column: pa.Array) -> pa.Array:
 
 
 def json_of(column: pa.Array) -> pa.Array:
-    """The values of a column as JSON; NULL is `null`."""
+    """Format the values of a column as JSON; NULL is `null`."""
     column, kind = _plain(column)
     if pa.types.is_null(kind):
         return pa.array([_NULL] * len(column), pa.string())
@@ -77,14 +77,14 @@ def json_of(column: pa.Array) -> pa.Array:
 
 
 def json_lines(batch: pa.RecordBatch) -> memoryview:
-    """The rows of a batch as JSON, one object in each line."""
+    """Format the rows of a batch as JSON, one object in each line."""
     if not batch.num_columns:
         return memoryview(b"{}\n" * batch.num_rows)
     return _bytes_of(_object_texts(batch.schema.names, list(map(json_of, batch.columns)), "}\n"))
 
 
 def csv_lines(batch: pa.RecordBatch) -> memoryview:
-    """The rows of a batch as records of CSV: NULL is nothing, an empty text is `""`."""
+    """Format the rows of a batch as records of CSV: NULL is an empty cell, an empty text `""`."""
     if not batch.num_columns:
         return memoryview(b"\n" * batch.num_rows)
     cells = [pc.fill_null(_quoted_cells(texts_of(each)), "") for each in batch.columns]
@@ -92,7 +92,7 @@ def csv_lines(batch: pa.RecordBatch) -> memoryview:
 
 
 def csv_header(names: list[str]) -> memoryview:
-    """The first record of CSV, the names of the columns."""
+    """Format the names of the columns as the first record of CSV."""
     cells = _quoted_cells(pa.array(names, pa.string()))
     return memoryview(f"{','.join(cells.to_pylist())}\n".encode())
 
@@ -101,7 +101,7 @@ def csv_header(names: list[str]) -> memoryview:
 
 
 def _plain(column: pa.Array) -> tuple[pa.Array, pa.DataType]:
-    """The column without wrappings: dictionaries, extensions, and Arrow's other layouts of text."""
+    """Return the column without dictionaries, extension types and Arrow's other text layouts."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     kind = column.type
@@ -174,7 +174,7 @@ def _moment_texts(column: pa.Array) -> pa.Array:
 
 
 def _far_text(count: int, per_day: int) -> str:
-    """A moment of a year that Arrow does not print."""
+    """Format a date or time in a year that Arrow does not print."""
     days, left = divmod(count, per_day)
     year, month, day = civil_from_days(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""  # noqa: PLR2004 - the last of four digits
@@ -192,7 +192,7 @@ def _without_zero_fraction(texts: pa.Array) -> pa.Array:
 
 
 def _replaced(texts: pa.Array, where: pa.Array, text_of: Callable[[int], str]) -> pa.Array:
-    """The texts, with others in the rows that a mask names; NULL in the mask names none."""
+    """Replace the texts in the rows of a mask; NULL in the mask selects no row."""
     rows = np.flatnonzero(pc.fill_null(where, False).to_numpy(zero_copy_only=False))
     if not len(rows):
         return texts
@@ -204,7 +204,7 @@ def _replaced(texts: pa.Array, where: pa.Array, text_of: Callable[[int], str]) -
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    """Texts with the escapes of JSON, without the quotes."""
+    """Escape texts as in JSON, without the quotes."""
     texts = pc.replace_substring(texts, "\\", "\\\\")
     texts = pc.replace_substring(texts, '"', '\\"')
     if pc.any(pc.match_substring_regex(texts, _CONTROL_CHARS)).as_py():
@@ -224,7 +224,7 @@ def _quoted_cells(texts: pa.Array) -> pa.Array:
 
 
 def _joined_lists(column: pa.Array, tokens: pa.Array) -> pa.Array:
-    """`[a, b]` for each list, of the tokens of all their elements."""
+    """Format each list as `[a, b]`, given the tokens of the elements of all lists."""
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), tokens)
@@ -260,7 +260,7 @@ def _concat(*parts: Any, between: str = "") -> pa.Array:
 
 
 def _bytes_of(texts: pa.Array) -> memoryview:
-    """The bytes of texts that follow each other in one buffer."""
+    """Return the bytes of texts that are contiguous in one buffer."""
     _, offsets, data = texts.buffers()
     if data is None:
         return memoryview(b"")

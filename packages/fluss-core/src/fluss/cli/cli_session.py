@@ -1,4 +1,4 @@
-"""Where a command finds its table: the session that its options and arguments mean."""
+"""The cluster options of `fluss`, and the session or table that a command opens with them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ URL_VARIABLE: Final = "FLUSS_URL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableArgument:
-    """The cluster that the options before the command name.
+class ClusterOptions:
+    """The cluster that the options before the command name, or the environment.
 
     Args:
         given_url: The URL of `--url`.
@@ -31,7 +31,7 @@ class TableArgument:
 
     @property
     def is_given(self) -> bool:
-        """Whether an option names the cluster; the environment does not count."""
+        """Whether an option names the cluster, not only the environment."""
         return self.given_url is not None or self.profile is not None
 
     @property
@@ -41,7 +41,7 @@ class TableArgument:
 
     @contextmanager
     def session(self, url: str | None = None) -> Iterator[Session]:
-        """A session for one command.
+        """Open a session for one command.
 
         Args:
             url: A URL among the command's arguments; it replaces FLUSS_URL.
@@ -58,7 +58,7 @@ class TableArgument:
 
     @contextmanager
     def named(self, name: str) -> Iterator[tuple[Session, str]]:
-        """A session, and the name in it of a table given as `database.table` or by its URL."""
+        """Open a session, and return the name in it of a table given by name or by URL."""
         if not is_url(name):
             with self.session() as session:
                 yield session, name
@@ -68,7 +68,7 @@ class TableArgument:
 
     @contextmanager
     def table(self, name: str) -> Iterator[Table]:
-        """A table by `database.table` or by its URL."""
+        """Open a table by `database.table` or by its URL."""
         if is_url(name):
             with self.session(name) as session:
                 yield session.table()
@@ -78,5 +78,5 @@ class TableArgument:
 
 
 def is_url(name: str) -> bool:
-    """Whether a name of a table is its URL."""
+    """Whether the name of a table is a URL."""
     return "://" in name or name.startswith("embedded:")

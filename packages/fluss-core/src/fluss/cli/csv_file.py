@@ -1,12 +1,12 @@
-"""CSV as batches: a header and records, whose cells are read as the table's types.
+"""Reads CSV as batches: a header, then records, whose cells are parsed as the table's types.
 
-A cell that is empty is NULL, and `""` is an empty text; nothing else stands for NULL. In quotes,
-texts may hold commas, quotes and line breaks. In a file of one column an empty line is a NULL; in
-others it is left out.
+An empty cell is NULL, and `""` is an empty text; nothing else stands for NULL. Within quotes, texts
+may hold commas, quotes and line breaks. In a file of one column an empty line is a NULL; in others
+it is skipped.
 
-Arrow's reader cuts the cells, block by block, and `cli.cell_parsing` reads them. A block must end
-where a record does, which only a reader of all quotes before knows. So a record of our own is put
-after each block: where it does not come out whole, the block ended within quotes.
+Arrow's reader splits blocks into cells, and `cli.cell_parsing` parses them. A block must end where
+a record ends, and whether a line break is within quotes depends on all quotes before it. So a
+marker record is added after each block: if it does not come out whole, the block ended in quotes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from fluss.cli.byte_sources import Source
+from fluss.cli.byte_sources import ByteSource
 from fluss.cli.cell_parsing import CellError, values_of
 from fluss.cli.json_file import LineError, parse_json_value, values_of_json
 from fluss.errors import InvalidValueError, LimitExceededError
@@ -33,13 +33,13 @@ _ENDS_TRIED_MAX: Final = 100
 _LAST_CELL: Final = b"\x1eend of the block\x1e"
 
 
-def csv_header_of(source: Source, file: str) -> list[str]:
-    """The names of the columns; they will be read again.
+def csv_header_of(source: ByteSource, file: str) -> list[str]:
+    """Return the names of the columns without consuming them.
 
     Raises:
-        InvalidValueError: The file has none, or one of them twice.
+        InvalidValueError: The file has no header, or a name occurs twice in it.
     """
-    # A character that is cut at the end is left out.
+    # The decoder drops a character that is cut off at the end.
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(source.peek(_PEEK_BYTES))
     names: list[str] | None = next(_records(io.StringIO(text, newline="")), None)
     if not names:
@@ -54,14 +54,14 @@ def csv_header_of(source: Source, file: str) -> list[str]:
 
 
 def csv_batches(
-    source: Source, names: Sequence[str], schema: pa.Schema
+    source: ByteSource, names: Sequence[str], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of CSV.
+    """Read the rows of CSV.
 
     Args:
         source: The file, from its header on.
-        names: What `csv_header_of` returned.
-        schema: The types of the table; columns that it does not have are texts.
+        names: The names that `csv_header_of` returned.
+        schema: The types of the table; columns that the table lacks are read as texts.
 
     Raises:
         LineError: A record has too few or too many cells, or a cell is not of its column's type.
@@ -76,8 +76,8 @@ def csv_batches(
         yield pa.RecordBatch.from_arrays(columns, schema=out)
 
 
-def sample_cells(source: Source, names: Sequence[str], size: int) -> pa.Table:
-    """The cells of the next records as texts; all of them will be read again."""
+def sample_cells(source: ByteSource, names: Sequence[str], size: int) -> pa.Table:
+    """Return cells of the next records as texts, without consuming them."""
     found = source.peek(size)
     is_all = len(found) < size
     cells = _read(found, names, has_header=True, on_wrong=lambda _: "skip")
@@ -85,9 +85,9 @@ def sample_cells(source: Source, names: Sequence[str], size: int) -> pa.Table:
     return pa.table({name: _decoded(whole.column(name)) for name in names})
 
 
-def line_of_record(source: Source, row: int) -> int:
-    """In which line the record of a row begins; the header is not counted as a row."""
-    stream = io.BufferedReader(SourceFile(source), _PEEK_BYTES)
+def line_of_record(source: ByteSource, row: int) -> int:
+    """Return the line in which the record of a row begins; the header is not a row."""
+    stream = io.BufferedReader(ByteSourceFile(source), _PEEK_BYTES)
     lines = _records(io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline=""))
     header: list[str] = next(lines, [])
     begins, seen = int(lines.line_num) + 1, 0
@@ -100,10 +100,10 @@ def line_of_record(source: Source, row: int) -> int:
     return begins
 
 
-class SourceFile(io.RawIOBase):
-    """A source as a file of Python's."""
+class ByteSourceFile(io.RawIOBase):
+    """A `ByteSource` with the interface of a Python file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
 
     def readable(self) -> bool:
@@ -124,7 +124,7 @@ def _records(stream: Any) -> Any:
 
 
 class _WithinQuotesError(Exception):
-    """A block ends within quotes, which its last record opens."""
+    """A block ends within quotes that its last record opens."""
 
     def __init__(self, rows: int) -> None:
         super().__init__(rows)
@@ -132,8 +132,8 @@ class _WithinQuotesError(Exception):
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where in the file the next block begins.
+class _BlockStart:
+    """The position at which a block begins.
 
     Args:
         rows: How many rows come before.
@@ -144,9 +144,9 @@ class _Place:
     has_header: bool = True
 
 
-def _cells(source: Source, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """All cells as bytes, NULL where there is nothing."""
-    place = _Place()
+def _cells(source: ByteSource, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read all cells as bytes; an empty cell is NULL."""
+    start = _BlockStart()
     left = b""
     while True:
         more = source.read(BLOCK_BYTES)
@@ -155,47 +155,47 @@ def _cells(source: Source, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
             break
         for end in _ends(left):
             try:
-                cells = _whole(left[:end], names, place)
+                cells = _whole(left[:end], names, start)
             except _WithinQuotesError:
                 continue
             left = left[end:]
-            place = _Place(place.rows + cells.num_rows, has_header=False)
+            start = _BlockStart(start.rows + cells.num_rows, has_header=False)
             yield cells
             break
         if len(left) > RECORD_BYTES_MAX:
             raise LimitExceededError(
-                f"The record of row {place.rows + 1:,} has more than {RECORD_BYTES_MAX:,} bytes.",
-                hint="a quote that nothing closes makes one record of all that follows it",
+                f"The record of row {start.rows + 1:,} has more than {RECORD_BYTES_MAX:,} bytes.",
+                hint="an unclosed quote makes one record of everything after it",
             )
     try:
-        yield _whole(left, names, place)
+        yield _whole(left, names, start)
     except _WithinQuotesError as error:
-        why = CellError("The record", "opens a quote that nothing closes")
-        raise LineError(place.rows + error.rows, None, why) from None
+        why = CellError("The record", "opens a quote that is never closed")
+        raise LineError(start.rows + error.rows, None, why) from None
 
 
 def _ends(block: bytes) -> Iterator[int]:
-    """Where records may end, the last place first, and those outside of quotes before others."""
+    """Return ends of records, likely ones first: the last outside of quotes, then the last."""
     line_end = b"\n" if b"\n" in block else b"\r"
     last = end = block.rfind(line_end)
     quotes = block.count(b'"', 0, max(end, 0))
     for _ in range(_ENDS_TRIED_MAX):
         if end < 0 or quotes % 2 == 0:
             break
-        # Within quotes, if all quotes are in pairs: a record ends before the last one was opened.
+        # An odd number of quotes: the last one is open, and a record ends before it.
         before = block.rfind(line_end, 0, block.rfind(b'"', 0, end))
         quotes -= block.count(b'"', max(before, 0), end)
         end = before
-    for each in dict.fromkeys((end, last)):
-        if each >= 0:
-            yield each + 1
+    for position in dict.fromkeys((end, last)):
+        if position >= 0:
+            yield position + 1
 
 
-def _whole(block: bytes, names: Sequence[str], place: _Place) -> pa.RecordBatch:
-    """The cells of a block that ends where a record does.
+def _whole(block: bytes, names: Sequence[str], start: _BlockStart) -> pa.RecordBatch:
+    """Split a block that ends where a record ends into cells.
 
     Raises:
-        _WithinQuotesError: It does not.
+        _WithinQuotesError: The block ends within a record.
         LineError: A record has another number of cells than the header.
     """
     wrong: list[Any] = []
@@ -205,18 +205,18 @@ def _whole(block: bytes, names: Sequence[str], place: _Place) -> pa.RecordBatch:
         return "error"
 
     closing = b"" if not block or block.endswith((b"\n", b"\r")) else b"\n"
-    ours = b"," * (len(names) - 1) + _LAST_CELL + b"\n"
+    marker = b"," * (len(names) - 1) + _LAST_CELL + b"\n"
     try:
-        cells = _read(block + closing + ours, names, has_header=place.has_header, on_wrong=refuse)
+        cells = _read(block + closing + marker, names, has_header=start.has_header, on_wrong=refuse)
     except pa.ArrowInvalid as error:
         if not wrong:
-            raise InvalidValueError(f"It cannot be read as CSV: {error}.") from error
+            raise InvalidValueError(f"The file cannot be read as CSV: {error}.") from error
         record = wrong[0]
-        row = record.number - (2 if place.has_header else 1)  # Arrow counts from 1
+        row = record.number - (2 if start.has_header else 1)  # Arrow counts from 1
         if _LAST_CELL.decode() in record.text:
             raise _WithinQuotesError(row) from None
         why = f"has {record.actual_columns} cells, and the header has {record.expected_columns}"
-        raise LineError(place.rows + row, None, CellError(record.text, why)) from None
+        raise LineError(start.rows + row, None, CellError(record.text, why)) from None
     last = cells.num_rows - 1
     if cells.column(len(names) - 1)[last].as_py() != _LAST_CELL:
         raise _WithinQuotesError(last)

@@ -1,7 +1,7 @@
-"""`fluss import` and `fluss export`: whole files into a table and out of it, batch by batch.
+"""`fluss import` and `fluss export`: files into a table and out of it, batch by batch.
 
-Memory stays flat: files are read and written as streams, whatever their size. An import that ends
-early reports how many rows are in and how to go on.
+Files are streamed, so memory does not grow with their size. An import that ends early reports how
+many rows are in the table and how to continue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fluss.cli.cli_session import TableArgument
+from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.file_formats import FileFormat, format_of, open_sink
 from fluss.cli.importing import ImportJob, NewTable
 from fluss.cli.read_commands import (
@@ -37,7 +37,7 @@ _INTERRUPTED = 130
 
 FileFormatOption = Annotated[
     FileFormat | None,
-    typer.Option("--file-format", help="The format, where the name of a file does not tell it."),
+    typer.Option("--file-format", help="The format, where the name of a file does not show it."),
 ]
 TypesOption = Annotated[
     list[str] | None,
@@ -53,39 +53,37 @@ def import_rows(
     context: typer.Context,
     name: NameArgument,
     files: Annotated[list[str], typer.Argument(help="Files; - is the standard input.")],
-    create: Annotated[  # noqa: FBT002 - typer's way to say a flag
-        bool, typer.Option(help="Make the table from the first file where there is none.")
+    create: Annotated[  # noqa: FBT002 - typer declares flags so
+        bool, typer.Option(help="Create the table from the first file if it does not exist.")
     ] = False,
     primary_key: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     partition_by: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     buckets: Annotated[int | None, typer.Option(help="With --create: how many.", min=1)] = None,
     types: TypesOption = None,
-    skip: Annotated[
-        int, typer.Option(min=0, help="How many rows of the files are left out, from the first.")
-    ] = 0,
+    skip: Annotated[int, typer.Option(min=0, help="Skip this many rows of the files.")] = 0,
     file_format: FileFormatOption = None,
 ) -> None:
     """Write files (Parquet, CSV, JSON lines, Arrow) into a table: append, or upsert by key.
 
-    The values of CSV and JSON are read as the types of the table. With --create, the types are
-    those that keep every value of a sample (007 stays a text), unless --type names them. An import
-    that ends early reports how many rows are in, and --skip goes on after them.
+    The values of CSV and JSON are read as the types of the table. With --create, types are inferred
+    from a sample so that no value changes (007 stays a text), unless --type names them. An import
+    that ends early reports how many rows are in the table; --skip continues after them.
     """
     if not create and (primary_key or partition_by or buckets or types):
         raise typer.BadParameter(
-            "--primary-key, --partition-by, --buckets and --type go with --create"
+            "--primary-key, --partition-by, --buckets and --type need --create"
         )
     new = NewTable(
-        is_wanted=create,
+        may_create=create,
         primary_key=_listed(primary_key),
         partition_by=_listed(partition_by),
         buckets=buckets,
         types=_types(types or []),
     )
-    place: TableArgument = context.obj
+    cluster: ClusterOptions = context.obj
     with (
-        _reported_here(),
-        place.named(name) as (session, path),
+        _without_writer_logs(),
+        cluster.named(name) as (session, path),
         _progress("importing") as advance,
     ):
         job = ImportJob(
@@ -118,8 +116,8 @@ def export_rows(
     file_format: FileFormatOption = None,
 ) -> None:
     """Write the rows of a table into a file (Parquet, CSV, JSON lines, Arrow)."""
-    place: TableArgument = context.obj
-    with place.table(name) as table:
+    cluster: ClusterOptions = context.obj
+    with cluster.table(name) as table:
         scan = table.scan(**scan_options_of(columns, start, end, partitions, mode))
         total = scan.stats.rows_max
         count = 0
@@ -139,19 +137,19 @@ def _listed(columns: str | None) -> list[str] | None:
 
 
 def _types(given: Sequence[str]) -> dict[str, DataType]:
-    """The types of `--type`, by column."""
+    """Parse the values of `--type`."""
     found: dict[str, DataType] = {}
-    for each in given:
-        name, sign, text = each.rpartition("=")
+    for pair in given:
+        name, sign, text = pair.rpartition("=")
         if not sign or not name:
-            raise typer.BadParameter(f"--type {each!r} is not NAME=TYPE")
+            raise typer.BadParameter(f"--type {pair!r} is not NAME=TYPE")
         found[name] = parse_type(text)
     return found
 
 
 @contextmanager
-def _reported_here() -> Iterator[None]:
-    """Keep writers from logging rows that fail: the command reports what became of all rows."""
+def _without_writer_logs() -> Iterator[None]:
+    """Silence the writers' log of failed rows: the command reports all rows itself."""
     loggers = [logging.getLogger(name) for name in ("fluss.sender", "fluss.writer")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -165,7 +163,7 @@ def _reported_here() -> Iterator[None]:
 
 @contextmanager
 def _progress(what: str) -> Iterator[Advance]:
-    """Rate and time left on the standard error, where that is a screen."""
+    """Show rate and remaining time on the standard error if that is a terminal."""
     bar = Progress(
         TextColumn(f"[bold]{what}"),
         BarColumn(),
@@ -181,13 +179,13 @@ def _progress(what: str) -> Iterator[Advance]:
 
 
 class Advance:
-    """Tells the bar how far it is."""
+    """Advances a progress bar."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self._bar, self._task = bar, task
 
     def __call__(self, rows: int, total: int | None) -> None:
-        """So many more rows, of so many in all where that is known."""
+        """Add `rows` to the count; `total` is None while it is unknown."""
         speed = self._bar.tasks[0].speed
         rate = "" if speed is None else f"{speed:,.0f} rows/s"
         self._bar.update(self._task, advance=rows, total=total, rate=rate)

@@ -1,6 +1,6 @@
-"""The formats of files of rows, and files that are written: Parquet, CSV, JSON lines and Arrow.
+"""File formats (Parquet, CSV, JSON lines, Arrow) and writing them. Reading is in `cli.row_files`.
 
-A file is written beside its place and moved there when it is whole. Reading is in `cli.row_files`.
+A file is written under a temporary name in the same directory and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Write = Callable[[pa.RecordBatch], None]
 
 
 class FileFormat(StrEnum):
-    """What a file of rows is."""
+    """The format of a file of rows."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -49,10 +49,10 @@ _SUFFIXES: Final = {
 
 
 def format_of(file: str, chosen: FileFormat | None) -> FileFormat:
-    """The format of a file: the one chosen, or the one of its name; JSON lines in a pipe.
+    """Return the format of a file: as chosen, or by its name; JSON lines in a pipe.
 
     Raises:
-        InvalidValueError: The name does not tell it.
+        InvalidValueError: The suffix of the name is unknown.
     """
     if chosen is not None:
         return chosen
@@ -61,36 +61,36 @@ def format_of(file: str, chosen: FileFormat | None) -> FileFormat:
     found = _SUFFIXES.get(Path(file).suffix.lower())
     if found is None:
         raise InvalidValueError(
-            f"The name of {file} does not tell its format.",
+            f"The name of {file} does not show its format.",
             hint=f"--file-format {' | '.join(FileFormat)}",
         )
     return found
 
 
 @contextmanager
-def open_sink(file: str, form: FileFormat, schema: pa.Schema) -> Iterator[Write]:
-    """A file to write batches to; one that was begun and failed is removed.
+def open_sink(file: str, file_format: FileFormat, schema: pa.Schema) -> Iterator[Write]:
+    """Open a file for batches; on an error nothing is left of it.
 
     Args:
         file: Its path, or `-`.
-        form: What it shall be.
+        file_format: Its format.
         schema: The columns.
     """
     if file == STANDARD:
         out = standard_output()
         with ExitStack() as stack:
-            yield _writer(out, form, schema, stack)
+            yield _writer(out, file_format, schema, stack)
         out.flush()
         return
     if Path(file).exists() and not Path(file).is_file():  # a pipe or a device is not replaced
         with Path(file).open("wb") as opened, ExitStack() as stack:
-            yield _writer(opened, form, schema, stack)
+            yield _writer(opened, file_format, schema, stack)
         return
     path = Path(file).resolve()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         with unfinished.open("wb") as opened, ExitStack() as stack:
-            yield _writer(opened, form, schema, stack)
+            yield _writer(opened, file_format, schema, stack)
         unfinished.replace(path)
     except OSError as error:
         if error.filename is not None:
@@ -101,7 +101,7 @@ def open_sink(file: str, form: FileFormat, schema: pa.Schema) -> Iterator[Write]
 
 
 def standard_output() -> BinaryIO:
-    """The standard output for bytes; whoever writes to it flushes it."""
+    """Return the standard output for bytes; the writer flushes it."""
     sys.stdout.flush()
     out = sys.stdout.buffer
     if isinstance(out, io.RawIOBase):  # python -u; it may write less than it is given
@@ -109,8 +109,8 @@ def standard_output() -> BinaryIO:
     return out
 
 
-def _writer(out: BinaryIO, form: FileFormat, schema: pa.Schema, stack: ExitStack) -> Write:
-    match form:
+def _writer(out: BinaryIO, file_format: FileFormat, schema: pa.Schema, stack: ExitStack) -> Write:
+    match file_format:
         case FileFormat.PARQUET:
             from pyarrow import parquet as pq
 
@@ -130,7 +130,7 @@ def _batches(writer: Any) -> Write:
 
 
 def text_writer(out: BinaryIO, lines_of: Callable[[pa.RecordBatch], memoryview]) -> Write:
-    """Writes the lines of batches; large ones in parts, because a part is a text in memory."""
+    """Return a function that writes the lines of batches, in parts that fit into memory."""
 
     def write(batch: pa.RecordBatch) -> None:
         parts = max(1, -(-batch.nbytes // PART_BYTES))

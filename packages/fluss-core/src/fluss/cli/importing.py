@@ -1,9 +1,9 @@
-"""Rows of files into a table, chunk by chunk, with a true account of what is in.
+"""Imports the rows of files into a table, chunk by chunk, and accounts for every row.
 
-A chunk is written on a thread of its own while the next one is read, so memory holds two of them
-whatever the size of the files. Chunks are written one after the other: the rows that are in are the
-first ones of the files, until a chunk fails on its way. Ctrl-C waits a moment for the chunk on its
-way, and leaves it when that does not end.
+A chunk is written on a thread of its own while the next one is read, so memory holds two chunks
+whatever the size of the files. Chunks are written one after the other: the acknowledged rows are
+the first rows of the files, until a chunk fails in flight. Ctrl-C waits a moment for the chunk in
+flight, then abandons it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fluss.write.write_tally import WriteProgress
 
 CHUNK_ROWS: Final = 200_000
 CHUNK_BYTES: Final = 64 << 20
-GRACE_S: Final = 0.6  # that a chunk on its way gets after Ctrl-C
+GRACE_S: Final = 0.6  # for the chunk in flight, after Ctrl-C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +55,15 @@ class Chunk:
 
 
 class Importer:
-    """Writes chunks into a table, each on a thread, and knows what became of them.
+    """Writes chunks into a table, each on a thread, and keeps count.
 
     Args:
         table: The table.
-        on_written: Called with the number of rows of each chunk that is in.
+        on_written: Called with the number of rows of each acknowledged chunk.
 
     Attributes:
-        rows_in: How many rows are in: all those of the chunks before `under_way`.
-        under_way: The chunk that was written last, until all of it is in.
+        rows_in: How many rows are acknowledged: all rows of the chunks before `in_flight`.
+        in_flight: The chunk that is being written, or that failed.
     """
 
     def __init__(self, table: Table, on_written: Callable[[int], None]) -> None:
@@ -74,25 +74,25 @@ class Importer:
         self._stopped = False
         self._error: FlussError | None = None
         self.rows_in = 0
-        self.under_way: Chunk | None = None
+        self.in_flight: Chunk | None = None
 
     def write(self, chunk: Chunk) -> None:
-        """Begin to write a chunk, after the one before is in.
+        """Start to write a chunk, once the previous one is acknowledged.
 
         Raises:
-            FlussError: The one before could not be written, or `stop` was called.
+            FlussError: The previous chunk could not be written, or `stop` was called.
         """
         self.finish()
         self._idle.clear()
-        self.under_way = chunk
-        if self._stopped:  # looked at after `under_way` is set, which `stop` looks at afterwards
-            self.under_way = None
+        self.in_flight = chunk
+        if self._stopped:  # checked after `in_flight` is set, so that `stop` misses no chunk
+            self.in_flight = None
             self._idle.set()
             raise ClosedError("The import was stopped.")
         threading.Thread(target=self._work, args=(chunk,), name="import", daemon=True).start()
 
     def finish(self) -> None:
-        """Wait until the chunk that is under way is in.
+        """Wait until the chunk in flight is acknowledged.
 
         Raises:
             FlussError: It could not be written.
@@ -102,7 +102,7 @@ class Importer:
             raise self._error
 
     def stop(self, timeout_s: float) -> None:
-        """Begin no further chunk, and give the one that is under way some time."""
+        """Start no further chunk, and wait up to `timeout_s` for the one in flight."""
         self._stopped = True
         self._idle.wait(timeout_s)
 
@@ -116,7 +116,7 @@ class Importer:
             self._error = error
         else:
             self.rows_in += chunk.rows.num_rows
-            self.under_way = None
+            self.in_flight = None
             self._on_written(chunk.rows.num_rows)
         finally:
             self._idle.set()
@@ -125,12 +125,12 @@ class Importer:
 def chunks_of(
     file: RowFile, batches: Iterable[pa.RecordBatch], *, skip: int = 0
 ) -> Iterator[Chunk]:
-    """Batches gathered to a size that is worth a request.
+    """Gather batches into chunks that are worth a request.
 
     Args:
-        file: Where they are from.
+        file: The file of the batches.
         batches: Its rows.
-        skip: How many of them are left out at the beginning.
+        skip: How many rows are skipped at the beginning.
     """
     gathered: list[pa.RecordBatch] = []
     rows = size = first = seen = 0
@@ -158,17 +158,17 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """How a table is made where there is none; what is None is left to the session.
+    """How a missing table is created; None leaves a choice to the session.
 
     Args:
-        is_wanted: Whether a table that does not exist is made at all.
+        may_create: Whether a missing table is created at all.
         primary_key: The columns of its key.
         partition_by: The columns that divide it.
         buckets: How many buckets it has.
         types: The types of single columns.
     """
 
-    is_wanted: bool
+    may_create: bool
     primary_key: list[str] | None
     partition_by: list[str] | None
     buckets: int | None
@@ -181,7 +181,7 @@ class NewTable:
         }
 
     def make(self, session: Session, name: str, schema: pa.Schema, rows: pa.Table | None) -> Table:
-        """Make the table, with these columns, if it can take the first rows."""
+        """Create the table with these columns, if it can take the first rows."""
         return session.ensure_table(
             name,
             schema,
@@ -192,21 +192,21 @@ class NewTable:
         )
 
     def check(self, table: Table) -> None:
-        """Refuse a table that exists and is another one than described here.
+        """Refuse an existing table that differs from this description.
 
         Raises:
-            InvalidSchemaError: It has another key, other partitions, types or numbers of buckets.
+            InvalidSchemaError: Its key, partitions, types or number of buckets differ.
         """
-        found = {each.name: each.data_type for each in table.fluss_schema.columns}
+        found = {column.name: column.data_type for column in table.fluss_schema.columns}
         pairs: list[tuple[str, object, object]] = [
             ("--primary-key", self.primary_key, list(table.primary_key)),
             ("--partition-by", self.partition_by, list(table.partition_by)),
             ("--buckets", self.buckets, table.buckets),
             *((f"--type of {name!r}", kind, found.get(name)) for name, kind in self.types.items()),
         ]
-        for option, wanted, there in pairs:
-            if wanted is not None and wanted != there:
-                shown = ", ".join(there) if isinstance(there, list) else there
+        for option, requested, existing in pairs:
+            if requested is not None and requested != existing:
+                shown = ", ".join(existing) if isinstance(existing, list) else existing
                 raise InvalidSchemaError(
                     f"{table.name} exists already, and its {option} is {shown or 'none'}.",
                     hint="leave the option out, or import into another table",
@@ -215,14 +215,14 @@ class NewTable:
 
 
 class ImportJob:
-    """One run of `fluss import`: files into a table, which it may make.
+    """One run of `fluss import`.
 
     Args:
         session: The cluster.
         name: The table.
-        new: How the table is made where there is none.
-        skip: How many rows of the files, from the first one on, are left out.
-        on_written: Called with the number of rows of each chunk that is in.
+        new: How a missing table is created.
+        skip: How many rows of the files are skipped, from the first one on.
+        on_written: Called with the number of rows of each acknowledged chunk.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class ImportJob:
 
     @property
     def rows_in(self) -> int:
-        """How many rows are in for certain."""
+        """How many rows are certainly in the table."""
         return 0 if self._importer is None else self._importer.rows_in
 
     def run(self, files: Sequence[tuple[str, FileFormat]]) -> None:
@@ -253,7 +253,7 @@ class ImportJob:
 
         Raises:
             FlussError: A file cannot be read, or a row does not fit or cannot be written.
-            KeyboardInterrupt: Ctrl-C; the chunk that was under way had a moment to end.
+            KeyboardInterrupt: Ctrl-C; the chunk in flight had `GRACE_S` to finish.
         """
         ended = in_thread(lambda: self._work(files), "import")
         try:
@@ -270,14 +270,14 @@ class ImportJob:
         try:
             self._table = self._session.table(self._name)
         except TableNotFoundError:
-            if not self._new.is_wanted:
+            if not self._new.may_create:
                 raise
         else:
             self._new.check(self._table)
         left = self._skip
         try:
-            for file, form in files:
-                with closing(RowFile(file, form)) as opened:
+            for file, file_format in files:
+                with closing(RowFile(file, file_format)) as opened:
                     self._file = opened
                     left -= self._write(opened, left)
         finally:
@@ -291,38 +291,40 @@ class ImportJob:
             )
 
     def message(self, error: FlussError) -> str:
-        """The message of an error that ended `run`, with the place of the row that it is about."""
-        chunk = self._under_way
+        """Return the message of an error that ended `run`, with the location of its row."""
+        chunk = self._in_flight
         if chunk is None:
             return str(error)
         row = error.facts.get("row")
         if isinstance(row, int):
             hint = "" if error.hint is None else f"\n  hint: {error.hint}"
-            return f"{chunk.file.place_of(chunk.first_row + row)}: {error.sentence}{hint}"
-        # What became of the rows is said by `account`, for the files and not for the chunk.
+            return f"{chunk.file.location_of(chunk.first_row + row)}: {error.sentence}{hint}"
+        # `account` reports how many rows are in, of the files and not of the chunk.
         return error.sentence if _progress_of(error) else str(error)
 
     def account(self, error: FlussError | None = None) -> str:
-        """What is in, and how to go on.
+        """Return a text about the rows that are in the table, and how to continue.
 
         Args:
-            error: What ended `run`; None for Ctrl-C.
+            error: The error that ended `run`; None for Ctrl-C.
         """
         if self._table is None:
-            made = ", and no table was made" if self._new.is_wanted else ""
+            made = ", and no table was made" if self._new.may_create else ""
             return f"No row was written to {self._name}{made}."
-        fate = _fate_of(self._under_way, error)
-        rows = self.rows_in + fate.acknowledged
-        certain = self._skip + self.rows_in + fate.first_missing
+        outcome = _outcome_of(self._in_flight, error)
+        rows = self.rows_in + outcome.acknowledged
+        certain = self._skip + self.rows_in + outcome.first_missing
         text = f"{rows:,} rows are in {self._name}"
-        if self.rows_in + fate.first_missing:
+        if self.rows_in + outcome.first_missing:
             text += f": rows {self._skip + 1:,} to {certain:,} of the files"
-            if fate.acknowledged > fate.first_missing:
-                text += f", and {fate.acknowledged - fate.first_missing:,} of those after them"
-        if fate.in_doubt:
-            text += f". {fate.in_doubt:,} more may be in or not"
+            if outcome.acknowledged > outcome.first_missing:
+                text += (
+                    f", and {outcome.acknowledged - outcome.first_missing:,} of those after them"
+                )
+        if outcome.in_doubt:
+            text += f". {outcome.in_doubt:,} more may be in or not"
         text += f". To go on: --skip {certain}"
-        twice = fate.acknowledged - fate.first_missing + fate.in_doubt
+        twice = outcome.acknowledged - outcome.first_missing + outcome.in_doubt
         if not twice:
             return text
         adds_up = self._table.info.options.merge_engine is MergeEngine.AGGREGATION
@@ -331,11 +333,11 @@ class ImportJob:
         return f"{text} (writes up to {twice:,} rows twice)"
 
     @property
-    def _under_way(self) -> Chunk | None:
-        return None if self._importer is None else self._importer.under_way
+    def _in_flight(self) -> Chunk | None:
+        return None if self._importer is None else self._importer.in_flight
 
     def _write(self, file: RowFile, skip: int) -> int:
-        """Write a file; returns how many of its rows were left out."""
+        """Write a file, and return how many of its rows were skipped."""
         table = self._table
         schema = file.schema(self._new.fields()) if table is None else table.schema
         counted = table.fluss_schema.auto_increment_columns if table is not None else ()
@@ -346,7 +348,7 @@ class ImportJob:
         return min(skip, batches.rows)
 
     def _importer_for(self, schema: pa.Schema, rows: pa.Table | None) -> Importer:
-        """What writes; the table is not made before the first rows were read and fit."""
+        """Return the importer; the table is created when the first rows are read and fit."""
         if self._importer is None:
             if self._table is None:
                 self._table = self._new.make(self._session, self._name, schema, rows)
@@ -355,7 +357,7 @@ class ImportJob:
 
 
 class _Counted:
-    """Batches, and how many rows of them there were."""
+    """Batches, with a count of the rows iterated so far."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -368,13 +370,13 @@ class _Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fate:
-    """What became of the rows of a chunk that was not written as a whole.
+class _ChunkOutcome:
+    """The state of a chunk that was not written as a whole.
 
     Args:
-        acknowledged: How many are in.
-        in_doubt: How many may be in or not.
-        first_missing: How many of the first ones are in, without a gap.
+        acknowledged: How many of its rows are in the table.
+        in_doubt: How many rows may or may not be in the table.
+        first_missing: How many rows are in the table before the first that is not.
     """
 
     acknowledged: int = 0
@@ -382,15 +384,15 @@ class _Fate:
     first_missing: int = 0
 
 
-def _fate_of(chunk: Chunk | None, error: FlussError | None) -> _Fate:
+def _outcome_of(chunk: Chunk | None, error: FlussError | None) -> _ChunkOutcome:
     if chunk is None:
-        return _Fate()
+        return _ChunkOutcome()
     if error is None:
-        return _Fate(in_doubt=chunk.rows.num_rows)
+        return _ChunkOutcome(in_doubt=chunk.rows.num_rows)
     progress = _progress_of(error)
-    if progress is None:  # nothing had been sent
-        return _Fate()
-    return _Fate(
+    if progress is None:  # nothing was sent
+        return _ChunkOutcome()
+    return _ChunkOutcome(
         acknowledged=progress.acknowledged,
         in_doubt=progress.in_doubt,
         first_missing=progress.first_missing,
@@ -398,6 +400,6 @@ def _fate_of(chunk: Chunk | None, error: FlussError | None) -> _Fate:
 
 
 def _progress_of(error: FlussError) -> WriteProgress | None:
-    """How far the write came that an error ended, where it had begun."""
+    """Return how far the write came that an error ended; None if it had not begun."""
     progress = error.facts.get("progress")
     return progress if isinstance(progress, WriteProgress) else None

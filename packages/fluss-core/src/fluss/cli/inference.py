@@ -1,15 +1,15 @@
-"""The types of a table that `fluss import --create` makes from CSV or JSON lines.
+"""Infers the types of a table that `fluss import --create` makes from CSV or JSON lines.
 
-A type is chosen only where every value of the sample keeps its meaning in it and is written again
-as the same text or number:
+A type is chosen only where every value of the sample keeps its meaning in it and is formatted as
+the same text or number again:
 
 * BOOLEAN where all are `true` or `false`;
 * BIGINT where all are integers without leading zeros that fit 64 bits; DECIMAL for larger ones;
 * DOUBLE where no number has more digits than a DOUBLE keeps; DECIMAL otherwise;
 * DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ where all are ISO 8601 of one kind;
-* STRING for everything else: `007`, mixed columns, columns that are empty.
+* STRING for everything else: `007`, mixed columns, empty columns.
 
-What JSON has in quotes is never a number or a boolean; arrays and objects are ARRAY and ROW.
+A quoted JSON value is never a number or a boolean; arrays and objects are ARRAY and ROW.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BIGINT: Final = 2**63
 
 
 def type_of_texts(texts: Iterable[str | None]) -> pa.DataType:
-    """The type of a column of CSV."""
+    """Infer the type of a column of CSV."""
     found = [each for each in texts if each is not None]
     if not found:
         return pa.string()
@@ -48,7 +48,7 @@ def type_of_texts(texts: Iterable[str | None]) -> pa.DataType:
 
 
 def type_of_json(values: Iterable[Any]) -> pa.DataType:
-    """The type of parsed values of JSON; numbers among them are `Number`."""
+    """Infer the type of parsed JSON values; numbers among them are `Number`."""
     found = [each for each in values if each is not None]
     if not found:
         return pa.string()
@@ -66,10 +66,10 @@ def type_of_json(values: Iterable[Any]) -> pa.DataType:
 
 
 def fields_of_json(objects: Iterable[dict[str, Any]]) -> Iterator[tuple[str, pa.DataType]]:
-    """The names and types of what objects have, in the order in which the names are met."""
+    """Infer names and types of the fields of objects, in the order of their first occurrence."""
     columns: dict[str, list[Any]] = {}
-    for each in objects:
-        for name, value in each.items():
+    for fields in objects:
+        for name, value in fields.items():
             columns.setdefault(name, []).append(value)
     for name, values in columns.items():
         yield name, type_of_json(values)
@@ -91,7 +91,7 @@ def _type_of_numbers(texts: list[str]) -> pa.DataType | None:
 
 
 def _keeps_digits(text: str) -> bool:
-    """Whether a DOUBLE of this number is written with the same digits again."""
+    """Whether a DOUBLE of this number is formatted with the same digits."""
     number = Decimal(text)
     if not number:
         return True

@@ -1,8 +1,8 @@
-"""JSON lines as batches: one object in each line, whose values are read as the table's types.
+"""Reads JSON lines as batches: one object in each line, parsed as the table's types.
 
-Blocks of whole lines go through Arrow's reader, which knows the types in advance. What it cannot
-take is read line by line, by rules that take more and find the line, the column and the value that
-are wrong. Numbers are texts until their type reads them, so no digit is lost on the way.
+Blocks of whole lines go through Arrow's reader, which is given the types. A block that it refuses
+is read line by line, by rules that accept more and that find the line, the column and the value
+that are wrong. Numbers stay texts until they are parsed as their type, so no digit is lost.
 
 A key that a line lacks is NULL. A MAP may be a list of pairs, as `fluss export` writes it, or an
 object, or a list of `{"key": ..., "value": ...}`.
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from fluss.cli.byte_sources import Source
+from fluss.cli.byte_sources import ByteSource
 from fluss.cli.cell_parsing import CellError, text_type, values_of
 from fluss.errors import LimitExceededError
 from fluss.model.types.type_to_arrow import with_leaves
@@ -32,7 +32,7 @@ _HOW: Final = "write one JSON object in each line; `jq -c '.[]'` makes such line
 
 
 class LineError(Exception):
-    """A line that is no row: the row in its block, the column where it is one, and why."""
+    """A line that is not a row: the row in its block, the column if one is wrong, and why."""
 
     def __init__(self, row: int, column: str | None, error: CellError) -> None:
         super().__init__(row, column, error)
@@ -40,23 +40,23 @@ class LineError(Exception):
 
 
 class Number(str):
-    """A number of JSON, as it was written."""
+    """A JSON number, as its text."""
 
     __slots__ = ()
 
 
 def json_batches(
-    source: Source, schema: pa.Schema, known: Sequence[str]
+    source: ByteSource, schema: pa.Schema, known: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of JSON lines.
+    """Read the rows of JSON lines.
 
     Args:
         source: The file.
         schema: The columns to read.
-        known: What a line may have as a key; any other is an error.
+        known: The keys that a line may have; any other is an error.
 
     Raises:
-        LineError: A line is no object, or a value is not of its column's type.
+        LineError: A line is not an object, or a value is not of its column's type.
     """
     reader = _Reader(schema, known)
     for block in _blocks(source):
@@ -64,7 +64,7 @@ def json_batches(
 
 
 def parsed_lines(block: bytes) -> Iterator[tuple[int, Any]]:
-    """The lines of a block that are not blank, parsed; numbers are `Number`.
+    """Parse the lines of a block that are not blank; numbers are `Number`.
 
     Raises:
         LineError: A line is not JSON.
@@ -77,15 +77,15 @@ def parsed_lines(block: bytes) -> Iterator[tuple[int, Any]]:
         row += 1
 
 
-def lines_in(source: Source) -> Iterator[bool]:
-    """For each line, whether it is a row and not blank."""
+def lines_in(source: ByteSource) -> Iterator[bool]:
+    """Return for each line whether it is a row, not blank."""
     for block in _blocks(source):
         for line in block.removesuffix(b"\n").split(b"\n"):
             yield bool(line.strip())
 
 
-def _blocks(source: Source) -> Iterator[bytes]:
-    """Whole lines, some megabytes at a time."""
+def _blocks(source: ByteSource) -> Iterator[bytes]:
+    """Read whole lines, some megabytes at a time."""
     begun = b""
     while block := source.read(BLOCK_BYTES):
         end = block.rfind(b"\n") + 1
@@ -117,10 +117,10 @@ class _Reader:
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _by_arrow(self, block: bytes) -> list[pa.Array] | None:
-        """The columns by Arrow's reader; it fails where it would not give what `_by_line` does."""
+        """Read a block with Arrow, which fails or gives the same as `_by_line`."""
         if self._quick is None or _NULL_LINE.search(block):
             raise pa.ArrowInvalid
-        block.decode()  # Arrow does not look whether it is UTF-8
+        block.decode()  # Arrow does not check that it is UTF-8
         if not block.strip():
             return None
         found = arrow_json.read_json(
@@ -131,7 +131,7 @@ class _Reader:
             ),
         )
         if found.num_rows != _line_count(block, found.num_rows):
-            raise pa.ArrowInvalid  # two objects in a line, or one in two
+            raise pa.ArrowInvalid  # two objects in one line, or one object in two lines
         (batch,) = found.combine_chunks().to_batches()
         return [_finite(values_of(batch.column(each.name), each.type)) for each in self._schema]
 
@@ -139,10 +139,10 @@ class _Reader:
         lines: list[dict[str, Any]] = []
         for row, parsed in parsed_lines(block):
             if not isinstance(parsed, dict):
-                raise LineError(row, None, CellError(_shown(parsed), "is no JSON object", _HOW))
+                raise LineError(row, None, CellError(_shown(parsed), "is not a JSON object", _HOW))
             if not self._known.issuperset(parsed):
-                unknown = next(each for each in parsed if each not in self._known)
-                raise LineError(row, unknown, CellError(unknown, "is no column of the table"))
+                unknown = next(key for key in parsed if key not in self._known)
+                raise LineError(row, unknown, CellError(unknown, "is not a column of the table"))
             lines.append(parsed)
         if not lines:
             return None
@@ -161,7 +161,7 @@ def _column(lines: list[dict[str, Any]], field: pa.Field) -> pa.Array:
 
 
 def values_of_json(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Parsed JSON values as a column; numbers among them are `Number`.
+    """Make a column of parsed JSON values; numbers among them are `Number`.
 
     Raises:
         CellError: A value is not of the type.
@@ -176,10 +176,10 @@ def values_of_json(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def parse_json_value(text: str) -> Any:
-    """A JSON value; numbers are `Number`.
+    """Parse a JSON value; numbers become `Number`.
 
     Raises:
-        CellError: It is not JSON.
+        CellError: The text is not JSON.
     """
     try:
         return _DECODER.decode(text)
@@ -197,7 +197,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(each for each in names if names.count(each) > 1)
-        raise ValueError(f"the key {twice!r} is there twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return found
 
 
@@ -220,7 +220,7 @@ def _parsed(line: bytes, row: int) -> Any:
 
 
 def _texts_in(value: Any, kind: pa.DataType) -> Any:
-    """A JSON value with texts for leaves, and of the shape of the type."""
+    """Give a JSON value the shape of a type, with texts for leaves."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -232,7 +232,7 @@ def _texts_in(value: Any, kind: pa.DataType) -> Any:
         ]
     if pa.types.is_list(kind):
         if not isinstance(value, list):
-            raise CellError(_shown(value), "is no list")
+            raise CellError(_shown(value), "is not a list")
         return [_inside(each, kind.value_type, "[]") for each in value]
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -245,7 +245,7 @@ def _texts_in(value: Any, kind: pa.DataType) -> Any:
 
 def _fields_in(value: Any, kind: pa.DataType) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise CellError(_shown(value), "is no object")
+        raise CellError(_shown(value), "is not an object")
     names = [each.name for each in kind]
     unknown = [each for each in value if each not in names]
     if unknown:
@@ -261,7 +261,7 @@ def _entries(value: Any) -> list[tuple[Any, Any]]:
         if len(pairs) == len(value) and all(key is not None for key, _ in pairs):
             return pairs
     raise CellError(
-        _shown(value), "is no map", 'write {"a": 1}, or [["a", 1]] where the keys are no texts'
+        _shown(value), "is not a map", 'write {"a": 1}, or [["a", 1]] if the keys are not texts'
     )
 
 
@@ -294,11 +294,11 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# --- what Arrow's reader is asked for -------------------------------------------------------------
+# --- the schema for Arrow's reader ----------------------------------------------------------------
 
 
 def _arrow_schema(schema: pa.Schema) -> pa.Schema | None:
-    """The columns as Arrow's reader gives them exactly; None where it cannot."""
+    """Return the columns in types that Arrow reads exactly; None where it cannot."""
     if any(_has_map(each.type) for each in schema):
         return None
     return pa.schema([(each.name, with_leaves(each.type, _arrow_leaf)) for each in schema])
@@ -316,7 +316,11 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _finite(column: pa.Array) -> pa.Array:
-    """The column, unless a number in it is infinite; Arrow makes that of one that is too large."""
+    """Return a column without infinite numbers, which Arrow makes of numbers that are too large.
+
+    Raises:
+        ArrowInvalid: A number is infinite.
+    """
     if pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py():
         raise pa.ArrowInvalid
     if pa.types.is_struct(column.type):

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from fluss.cli.cli_session import TableArgument
-from fluss.cli.row_output import Format, FormatOption, write_rows
+from fluss.cli.cli_session import ClusterOptions
+from fluss.cli.row_output import OutputFormat, OutputFormatOption, write_rows
 from fluss.cli.typed_keys import keys_of
 from fluss.session.scan import Scan
 from fluss.session.table import Table
@@ -19,18 +19,18 @@ NameArgument = Annotated[
     str, typer.Argument(help="database.table, or its URL.", show_default=False)
 ]
 ColumnsOption = Annotated[
-    str | None, typer.Option(help="Which columns, with commas.", show_default=False)
+    str | None, typer.Option(help="The columns, separated by commas.", show_default=False)
 ]
 StartOption = Annotated[
     str | None,
-    typer.Option(help="Where to begin: earliest, a time, an offset.", show_default=False),
+    typer.Option(help="The start: earliest, a time, an offset.", show_default=False),
 ]
 EndOption = Annotated[
-    str | None, typer.Option(help="Where to end: a time, an offset.", show_default=False)
+    str | None, typer.Option(help="The end: a time, an offset.", show_default=False)
 ]
 PartitionsOption = Annotated[
     list[str] | None,
-    typer.Option("--partition", help="Which partitions: key=value.", show_default=False),
+    typer.Option("--partition", help="Only these partitions: key=value.", show_default=False),
 ]
 ModeOption = Annotated[
     str | None,
@@ -43,12 +43,12 @@ def list_names(
     context: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(help="A database, or a table whose partitions are wanted."),
+        typer.Argument(help="A database, or a partitioned table."),
     ] = None,
 ) -> None:
-    """List databases, the tables of a database, or the partitions of a table; a name a line."""
-    place: TableArgument = context.obj
-    with place.session() as session:
+    """List databases, the tables of a database, or the partitions of a table, one per line."""
+    cluster: ClusterOptions = context.obj
+    with cluster.session() as session:
         if name is None:
             names = session.databases()
         elif "." in name:
@@ -62,15 +62,15 @@ def list_names(
 def describe(
     context: typer.Context,
     name: NameArgument,
-    form: FormatOption = None,
+    output_format: OutputFormatOption = None,
 ) -> None:
     """Show a table: its columns, keys, buckets, partitions and rows."""
-    place: TableArgument = context.obj
-    with place.table(name) as table:
-        if form in {None, Format.TABLE}:
+    cluster: ClusterOptions = context.obj
+    with cluster.table(name) as table:
+        if output_format in {None, OutputFormat.TABLE}:
             typer.echo(repr(table))
             return
-        write_rows(_column_rows(table), _COLUMN_SCHEMA, form)
+        write_rows(_column_rows(table), _COLUMN_SCHEMA, output_format)
 
 
 def head(
@@ -82,39 +82,39 @@ def head(
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
-    form: FormatOption = None,
+    output_format: OutputFormatOption = None,
 ) -> None:
-    """Show rows of a table, whichever are found first."""
+    """Show the first rows that are found, in no particular order."""
     options = scan_options_of(columns, start, end, partitions, mode)
-    place: TableArgument = context.obj
-    with place.table(name) as table:
+    cluster: ClusterOptions = context.obj
+    with cluster.table(name) as table:
         scan = table.scan(limit=rows, **options)
-        write_rows(scan.to_reader(), scan.schema, form)
+        write_rows(scan.to_reader(), scan.schema, output_format)
 
 
 def tail(
     context: typer.Context,
     name: NameArgument,
     rows: RowsOption = 10,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,  # noqa: FBT002 - typer's way to say a flag
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Then show new rows.")] = False,  # noqa: FBT002 - typer declares flags so
     columns: ColumnsOption = None,
     partitions: PartitionsOption = None,
-    form: FormatOption = None,
+    output_format: OutputFormatOption = None,
 ) -> None:
     """Show the last rows of a log, or the last changes of a primary-key table."""
     options = scan_options_of(columns, None, None, partitions, None)
-    place: TableArgument = context.obj
-    with place.table(name) as table:
+    cluster: ClusterOptions = context.obj
+    with cluster.table(name) as table:
         if table.primary_key:
             options |= {"mode": "changelog", "with_metadata": ["_change_type"]}
         scan = table.scan(tail=rows, **options)
         if not follow:
-            write_rows(scan.to_reader(), scan.schema, form)
+            write_rows(scan.to_reader(), scan.schema, output_format)
             return
         try:
-            write_rows(tail_and_follow(table, scan, options), scan.schema, form)
+            write_rows(tail_and_follow(table, scan, options), scan.schema, output_format)
         except KeyboardInterrupt:
-            sys.stdout.flush()  # this is how one stops following
+            sys.stdout.flush()  # the user stopped following
 
 
 def count(
@@ -126,8 +126,8 @@ def count(
     mode: ModeOption = None,
 ) -> None:
     """Count the rows of a table."""
-    place: TableArgument = context.obj
-    with place.table(name) as table:
+    cluster: ClusterOptions = context.obj
+    with cluster.table(name) as table:
         typer.echo(table.scan(**scan_options_of(None, start, end, partitions, mode)).count())
 
 
@@ -139,15 +139,16 @@ def lookup(
         typer.Argument(help="Keys: 7, or id=7,day=2026-01-01, or JSON.", show_default=False),
     ],
     columns: ColumnsOption = None,
-    form: FormatOption = None,
+    output_format: OutputFormatOption = None,
 ) -> None:
-    """Look rows up by primary key; exit code 1 when one is missing."""
-    place: TableArgument = context.obj
-    with place.table(name) as table:
-        asked = keys_of(keys, table.primary_key, table.schema)
-        found = table.lookup(asked, columns=_names(columns))
+    """Look up rows by primary key; the exit code is 1 if one is missing."""
+    cluster: ClusterOptions = context.obj
+    with cluster.table(name) as table:
+        found = table.lookup(
+            keys_of(keys, table.primary_key, table.schema), columns=_names(columns)
+        )
         present = found.filter(found["_found"]).drop_columns(["_found"])
-        write_rows(present.to_batches(), present.schema, form)
+        write_rows(present.to_batches(), present.schema, output_format)
         missing = [
             key
             for key, is_there in zip(keys, found["_found"].to_pylist(), strict=True)
@@ -159,7 +160,7 @@ def lookup(
 
 
 def tail_and_follow(table: Table, scan: Scan, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of a scan, and then those that come after them."""
+    """Read the rows of a scan, then follow the table after them."""
     follower = table.follow(start=scan.cursor(), **options)
     yield from scan.to_reader()
     with follower:
@@ -173,7 +174,7 @@ def scan_options_of(
     partitions: list[str] | None,
     mode: str | None,
 ) -> dict[str, Any]:
-    """The options of a scan that were said."""
+    """Return the options of a scan that were given."""
     given = {
         "columns": _names(columns),
         "start": start,

@@ -1,7 +1,7 @@
-"""Rows on the standard output: as a table for people, as JSON lines, CSV or Arrow for programs.
+"""Writes rows to the standard output: a table for people; JSON lines, CSV or Arrow for programs.
 
-A table is for a screen and shortens what is long; the other forms lose as little as they can:
-64-bit integers and decimals keep their digits, bytes are base64, times are ISO 8601.
+A table is for a screen and shortens long cells. The other formats keep values: 64-bit integers and
+decimals keep their digits, bytes are base64, times are ISO 8601.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fluss.errors import InvalidValueError
 _CELL_CHARS_MAX: Final = 60
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How rows are written."""
 
     TABLE = "table"
@@ -35,23 +35,25 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-FormatOption = Annotated[
-    Format | None,
-    typer.Option("--format", "-o", help="A table on a screen, JSON lines in a pipe, otherwise."),
+OutputFormatOption = Annotated[
+    OutputFormat | None,
+    typer.Option("--format", "-o", help="Default: a table on a screen, JSON lines in a pipe."),
 ]
 
 
-def write_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: Format | None) -> None:
-    """Write batches as they come."""
+def write_rows(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: OutputFormat | None
+) -> None:
+    """Write batches as they arrive."""
     is_screen = sys.stdout.isatty()
-    chosen = chosen or (Format.TABLE if is_screen else Format.JSON)
-    if chosen is Format.ARROW and is_screen:
+    chosen = chosen or (OutputFormat.TABLE if is_screen else OutputFormat.JSON)
+    if chosen is OutputFormat.ARROW and is_screen:
         raise InvalidValueError(
             "Arrow is not for screens.", hint="write it to a file or a pipe: ... -o arrow > rows"
         )
     writer = _WRITERS[chosen](schema)
-    for each in batches:
-        writer.write(each)
+    for batch in batches:
+        writer.write(batch)
     writer.close()
 
 
@@ -65,7 +67,7 @@ class _Writer(ABC):
         """Write some rows."""
 
     def close(self) -> None:
-        """Write what belongs at the end."""
+        """Write the end of the output."""
         self.out.flush()
 
 
@@ -100,7 +102,7 @@ class _Arrow(_Writer):
 
 
 class _Screen(_Writer):
-    """A table for each batch: rows that are followed cannot wait for the widest of them."""
+    """A table per batch: while following, the widest row is not known in advance."""
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__(schema)
@@ -125,11 +127,11 @@ class _Screen(_Writer):
             self._console.print(Text("no rows", style="dim"))
 
 
-_WRITERS: Final[dict[Format, type[_Writer]]] = {
-    Format.TABLE: _Screen,
-    Format.JSON: _JsonLines,
-    Format.CSV: _Csv,
-    Format.ARROW: _Arrow,
+_WRITERS: Final[dict[OutputFormat, type[_Writer]]] = {
+    OutputFormat.TABLE: _Screen,
+    OutputFormat.JSON: _JsonLines,
+    OutputFormat.CSV: _Csv,
+    OutputFormat.ARROW: _Arrow,
 }
 
 

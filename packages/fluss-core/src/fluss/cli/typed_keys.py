@@ -1,7 +1,6 @@
-"""Keys as people type them: `7`, `id=7,day=2026-01-01`, or JSON where a value has commas.
+"""Parses keys that users type: `7`, `id=7,day=2026-01-01`, or JSON where a value has commas.
 
-Their values are read as the types of the columns, as those of CSV and JSON are
-(`cli.cell_parsing`).
+Values are parsed as the types of their columns, like those of CSV and JSON (`cli.cell_parsing`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fluss.errors import InvalidValueError, UnsupportedOperationError
 
 
 def keys_of(texts: Sequence[str], key: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """Typed keys as a frame, one row for each.
+    """Make a frame of typed keys, one row for each.
 
     Args:
         texts: The keys.
@@ -44,7 +43,7 @@ def _column(values: list[Any], field: pa.Field) -> pa.Array:
         return values_of_json(values, field.type)
     except CellError as error:
         raise InvalidValueError(
-            f"{error.text!r} {error.why}, and the key {field.name!r} is read as that.",
+            f"The key {field.name!r}: {error.text!r} {error.why}.",
             hint=error.hint or f"write a key as {field.name}=... or as its value alone",
             column=field.name,
         ) from None

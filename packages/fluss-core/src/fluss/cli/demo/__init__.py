@@ -1,13 +1,13 @@
-"""`fluss demo`: a shop in Fluss, alive, and asked in every engine that is installed.
+"""`fluss demo`: a small shop that writes to Fluss and is queried in every installed engine.
 
-It runs on a server of its own, in a directory that is removed at the end, unless options name a
-cluster or a directory. Its tables are in a database that it creates, under a name that was free;
-in a cluster it drops that database at the end, and it never drops anything else. FLUSS_URL and the
-rest of the environment do not name a cluster here: the demo writes to none by accident.
+It starts a server in a temporary directory, unless options name a cluster or a directory. It
+creates a database under a free name and writes only there; on a cluster it drops that database, and
+nothing else, at the end. FLUSS_URL and the rest of the environment are ignored, so that the demo
+writes to no cluster by accident.
 
-On a screen it shows what is written while it is written, until Ctrl-C; elsewhere it writes so many
-rounds and ends. Every answer is compared with the shop's own books; the exit code says whether all
-were right.
+On a screen it shows the rows while they are written, until Ctrl-C; elsewhere it writes a number of
+rounds and ends. Every engine's result is compared with the shop's own books; the exit code is 0 if
+all are equal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fluss.cli.cli_session import TableArgument
+from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.demo.engine_answers import Answer, answers
 from fluss.cli.demo.shop import Shop
 from fluss.session.follow import Follow
@@ -46,53 +46,53 @@ def demo(
     rounds: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many rounds are written; until Ctrl-C on a screen, otherwise 20."
+            min=1, help="How many rounds to write. Default: until Ctrl-C on a screen, otherwise 20."
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the shop in this directory; a temporary one is used and removed otherwise."
+            help="Keep the shop in this directory. Default: a temporary one, which is removed."
         ),
     ] = None,
 ) -> None:
-    """Run a small shop in Fluss, and ask it in Polars, DuckDB and pandas.
+    """Run a small shop in Fluss, and query it in Polars, DuckDB and pandas.
 
     It starts an embedded server in a temporary directory, or uses the cluster of `fluss --url` or
     `fluss --profile`. It creates a database of its own (fluss_demo, or fluss_demo_2 and so on where
     that exists), writes only there, and drops only that database at the end. With --data-dir the
     shop stays.
     """
-    place: TableArgument = context.obj
-    if place.is_given and data_dir is not None:
+    cluster: ClusterOptions = context.obj
+    if cluster.is_given and data_dir is not None:
         raise typer.BadParameter("--data-dir starts a server, and --url or --profile names another")
     console = Console(width=None if sys.stdout.isatty() else 100)
     with tempfile.TemporaryDirectory(prefix="fluss-demo-") as scratch:
         began = time.perf_counter()
-        with _cluster(place, data_dir or Path(scratch)) as session:
+        with _session_for(cluster, data_dir or Path(scratch)) as session:
             servers = session.config.bootstrap_servers
             took = time.perf_counter() - began
             console.print(f"A Fluss is ready at {servers} after {took:.2f} s.", highlight=False)
             shop = Shop(session)
             try:
                 _keep_shop(shop, console, rounds)
-                right = _ask(shop, f"fluss://{servers}", console)
+                is_right = _query_engines(shop, f"fluss://{servers}", console)
                 if sys.stdout.isatty() and rounds is None:
                     _stay_open(console)
             finally:
-                if place.is_given:
+                if cluster.is_given:
                     shop.drop()
-    if not right:
+    if not is_right:
         raise typer.Exit(1)
 
 
-def _cluster(place: TableArgument, directory: Path) -> AbstractContextManager[Session]:
-    """A session on the cluster that options name, or on a server in a directory."""
-    return place.session() if place.is_given else place.session(f"embedded:{directory}")
+def _session_for(cluster: ClusterOptions, directory: Path) -> AbstractContextManager[Session]:
+    """Open a session on the cluster of the options, or on a server in a directory."""
+    return cluster.session() if cluster.is_given else cluster.session(f"embedded:{directory}")
 
 
 def _keep_shop(shop: Shop, console: Console, rounds: int | None) -> None:
-    """Write round after round; on a screen, show how it goes."""
+    """Write rounds; on a screen, show the progress."""
     board = _Board(shop)
     with board.follower:
         if not sys.stdout.isatty():
@@ -104,7 +104,7 @@ def _keep_shop(shop: Shop, console: Console, rounds: int | None) -> None:
 
 
 def _show(shop: Shop, board: _Board, console: Console, rounds: int | None) -> None:
-    """Another thread writes, so that Ctrl-C never falls between a write and its books."""
+    """Write on another thread, so that Ctrl-C never falls between a write and its books."""
     closing = threading.Event()
 
     def write() -> None:
@@ -123,7 +123,7 @@ def _show(shop: Shop, board: _Board, console: Console, rounds: int | None) -> No
                 live.update(board.caught_up().picture())
                 time.sleep(ROUND_S / 2)
     except KeyboardInterrupt:
-        pass  # this is how one closes the shop
+        pass  # the user closed the shop
     finally:
         closing.set()
         join(writer)
@@ -137,7 +137,7 @@ def _stay_open(console: Console) -> None:
 
 
 class _Board:
-    """What the shop's window shows: rates, and the pages that are looked at, as followed."""
+    """The display of the shop: rates, and the pages with most clicks, read by following."""
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
@@ -146,16 +146,16 @@ class _Board:
         self.follower: Follow = shop.clicks.follow(start="earliest", columns=["page"])
 
     def caught_up(self) -> _Board:
-        """Read what has come since, to the last click that was written."""
+        """Read the clicks that were written since, up to the last one."""
         rows = iter(self.follower)
         while self._seen.total() < self._shop.click_count:
             pages = next(rows).column("page").value_counts()
-            for each in pages.to_pylist():
-                self._seen[each["values"]] += each["counts"]
+            for page in pages.to_pylist():
+                self._seen[page["values"]] += page["counts"]
         return self
 
     def picture(self) -> RenderableType:
-        """The window."""
+        """Draw the display."""
         shop, seconds = self._shop, time.perf_counter() - self._began
         facts = Text.assemble(
             (f"{shop.row_count:,}", "bold"),
@@ -173,8 +173,8 @@ class _Board:
         return Group(facts, top)
 
 
-def _ask(shop: Shop, url: str, console: Console) -> bool:
-    """Ask every engine, and compare what it says with the shop's books."""
+def _query_engines(shop: Shop, url: str, console: Console) -> bool:
+    """Query every engine, and return whether all results equal the shop's books."""
     expected = shop.revenue_by_country()
     table = RichTable(title="What customers spent, by country", box=None, title_justify="left")
     table.add_column("asked in")
@@ -182,18 +182,18 @@ def _ask(shop: Shop, url: str, console: Console) -> bool:
     for country, _ in expected:
         table.add_column(country, justify="right")
     table.add_row("the books", "", *(_money(spent) for _, spent in expected))
-    heard: list[Answer] = []
-    for each in answers(url, shop.database):
-        heard.append(each)
+    given: list[Answer] = []
+    for answer in answers(url, shop.database):
+        given.append(answer)
         table.add_row(
-            each.engine, f"{each.seconds:.3f}", *(_money(spent) for _, spent in each.rows)
+            answer.engine, f"{answer.seconds:.3f}", *(_money(spent) for _, spent in answer.rows)
         )
     console.print(table)
-    wrong = [each.engine for each in heard if each.rows != expected]
-    for each in heard:
-        console.print(Text(f"\n# {each.engine}, for a notebook\n{each.lines}", style="dim"))
+    wrong = [answer.engine for answer in given if answer.rows != expected]
+    for answer in given:
+        console.print(Text(f"\n# {answer.engine}, for a notebook\n{answer.lines}", style="dim"))
     verdict = f"wrong: {', '.join(wrong)}" if wrong else "all as in the books"
-    console.print(f"{len(heard)} engines asked; {verdict}.", highlight=False)
+    console.print(f"{len(given)} engines asked; {verdict}.", highlight=False)
     return not wrong
 
 

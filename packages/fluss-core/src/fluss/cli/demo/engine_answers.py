@@ -1,7 +1,7 @@
-"""One question, asked in every engine that is installed: what did customers spend, by country?
+"""One query in every installed engine: what did customers spend, by country?
 
-An engine's package answers by the entry point group `fluss.demo`: lines of Python that leave their
-answer in `answer`. What is printed for a notebook is what ran.
+An engine's package provides its program by the entry point group `fluss.demo`: lines of Python that
+assign their result to `answer`. The demo prints exactly the lines that ran.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ answer = joined.groupby("country")["amount"].sum().items()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an engine said.
+    """The result of one engine.
 
     Args:
         engine: Its name.
-        lines: What was run.
-        rows: Countries and what was spent there, sorted.
-        seconds: How long it took, with everything read from the server.
+        lines: The program.
+        rows: Countries and the sums spent there, sorted.
+        seconds: How long the program ran, including all reads from the server.
     """
 
     engine: str
@@ -46,7 +46,7 @@ class Answer:
 
 
 def answers(url: str, database: str) -> Iterator[Answer]:
-    """Ask every engine that is installed."""
+    """Run the query in every installed engine."""
     for engine, template in _programs().items():
         lines = template.format(url=url, database=database)
         program = compile(lines, f"<{engine}>", "exec")
@@ -59,7 +59,7 @@ def answers(url: str, database: str) -> Iterator[Answer]:
 
 
 def _programs() -> dict[str, str]:
-    programs = {each.name: str(each.load()) for each in entry_points(group=GROUP)}
+    programs = {point.name: str(point.load()) for point in entry_points(group=GROUP)}
     if find_spec("pandas") is not None:
         programs["pandas"] = _PANDAS
     return dict(sorted(programs.items()))

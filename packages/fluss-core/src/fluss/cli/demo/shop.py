@@ -1,4 +1,4 @@
-"""A small shop that keeps its books twice: in Fluss tables, and in plain Python to check them by.
+"""A small shop that keeps its books twice: in Fluss tables, and in plain Python to compare with.
 
 Orders are a log partitioned by day, customers a primary-key table that changes and loses rows,
 clicks a log. The same seed gives the same shop, round by round.
@@ -17,7 +17,7 @@ import pyarrow as pa
 from fluss.errors import DatabaseAlreadyExistsError, DatabaseNotEmptyError, LimitExceededError
 from fluss.session.session import Session
 
-# The shop's database; `fluss_demo_2` and so on where there is one of that name already.
+# The shop's database; `fluss_demo_2` and so on if it exists already.
 DATABASE: Final = "fluss_demo"
 DATABASES_MAX: Final = 1_000
 COUNTRIES: Final = np.array(["AT", "BR", "CN", "DE", "FR", "IN", "JP", "US"])
@@ -43,7 +43,7 @@ CLICKS: Final = pa.schema([("customer", pa.int64()), ("page", pa.string()), ("ms
 
 
 class Shop:
-    """Writes the shop's tables, and remembers what must be in them."""
+    """Writes the shop's tables, and keeps the expected contents in memory."""
 
     def __init__(self, session: Session, *, seed: int = 7) -> None:
         """Create a database that does not exist yet, and the tables in it."""
@@ -94,7 +94,7 @@ class Shop:
         return self.order_count + self.click_count + self.change_count
 
     def revenue_by_country(self) -> list[tuple[str, Decimal]]:
-        """What customers who are still there have spent, by the country they are in now."""
+        """The sums that present customers have spent, by their present country."""
         cents: Counter[str] = Counter()
         for customer, spent in self._spent_cents.items():
             if customer in self._country:
@@ -102,7 +102,7 @@ class Shop:
         return [(country, Decimal(spent).scaleb(-2)) for country, spent in sorted(cents.items())]
 
     def write_round(self) -> None:
-        """A moment in the life of the shop."""
+        """Write one round of orders, clicks and changes of customers."""
         self._order()
         self._click()
         self._change()
@@ -120,7 +120,7 @@ class Shop:
             self._spent_cents[customer] += spent
 
     def _click(self) -> None:
-        # Some pages are liked better than others, and which ones changes slowly.
+        # Pages have different shares of clicks, drawn again for each round.
         liking = self._chance.dirichlet(np.linspace(0.5, 3, len(PAGES)))
         pages = self._chance.choice(PAGES, CLICKS_A_ROUND, p=liking)
         took = self._chance.integers(3, 900, CLICKS_A_ROUND).astype(np.int32)
@@ -133,9 +133,9 @@ class Shop:
         movers = np.unique(self._some(CHANGES_A_ROUND))
         self._settle(movers)
         leaving = np.unique(self._some(LEAVING_A_ROUND)).tolist()
-        self.customers.delete([(each,) for each in leaving])
-        for each in leaving:
-            del self._country[each]
+        self.customers.delete([(customer,) for customer in leaving])
+        for customer in leaving:
+            del self._country[customer]
         self.change_count += len(leaving)
         self._welcome(LEAVING_A_ROUND)
 
@@ -166,7 +166,7 @@ def _new_database(session: Session) -> str:
         return name
     raise LimitExceededError(
         f"There are {DATABASES_MAX:,} databases of the demo already: {DATABASE} and so on.",
-        hint="drop those that nobody needs; the demo drops none that it did not make",
+        hint="drop those that are not needed; the demo drops only the database it has made",
     )
 
 
