@@ -22,7 +22,7 @@ from fluss_testkit.artifact import FLUSS_SERVER
 from fluss_testkit.java_cluster import JavaCluster
 from tests.support.differential.frame_oracle import ask_java
 
-GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "wire" / "golden_frames.json"
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "unit" / "wire" / "golden_frames.json"
 COMMAND = "python -m tools.record_frames"
 USER, PASSWORD = "reader", "very secret"
 TIMEOUT_S = 20.0

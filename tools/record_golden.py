@@ -22,7 +22,7 @@ from tests.support.differential.oracle_types import Lake, RowFormat
 from tests.support.generators import golden_cases as cases
 from tests.support.generators.golden_documents import DOCUMENTS
 
-GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "java" / "golden"
 
 Entries = list[dict[str, Any]]
 

@@ -30,7 +30,7 @@ from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.servers.kills import assert_written_once
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIVER = ROOT / "tests" / "support" / "spark_kill_driver.py"
+DRIVER = ROOT / "tests" / "support" / "servers" / "spark_kill_driver.py"
 ROUNDS = 40 if IS_EXHAUSTIVE else 3
 MORE_ROUNDS_MAX = 6
 QUICK = ("zombie driver", "worker", "zombie workers")

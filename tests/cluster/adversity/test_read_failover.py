@@ -146,7 +146,7 @@ def sessions_that_scan(harness, replicated_cluster, table, *, seconds):
 @pytest.fixture(scope="module")
 def state(harness):
     table = harness.make(KEYED, bucket_count=3, primary_keys=["id"], properties=REPLICAS)
-    writer = table.upsert()
+    writer = upsert_core(table)
     for number in range(10):
         writer.upsert({"id": number, "s": f"v{number}"})
     harness.run(writer.flush())
