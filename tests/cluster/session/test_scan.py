@@ -269,7 +269,7 @@ def test_a_cursor_and_splits_of_a_table_made_again_are_refused(session, events, 
     with pytest.raises(TableNotFoundError, match="created again"):
         again.scan(start=cursor).count()
     with pytest.raises(TableNotFoundError, match="created again"):
-        fluss.scan.open(splits)
+        fluss.scan.open_split(splits)
 
 
 def test_offsets_that_are_not_there_are_refused(events):
@@ -281,17 +281,19 @@ def test_offsets_that_are_not_there_are_refused(events):
 
 def test_splits_travel_without_secrets_and_read_the_same_rows(cluster, database, events):
     config = {"bootstrap.servers": cluster.bootstrap}
-    splits = fluss.scan.splits(f"{database}.events", config=config, filter=col("id") >= 10)
+    splits = fluss.scan.open_scan(
+        f"{database}.events", config=config, filter=col("id") >= 10
+    ).splits()
     travelled = pickle.loads(pickle.dumps(splits))  # noqa: S301 - our own, a moment ago
     assert travelled == splits
     assert len(pickle.dumps(splits[0])) < 2_000
     assert cluster.bootstrap.encode() not in pickle.dumps(splits)
-    found = fluss.scan.open(travelled, config=config).read_all()
+    found = fluss.scan.open_split(travelled, config=config).read_all()
     assert ids(found) == list(range(10, 1_000))
-    one_by_one = [fluss.scan.open(each, config=config).read_all() for each in splits]
+    one_by_one = [fluss.scan.open_split(each, config=config).read_all() for each in splits]
     assert ids(pa.concat_tables(one_by_one)) == list(range(10, 1_000))
     with pytest.raises(InvalidValueError, match="no split"):
-        fluss.scan.open([], config=config)
+        fluss.scan.open_split([], config=config)
 
 
 def test_small_batches_are_joined(session, rows):

@@ -209,7 +209,7 @@ def test_offsets_of_another_incarnation_are_refused(session):
             again.scan(**options).splits()
         assert refused.value.hint
     with pytest.raises(TableNotFoundError, match="created again"):
-        fluss.scan.open(scans[0].splits())
+        fluss.scan.open_split(scans[0].splits())
     for each in scans:
         with pytest.raises(FlussError):
             each.to_arrow()

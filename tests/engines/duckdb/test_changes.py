@@ -8,9 +8,7 @@ import pytest
 
 import fluss_duckdb
 from fluss.errors import SchemaMismatchError, TableNotFoundError, UnsupportedOperationError
-from fluss.model.options.scan_options import ScanOptions
-from fluss.scan import Cancellation
-from fluss.session.query_snapshot import Pins, exact_reader
+from fluss.scan import QuerySnapshot, open_scan
 
 
 def count(con, name):
@@ -86,17 +84,15 @@ def test_two_scans_of_one_query_see_the_same_rows(session, name, is_keyed):
     write = table.upsert if is_keyed else table.append
 
     def read(columns, pins):
-        return exact_reader(
-            table, ScanOptions(), columns, None, pins=pins, cancellation=Cancellation()
-        ).read_all()
+        return open_scan(table).at(pins).narrowed(columns=columns).read().read_all()
 
     write({"id": [1, 2, 3], "x": [0, 0, 0]})
-    pins = Pins()
+    pins = QuerySnapshot()
     first = read(["id", "x"], pins)
     write({"id": [4, 1], "x": [1, 1]})
     again = read(["x", "id"], pins).select(["id", "x"])
     assert sorted(map(str, first.to_pylist())) == sorted(map(str, again.to_pylist()))
-    assert read(["id"], Pins()).num_rows == (4 if is_keyed else 5)
+    assert read(["id"], QuerySnapshot()).num_rows == (4 if is_keyed else 5)
 
 
 def test_a_table_joined_with_itself_under_a_writer_is_one_table(con, session, name):

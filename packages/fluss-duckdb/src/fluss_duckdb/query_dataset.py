@@ -16,9 +16,8 @@ import pyarrow.dataset as ds
 
 from fluss.errors import SchemaMismatchError
 from fluss.model.options.scan_options import ScanOptions
-from fluss.session import Table
-from fluss.session.dataset import FlussDataset
-from fluss.session.query_snapshot import exact_reader
+from fluss.scan import FlussDataset
+from fluss.session import Scan, Table
 from fluss_duckdb.statements import Run, Statements, unless_cancelled
 
 
@@ -35,7 +34,8 @@ class ScannedTable(FlussDataset):
     def __init__(
         self, table: Table, options: ScanOptions, runs: Statements, look_again: Callable[[], Table]
     ) -> None:
-        super().__init__(table.core, options)
+        super().__init__(Scan(table.core, options))
+        self._options = options
         self._table = table
         self._runs = runs
         self._look_again = look_again
@@ -66,13 +66,14 @@ class ScannedTable(FlussDataset):
         noting = running or (run,)
         try:
             reader = unless_cancelled(
-                lambda: exact_reader(
-                    self._as_it_is(run),
-                    self._options,
-                    self._schema.names if columns is None else columns,
-                    condition,
-                    pins=run.pins,
-                    cancellation=run.cancellation,
+                lambda: (
+                    Scan(self._as_it_is(run).core, self._options)
+                    .at(run.pins)
+                    .narrowed(
+                        columns=self.schema.names if columns is None else columns,
+                        predicate=condition,
+                    )
+                    .read(cancellation=run.cancellation)
                 ),
                 run.cancellation,
             )
@@ -91,8 +92,8 @@ class ScannedTable(FlussDataset):
 
     def _check_columns(self, now: Table) -> None:
         """Refuse a table that has not the columns any more that DuckDB was told of."""
-        schema = FlussDataset(now.core, self._options).schema
-        for field in self._schema:
+        schema = Scan(now.core, self._options).schema
+        for field in self.schema:
             index = schema.get_field_index(field.name)
             if index >= 0 and schema.field(index).type == field.type:
                 continue

@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from fluss.errors import ClosedError, FlussError
 from fluss.hints import Door
-from fluss.scan import Cancellation
-from fluss.session.query_snapshot import QuerySnapshot
+from fluss.scan import Cancellation, QuerySnapshot
 from fluss.waiting import wait_until
 
 T = TypeVar("T")

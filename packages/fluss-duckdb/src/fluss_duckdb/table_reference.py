@@ -22,8 +22,7 @@ import pyarrow as pa
 from fluss.connection.url import parse_url
 from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
 from fluss.model.options.scan_options import SCAN_OPTIONS, Mode, unknown_option
-from fluss.session import Session, Table
-from fluss.session.source import TableName, TableSource, source_of
+from fluss.session import Session, Table, TableName, TableSource, source_of
 from fluss_duckdb.call_finder import Call, Dotted
 
 _VIEW = re.compile(r"\$\w*(?=\?|$)")

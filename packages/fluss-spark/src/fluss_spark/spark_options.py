@@ -276,7 +276,7 @@ def check_no_password(table: str) -> None:
     if "://" not in table:
         return
     from fluss.connection.url import parse_url  # the rest of these rooms is heavy
-    from fluss.session.views import without_view
+    from fluss.scan import without_view
 
     url = parse_url(without_view(table.strip())[0])
     secrets = [value for key, value in url.settings.items() if Config.OPTIONS[key].secret]

@@ -27,7 +27,7 @@ from fluss.model.options.bounds import LATEST, Bound, BoundKind, bound_of
 from fluss.model.options.scan_options import BUCKET, CHANGE_TYPE, PARTITION, Mode, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.scan import ScanSplit
-from fluss.session.scan import Scan
+from fluss.session import Scan
 from fluss.session.source import TableSource
 from fluss_spark.column_names import matched
 from fluss_spark.first_connection import opened

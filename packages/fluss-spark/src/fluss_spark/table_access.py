@@ -20,7 +20,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.types.type_to_arrow import to_arrow_type
-from fluss.session.scan import Scan
+from fluss.session import Scan
 from fluss.session.session import Session
 from fluss.session.source import TableSource, source_of
 from fluss.session.table import Table

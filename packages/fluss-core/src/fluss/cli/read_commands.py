@@ -12,7 +12,7 @@ import typer
 from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.row_output import OutputFormat, OutputFormatOption, write_rows
 from fluss.cli.typed_keys import keys_of
-from fluss.session.scan import Scan
+from fluss.session import Scan
 from fluss.session.table import Table
 
 NameArgument = Annotated[

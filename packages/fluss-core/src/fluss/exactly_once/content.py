@@ -24,10 +24,9 @@ from fluss.records.convert.cast import to_wire_batch
 from fluss.records.convert.cast_rules import relabelled
 from fluss.records.log.log_header import read_log_header
 from fluss.records.log.log_writer import write_log_batch
+from fluss.scan.door import read_splits
 from fluss.scan.plan_scan import Output
-from fluss.scan.scan_planner import split_schema
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import SplitReader
 from fluss.write.write_batch import WriteBatch
 
 _LOG = logging.getLogger("fluss.scan")
@@ -188,8 +187,7 @@ def _stored(table: TableHandle, piece: Piece, bucket: TableBucket, made: WriteBa
         stop=piece.offset + piece.row_count,
         output=Output(names=names, metadata=(None,) * len(names)),
     )
-    schema = split_schema(table, split)
-    stored = SplitReader(table, [split], schema=schema, order=Order.BUCKET).reader().read_all()
+    stored = read_splits(table, [split], order=Order.BUCKET).read_all()
     return pa.Table.from_batches(
         [_plain(to_wire_batch(each, layout), layout) for each in stored.to_batches()],
         schema=layout.wire_schema,

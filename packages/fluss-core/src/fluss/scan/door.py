@@ -1,4 +1,8 @@
-"""`describe`, `splits`, `open_split`: all that an adapter of an engine needs."""
+"""The door for engines: `open_scan` describes a scan, `open_split` reads pieces of one elsewhere.
+
+`open_scan` is for the process that plans, and gives the `Scan` of which everything else is asked.
+`open_split` is for workers, which have nothing but splits and the way to the cluster.
+"""
 
 from __future__ import annotations
 
@@ -7,47 +11,38 @@ from typing import Any
 
 import pyarrow as pa
 
-from fluss.connection.arguments import table_path_of
 from fluss.connection.config_sources import Settings
 from fluss.connection.connection import TableHandle
 from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import InvalidValueError
-from fluss.model.options.scan_options import Order, scan_options
-from fluss.model.paths import TablePath
+from fluss.model.options.scan_options import Order
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
-from fluss.scan.scan_planner import plan_scan, shape_of, split_schema
+from fluss.scan.scan import Scan
 from fluss.scan.scan_stats import ScanStats
+from fluss.scan.shape import split_schema
 from fluss.scan.split import ScanSplit
 from fluss.scan.split_reader import SplitReader
+from fluss.scan.table_source import TableName, source_of
 
 
-def describe(table: TablePath | str, *, config: Settings = None, **options: Any) -> pa.Schema:
-    """The columns of a scan of a table, as Arrow sees them.
+def open_scan(table: TableName, *, config: Settings = None, **options: Any) -> Scan:
+    """The scan of a table, as it is now. Nothing is read, and no offset pinned, before it is asked.
 
     Args:
-        table: `"database.table"`.
-        config: How to reach the cluster.
-        **options: The scan's options; see `fluss.model.options.scan_options.SCAN_OPTIONS`.
+        table: `"database.table"`, with `$changelog` or `$binlog` after it for its changes, a
+            `fluss://` URL with a table in it, a `Table` or a `TableSource`.
+        config: How to reach the cluster; the URL, the active session, the environment or the
+            profile otherwise.
+        **options: The options of the scan; `SCAN_OPTIONS` describes them.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
+        ConfigError: There is no option of a name; the hint names the nearest.
+        InvalidValueError: A value is not one its option takes, or two contradict each other.
+        FlussError: The table has no such columns, or no such rows.
     """
-    return shape_of(table_of(table, config), scan_options(options)).schema
-
-
-def splits(table: TablePath | str, *, config: Settings = None, **options: Any) -> list[ScanSplit]:
-    """A scan, pinned: one split per bucket. The same splits give the same rows however often.
-
-    Args:
-        table: `"database.table"`.
-        config: How to reach the cluster.
-        **options: The scan's options; see `fluss.model.options.scan_options.SCAN_OPTIONS`.
-
-    Raises:
-        FlussError: What is asked for is not there; nothing has been read.
-    """
-    return list(plan_scan(table_of(table, config), scan_options(options)).splits)
+    return source_of(table, options, config=config).scan()
 
 
 def open_split(
@@ -81,21 +76,35 @@ def open_split(
             "There is no split to open.", hint="a scan of no buckets has no rows, and is empty"
         )
     table = _table_of_splits(opened, config, cancellation)
-    return SplitReader(
+    return read_splits(
         table,
         opened,
-        schema=split_schema(table, opened[0]),
         order=Order(order),
         max_parallel=max_parallel,
         cancellation=cancellation,
         stats=stats,
+    )
+
+
+def read_splits(
+    table: TableHandle,
+    splits: Sequence[ScanSplit],
+    *,
+    order: Order = Order.NONE,
+    max_parallel: int | None = None,
+    cancellation: Cancellation | None = None,
+    stats: ScanStats | None = None,
+) -> pa.RecordBatchReader:
+    """The rows of some splits of one scan, where the table is open; see `open_split`."""
+    return SplitReader(
+        table,
+        splits,
+        schema=split_schema(table.info, splits[0]),
+        order=order,
+        max_parallel=max_parallel,
+        cancellation=cancellation,
+        stats=stats,
     ).reader()
-
-
-def table_of(table: TablePath | str, config: Settings) -> TableHandle:
-    """A table, over a connection that is shared."""
-    connection = connection_for(config_of(config))
-    return connection.engine.run(connection.table(table_path_of(table)))
 
 
 def _table_of_splits(

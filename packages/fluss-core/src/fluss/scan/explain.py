@@ -8,21 +8,22 @@ from fluss.lookup.frame_lookups import FOUND
 from fluss.model.options.bounds import Bound
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.tables.table_info import TableInfo
+from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
 
 if TYPE_CHECKING:
-    from fluss.scan.scan_planner import Pinned, ScanPlan, ScanShape
+    from fluss.scan.scan_planner import Pinned, ScanPlan
 
 SPLITS_SHOWN_MAX = 8
 
 
-def explained(table: TableInfo, plan: ScanPlan) -> str:
+def explained(plan: ScanPlan) -> str:
     """The plan of a scan, as text."""
-    shape = plan.shape
+    shape, table = plan.shape, plan.shape.table
     lines = [
         f"Scan of {table.table_path} (table id {table.table_id}, schema {table.schema_id})",
         f"  mode: {shape.mode}",
-        f"  columns: {', '.join(shape.output.names) or 'none'}",
+        f"  columns: {', '.join(shape.chosen or shape.output.names) or 'none'}",
         f"  filter: {'none' if shape.options.filter is None else shape.options.filter}",
         *(f"  {each}" for each in plan.reasons),
         f"  rows: at most {plan.stats.rows_max}",

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from fluss.errors import FlussError
 from fluss.model.metadata_columns import METADATA_TYPES, metadata_types
 from fluss.model.predicates.binding import (
     ALL,
     NONE,
+    BoundPredicate,
     bind,
     column_types,
     columns_of,
@@ -95,6 +96,67 @@ class FilterPlan:
         return any(each == () for each in found)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanFilter:
+    """A filter that has met the columns of its table: checked and bound once per scan.
+
+    Attributes:
+        predicate: The condition as it was given.
+        table: The table.
+        bound: The same condition over the physical values of columns.
+        metadata: For each metadata column, the name that this scan gives it; without those that a
+            column of the table hides.
+    """
+
+    predicate: Predicate
+    table: TableInfo
+    bound: BoundPredicate
+    metadata: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        predicate: Predicate,
+        table: TableInfo,
+        metadata_names: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Check a filter against the columns that it may look at.
+
+        Args:
+            predicate: Which rows are requested.
+            table: The table.
+            metadata_names: For the names that metadata columns have in this scan, their own names;
+                None where they are called by those.
+
+        Raises:
+            InvalidSchemaError: There is no such column; the hint names the nearest.
+            InvalidValueError: A value is not one of its column's type.
+            UnsupportedOperationError: A column of this type cannot be compared like this.
+        """
+        names = (
+            {each: each for each in METADATA_TYPES} if metadata_names is None else metadata_names
+        )
+        bound = bind(predicate, column_types(table.schema, metadata_types(names)))
+        own = frozenset(table.schema.column_names)
+        visible = {own_name: name for name, own_name in names.items() if name not in own}
+        return cls(predicate=predicate, table=table, bound=simplified(bound), metadata=visible)
+
+    def plan(
+        self, partitions: Sequence[PartitionInfo] | None = None, *, prunes: bool = True
+    ) -> FilterPlan:
+        """Plan what is left to be read.
+
+        Args:
+            partitions: The table's partitions, or those that the scan chooses; None where they are
+                not known, so that none is left out.
+            prunes: Whether the filter may leave anything out before rows are read. Where it may
+                not, because the rows are chosen first, the plan holds only the conditions for
+                their reader.
+        """
+        planning = _Planning(self, partitions)
+        return planning.plan() if prunes else planning.without_pruning()
+
+
 def plan_filter(
     predicate: Predicate | None,
     table: TableInfo,
@@ -103,46 +165,19 @@ def plan_filter(
     metadata_names: Mapping[str, str] | None = None,
     prunes: bool = True,
 ) -> FilterPlan:
-    """Plan what is left to be read.
-
-    Args:
-        predicate: Which rows are wanted; None for all.
-        table: The table.
-        partitions: Its partitions, or those that are asked for; None where they are not known, so
-            that none is left out.
-        metadata_names: For the names that metadata columns have in this scan, their own names; None
-            where they are called by those.
-        prunes: Whether the filter may leave anything out before rows are read. Where it may not,
-            because the rows are chosen first, the plan holds only the conditions for their reader.
-
-    Raises:
-        InvalidSchemaError: There is no such column; the hint names the nearest.
-        InvalidValueError: A value is not one of its column's type.
-        UnsupportedOperationError: A column of this type cannot be asked that.
-    """
+    """Plan a filter that is used once; see `ScanFilter`. A filter of None requests all rows."""
     if predicate is None:
         return FilterPlan()
-    names = {each: each for each in METADATA_TYPES} if metadata_names is None else metadata_names
-    planning = _Planning(predicate, table, partitions, names)
-    return planning.plan() if prunes else planning.without_pruning()
+    return ScanFilter.of(predicate, table, metadata_names).plan(partitions, prunes=prunes)
 
 
 class _Planning:
-    def __init__(
-        self,
-        predicate: Predicate,
-        table: TableInfo,
-        partitions: Sequence[PartitionInfo] | None,
-        metadata_names: Mapping[str, str],
-    ) -> None:
-        self._predicate = predicate
-        self._table = table
+    def __init__(self, bound: ScanFilter, partitions: Sequence[PartitionInfo] | None) -> None:
+        self._predicate = bound.predicate
+        self._table = bound.table
         self._partitions = partitions
-        types = metadata_types(metadata_names)
-        self._bound = simplified(bind(predicate, column_types(table.schema, types)))
-        own = frozenset(table.schema.column_names)
-        # Under which name each metadata column is asked for; a column of the table hides it.
-        self._names = {own_name: n for n, own_name in metadata_names.items() if n not in own}
+        self._bound = bound.bound
+        self._names = bound.metadata
         self._reasons: list[str] = []
 
     def plan(self) -> FilterPlan:

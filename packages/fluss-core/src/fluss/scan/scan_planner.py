@@ -10,50 +10,32 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import pyarrow as pa
 
 from fluss.admin.admin import admin_of
 from fluss.connection.connection import TableHandle
 from fluss.errors import (
-    InvalidValueError,
     PartitionNotFoundError,
-    SchemaMismatchError,
-    UnsupportedOperationError,
 )
-from fluss.hints import Hint, HintKey
 from fluss.log.extents import fetch_extents
 from fluss.lookup.frame_lookups import FOUND
-from fluss.model.did_you_mean import did_you_mean
-from fluss.model.metadata_columns import metadata_types
 from fluss.model.options.bounds import Bound, BoundKind, Cursor
 from fluss.model.options.scan_options import (
-    BUCKET,
-    PARTITION,
     Mode,
-    Order,
     ScanOptions,
     check_order,
-    is_arrow_expression,
 )
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
-from fluss.records.filter.arrow_expressions import from_arrow
 from fluss.scan.batch_headers import cut_to_tail
 from fluss.scan.commit_times import offsets_since, offsets_until
 from fluss.scan.explain import reasons_of
-from fluss.scan.metadata_arrays import output_schema
-from fluss.scan.plan_filters import FilterPlan, plan_filter
+from fluss.scan.plan_filters import FilterPlan
 from fluss.scan.plan_scan import (
     BucketFacts,
-    Output,
     Range,
     Window,
     check_places,
-    decide_mode,
-    decide_output,
     decide_range,
     exact_offset,
     meet,
@@ -61,27 +43,12 @@ from fluss.scan.plan_scan import (
     window_of,
 )
 from fluss.scan.scan_stats import ScanStats
-from fluss.scan.split import ScanSplit, change_columns
-from fluss.state.changelog import binlog_schema
+from fluss.scan.shape import ScanShape
+from fluss.scan.split import ScanSplit
 from fluss.state.state_planner import plan_states
 
 # Partitions may come and go while they are looked at; after so many changes it is an error.
 ATTEMPTS_MAX = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanShape:
-    """What a scan gives, as far as that is known without asking where logs end."""
-
-    options: ScanOptions
-    mode: Mode
-    output: Output
-    schema: pa.Schema
-
-    @property
-    def order(self) -> Order:
-        """The order of the rows."""
-        return self.options.repeatable_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,42 +76,17 @@ class ScanPlan:
         return Cursor.of(self.table_id, {each.bucket: each.stop for each in self.splits})
 
 
-def shape_of(table: TableHandle, options: ScanOptions) -> ScanShape:
-    """What a scan of a table gives.
-
-    Raises:
-        FlussError: The table has no such columns, or no such rows.
-    """
-    if is_arrow_expression(options.filter):
-        metadata = metadata_types(options.metadata_names)
-        said: Any = options.filter
-        options = replace(options, filter=from_arrow(said, table.info.schema, metadata))
-    mode = decide_mode(options, table.info)
-    _filter_plan(table, options)  # refuses
-    if mode is Mode.BINLOG:
-        return _binlog_shape(table, options)
-    output = decide_output(options, table.info, mode)
-    if mode is Mode.STATE:
-        _check_state_metadata(output)
-    schema = output_schema(output, table.info.schema.to_arrow())
-    return ScanShape(options=options, mode=mode, output=output, schema=schema)
-
-
-def split_schema(table: TableHandle, split: ScanSplit) -> pa.Schema:
-    """The Arrow schema of a split's rows."""
-    arrow = table.info.schema.to_arrow()
-    if split.mode is Mode.BINLOG:
-        return binlog_schema(_selected(arrow, split.output.names), split.change_columns)
-    return output_schema(split.output, arrow)
-
-
-def plan_scan(table: TableHandle, options: ScanOptions) -> ScanPlan:
+def plan_scan(table: TableHandle, shape: ScanShape) -> ScanPlan:
     """Pin a scan.
 
+    Args:
+        table: The table.
+        shape: What is read of it.
+
     Raises:
-        FlussError: What is asked for is not there; the error says what there is.
+        FlussError: A partition, an offset or a state that the scan names is not there; the error
+            lists what is.
     """
-    shape = shape_of(table, options)
     options = shape.options
     now_ms = time.time_ns() // 1_000_000
     start = None if options.start is None else options.start.at(now_ms)
@@ -173,77 +115,6 @@ def plan_scan(table: TableHandle, options: ScanOptions) -> ScanPlan:
     )
 
 
-def narrowed(
-    table: TableHandle, options: ScanOptions, split: ScanSplit
-) -> tuple[ScanShape, ScanSplit]:
-    """A split that has been pinned, with other columns or fewer rows wanted of it.
-
-    Args:
-        table: The table.
-        options: Those it was planned with, with other columns and a filter that wants no more.
-        split: The split; where it begins and ends is kept.
-    """
-    shape = shape_of(table, options)
-    filtered = _filter_plan(table, shape.options)
-    wanted = _template(table, shape, filtered, split.window)
-    return shape, replace(
-        split,
-        output=wanted.output,
-        filter=wanted.filter,
-        metadata_filter=wanted.metadata_filter,
-        window=wanted.window,
-    )
-
-
-# --- shapes that differ ---------------------------------------------------------------------------
-
-
-def _binlog_shape(table: TableHandle, options: ScanOptions) -> ScanShape:
-    if options.filter is not None:
-        raise UnsupportedOperationError(
-            "A change in a binlog has a row before and a row after it, so a filter= of rows does "
-            "not say which of them it means.",
-            hint=Hint(HintKey.FILTER_BINLOG),
-        )
-    if options.with_metadata:
-        raise UnsupportedOperationError(
-            "A binlog has its metadata columns already: the kind of change, its offset and time.",
-            hint="leave with_metadata out",
-        )
-    known = table.info.schema.column_names
-    names = known if options.columns is None else options.columns
-    if not names:
-        raise InvalidValueError(
-            "A binlog of no columns says nothing of the rows.",
-            hint=Hint(HintKey.COUNT_CHANGES),
-        )
-    for each in names:
-        if each not in known:
-            raise SchemaMismatchError(
-                f"There is no column {each!r} in {table.info.table_path}.",
-                hint=did_you_mean(each, known)
-                or Hint(HintKey.COLUMNS_OF_BINLOG, names=", ".join(known)),
-                column=each,
-            )
-    rows = _selected(table.info.schema.to_arrow(), names)
-    schema = binlog_schema(rows, change_columns(options.metadata_prefix))
-    output = Output(names=tuple(names), metadata=(None,) * len(names))
-    return ScanShape(options=options, mode=Mode.BINLOG, output=output, schema=schema)
-
-
-def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    return pa.schema([schema.field(each) for each in names])
-
-
-def _check_state_metadata(output: Output) -> None:
-    for name, metadata in zip(output.names, output.metadata, strict=True):
-        if metadata not in {None, BUCKET, PARTITION}:
-            raise InvalidValueError(
-                f"The rows of a state have no {name!r}: they are what many changes have left.",
-                hint=Hint(HintKey.METADATA_OF_CHANGES),
-            )
-
-
 # --- pinning --------------------------------------------------------------------------------------
 
 
@@ -265,7 +136,7 @@ async def _pin(
     for attempt in range(1, ATTEMPTS_MAX + 1):
         partitions = await _partitions(table, options)
         chosen = _chosen(table, options, partitions)
-        filtered = _filter_plan(table, options, chosen)
+        filtered = shape.plan_filter(chosen)
         kept = _kept(chosen, filtered)
         pruning = Pinned(
             splits=[],
@@ -291,18 +162,6 @@ async def _pin(
             continue
         return replace(pruning, splits=splits)
     raise AssertionError("the last attempt raises or returns")
-
-
-def _filter_plan(
-    table: TableHandle, options: ScanOptions, partitions: Sequence[PartitionInfo] | None = None
-) -> FilterPlan:
-    return plan_filter(
-        options.filter,
-        table.info,
-        partitions,
-        metadata_names=options.metadata_names,
-        prunes=options.filter_prunes,
-    )
 
 
 async def _partitions(table: TableHandle, options: ScanOptions) -> list[PartitionInfo] | None:
@@ -460,6 +319,7 @@ def _template(
         start=0,
         stop=0,
         output=shape.output,
+        chosen=shape.chosen,
         mode=shape.mode,
         filter=filtered.pushed,
         metadata_filter=filtered.metadata_residual,

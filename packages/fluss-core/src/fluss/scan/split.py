@@ -25,6 +25,7 @@ class ScanSplit:
         start: The first offset.
         stop: The offset behind the last.
         output: The columns wanted, in the order wanted.
+        chosen: Which columns of a binlog are given; None for all.
         mode: What the rows are.
         filter: Which rows are wanted, by the table's own columns; None for all.
         metadata_filter: Which of those, by metadata columns as well; None for all.
@@ -48,6 +49,7 @@ class ScanSplit:
     start: int
     stop: int
     output: Output
+    chosen: tuple[str, ...] | None = None
     mode: Mode = Mode.LOG
     filter: Predicate | None = None
     window: Window | None = None

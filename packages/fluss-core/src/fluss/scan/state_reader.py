@@ -145,6 +145,7 @@ class BinlogReader:
         )
         self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
         self._window = first.window
+        self._chosen = first.chosen
         self._stats = stats
         is_whole = names == schema.column_names
         columns = None if is_whole else list(schema.column_indexes(names))
@@ -163,7 +164,7 @@ class BinlogReader:
             if batch is not None:
                 yield Piece(
                     index=self._index_of[decoded.bucket],
-                    batch=batch,
+                    batch=batch if self._chosen is None else batch.select(self._chosen),
                     timestamp_ms=batch.column(self._names.commit_timestamp)[0].value,
                     offset=batch.column(self._names.log_offset)[0].as_py(),
                 )

@@ -6,10 +6,11 @@ and decides nothing that an engine's adapter would have to decide again.
 
 from fluss.connection import config_sources as config
 from fluss.net.cancellation import Cancellation
-from fluss.session.follow import Follow
-from fluss.session.scan import Scan
+from fluss.scan.follow import Follow
+from fluss.scan.table_source import TableName
 from fluss.session.session import Session, connect
-from fluss.session.source import TableName, TableSource, source_of
+from fluss.session.session_scan import Scan
+from fluss.session.source import TableSource, open_table, source_of
 from fluss.session.table import Table
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "TableSource",
     "config",
     "connect",
+    "open_table",
     "source_of",
 ]

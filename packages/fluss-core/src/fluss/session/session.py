@@ -40,10 +40,10 @@ from fluss.model.paths import TablePath
 from fluss.model.servers import ServerNode
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.types.given_types import columns_of
+from fluss.scan.table_source import without_view
 from fluss.session.creating import ensured_table, table_for_frame
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
-from fluss.session.views import without_view
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.table_from_frame import schema_of_frame
 

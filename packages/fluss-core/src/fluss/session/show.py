@@ -8,7 +8,7 @@ of its own, so that it is readable wherever text is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any, TypeVar
@@ -17,13 +17,10 @@ import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, RequestTimeoutError
-from fluss.model.options.scan_options import Mode, ScanOptions
-from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.column import Column
 from fluss.model.tables.table_info import TableInfo
-from fluss.scan.batch_headers import bytes_stored
-from fluss.scan.scan_planner import ScanPlan, plan_scan
-from fluss.scan.table_stats import row_counts
+from fluss.scan import ScanStats
+from fluss.scan.table_stats import table_size
 from fluss.waiting import in_thread, is_done, wait_until, was_interrupted
 
 DATABASES_SHOWN_MAX = 20
@@ -127,7 +124,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def scan_html(
-    name: str, schema: pa.Schema, options: Mapping[str, str], plan: ScanPlan | None
+    name: str, schema: pa.Schema, options: Mapping[str, str], stats: ScanStats | None
 ) -> str:
     """A scan as HTML. Asks nobody.
 
@@ -135,16 +132,16 @@ def scan_html(
         name: The table.
         schema: The columns it gives.
         options: What was asked for, as text.
-        plan: The plan, where it is pinned already.
+        stats: What it has done so far; None where it is not pinned yet.
     """
     facts = [_Fact(name=each, value=value) for each, value in options.items() if each != "columns"]
-    if plan is None:
+    if stats is None:
         facts.append(_Fact(name="pinned", value="when it is first asked for rows"))
     else:
-        rows = f"at most {plan.stats.rows_max:,} in {len(plan.splits)} splits"
+        rows = f"at most {stats.rows_max:,} in {stats.splits} splits"
         facts += [
             _Fact(name="pinned", value=rows),
-            _Fact(name="read so far", value=f"{plan.stats.rows_returned:,} rows"),
+            _Fact(name="read so far", value=f"{stats.rows_returned:,} rows"),
         ]
     columns = [(each.name, str(each.type)) for each in schema][:COLUMNS_SHOWN_MAX]
     more = len(schema) - len(columns)
@@ -186,44 +183,22 @@ def _facts(core: TableHandle) -> list[_Fact]:
 
 
 def _asked_facts(core: TableHandle) -> list[_Fact]:
-    facts = []
-    plan = plan_scan(core, ScanOptions(mode=Mode.CHANGELOG, columns=()))
-    if plan.partitions is not None:
-        by = ", ".join(core.info.partition_keys)
-        facts.append(_Fact(name="partitions", value=f"{plan.partitions} by {by}"))
-    return [*facts, *_amounts(core, plan)]
-
-
-def _amounts(core: TableHandle, plan: ScanPlan) -> list[_Fact]:
     """How much there is: rows as leaders count them, changes by offsets, bytes by the last of them.
 
     Offsets without rows are counted among the changes, which is why these are `at most`.
     """
-    changes = _Fact(name="rows", value=f"at most {plan.stats.rows_max:,}")
-    facts = [changes]
-    if core.info.has_primary_key():
-        rows = _row_count(core, plan)
-        facts = [replace(changes, name="changes in the log")]
-        if rows is not None:
-            facts.insert(0, _Fact(name="rows", value=f"{rows:,}"))
-    try:
-        size = bytes_stored(core, plan.splits)
-    except FlussError:
-        size = None
-    if size is not None:
-        facts.append(_Fact(name="size of the log", value=f"about {_size(size)}"))
+    size = table_size(core)
+    facts = []
+    if size.partitions is not None:
+        by = ", ".join(core.info.partition_keys)
+        facts.append(_Fact(name="partitions", value=f"{size.partitions} by {by}"))
+    if size.rows is not None:
+        facts.append(_Fact(name="rows", value=f"{size.rows:,}"))
+    name = "changes in the log" if core.info.has_primary_key() else "rows"
+    facts.append(_Fact(name=name, value=f"at most {size.changes_max:,}"))
+    if size.log_bytes is not None:
+        facts.append(_Fact(name="size of the log", value=f"about {_size(size.log_bytes)}"))
     return facts
-
-
-def _row_count(core: TableHandle, plan: ScanPlan) -> int | None:
-    connection, path = core.connection, core.info.table_path
-    places = {each.bucket: PhysicalTablePath(path, each.partition_name) for each in plan.splits}
-    try:
-        counts = connection.engine.run(row_counts(connection.cluster, places)).values()
-    except FlussError:
-        return None
-    known = [each for each in counts if each is not None]
-    return sum(known) if len(known) == len(places) else None
 
 
 def _size(count: float) -> str:

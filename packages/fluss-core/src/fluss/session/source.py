@@ -1,54 +1,24 @@
-"""A table as users of engines name it, and the options of its scan: one reading for all adapters.
+"""Tables for engines that write: what a user names, opened as a `Table`.
 
-    "sales.orders"                            a table
-    "sales.orders$changelog"                  its changes; $binlog: its rows before and after each
-    "fluss://host:9123/sales.orders?tail=9"   a table of a cluster, and options of scans
-    session.table("sales.orders")             a `Table`; TablePath("sales", "orders")
-
-Everything that can be refused without asking a server is refused here; what servers are asked is
-the table's business.
+What is read is opened by `fluss.scan.open_scan`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from fluss.connection.arguments import table_path_of
-from fluss.connection.config_sources import Settings, completed, resolve, written
+from fluss.connection.config_sources import Settings, completed
 from fluss.connection.shared_connections import connection_for
-from fluss.connection.url import hidden, parse_url
-from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
-from fluss.model.options.config import Config
-from fluss.model.options.scan_options import ScanOptions, scan_options
-from fluss.model.paths import TablePath
-from fluss.session.follow import Follow
+from fluss.scan import table_source
+from fluss.scan.table_source import TableName
 from fluss.session.table import Table
-from fluss.session.views import without_view
-
-TableName = Table | TablePath | str
-
-_URL = re.compile(r"\s*[\w+.-]*://")
-_ENDLESS = ("follow", "streaming", "unbounded")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSource:
-    """A table, how to reach it, and what is wanted of it. Small, and may be pickled.
+class TableSource(table_source.TableSource):
+    """A source that can be opened as a `Table`."""
 
-    A pickle holds no password; where it is opened again, the environment or the profile gives it.
-
-    Attributes:
-        path: The table.
-        config: How to reach its cluster.
-        options: The options of the scan, checked.
-    """
-
-    path: TablePath
-    config: Config = field(repr=False)
-    options: ScanOptions = field(default_factory=ScanOptions)
+    __slots__ = ()
 
     def open(self) -> Table:
         """The table, as it is now.
@@ -56,68 +26,27 @@ class TableSource:
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
         """
-        connection = connection_for(completed(self.config))
-        return Table(connection.engine.run(connection.table(self.path)))
+        return open_table(self)
 
 
 def source_of(
     table: TableName, options: Mapping[str, Any] | None = None, *, config: Settings = None
 ) -> TableSource:
-    """What a user of an engine means; asks no server.
+    """The table that a user of an engine names; see `fluss.scan.source_of`."""
+    found = table_source.source_of(table, options, config=config)
+    return TableSource(path=found.path, config=found.config, options=found.options)
+
+
+def open_table(table: TableName, *, config: Settings = None) -> Table:
+    """A table for an engine that writes, over a connection that is shared.
 
     Args:
-        table: `"database.table"`, a URL with a table in it, or a `Table`.
-        options: The options of the scan; those of a URL or of a `Table` count less.
+        table: `"database.table"`, a URL with a table in it, a `Table` or a `TableSource`.
         config: How to reach the cluster; counts more than a URL.
 
     Raises:
-        InvalidNameError: It names no table.
-        ConfigError: There is no option of a name; the hint names the nearest.
-        InvalidValueError: A value is not one its option takes, or two contradict each other.
-        UnsupportedOperationError: It has no end.
+        TableNotFoundError: There is no such table; the hint names the nearest.
     """
-    given = {name: value for name, value in (options or {}).items() if value is not None}
-    _refuse_endless(table, given)
-    if isinstance(table, Table):
-        settings = table.core.connection.config if config is None else resolve(config).config
-        checked = scan_options({**table.defaults, **given})
-        return TableSource(path=table.info.table_path, config=settings, options=checked)
-    text, mode = without_view(table) if isinstance(table, str) else (table, None)
-    if mode is not None:
-        _refuse_other_mode(mode, given.setdefault("mode", mode))
-    if isinstance(text, str) and _URL.match(text):
-        text = text.strip()
-        url = parse_url(text)
-        if url.database is None or url.table is None:
-            raise InvalidNameError(
-                f"The URL {hidden(text)!r} names no table.",
-                hint="write fluss://host:9123/database.table",
-            )
-        return TableSource(
-            path=TablePath(url.database, url.table),
-            config=resolve(text, **written(config)).config,
-            options=scan_options({**url.options, **given}),
-        )
-    return TableSource(
-        path=table_path_of(text), config=resolve(config).config, options=scan_options(given)
-    )
-
-
-def _refuse_endless(table: object, given: Mapping[str, Any]) -> None:
-    named = next((each for each in _ENDLESS if given.get(each)), None)
-    if named is not None or isinstance(table, Follow):
-        raise UnsupportedOperationError(
-            f"{f'{named}=' if named else 'follow()'} asks for a scan without an end, and that "
-            "cannot be collected.",
-            hint="without it the scan ends where the table does now; or iterate "
-            "session.table(...).follow() and make a frame of each batch",
-        )
-
-
-def _refuse_other_mode(named: str, wanted: Any) -> None:
-    if wanted != named:
-        raise InvalidValueError(
-            f"The name ends in ${named}, and mode={str(wanted)!r} says otherwise.",
-            hint="leave one of them out",
-            option="mode",
-        )
+    source = table_source.source_of(table, config=config)
+    connection = connection_for(completed(source.config))
+    return Table(connection.engine.run(connection.table(source.path)))

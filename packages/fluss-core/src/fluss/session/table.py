@@ -19,9 +19,9 @@ from fluss.model.options.scan_options import SCAN_OPTIONS, Mode, ScanOptions, sc
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
-from fluss.scan.scan_planner import plan_scan
-from fluss.session.follow import Follow
-from fluss.session.scan import Scan
+from fluss.scan.follow import Follow
+from fluss.scan.table_source import TableSource
+from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
 from fluss.write.frame_writer import write_frame
 from fluss.write.write_report import WriteReport
@@ -63,6 +63,11 @@ class Table:
     def defaults(self) -> dict[str, Any]:
         """The options that its scans have where nothing else is said, for example a URL's."""
         return dict(self._defaults)
+
+    def to_source(self) -> TableSource:
+        """The table, how to reach it, and the options of its scans; small and picklable."""
+        config, path = self._core.connection.config, self._core.info.table_path
+        return TableSource(path=path, config=config, options=scan_options(self._defaults))
 
     @property
     def info(self) -> TableInfo:
@@ -266,13 +271,13 @@ class Table:
 
     def offsets(self) -> pa.Table:
         """Where the log of each bucket begins and ends now, as its leader says."""
-        plan = plan_scan(self._core, _log_options(self._core.info))
+        splits = Scan(self._core, _log_options(self._core.info)).splits()
         return pa.table(
             {
-                "partition": pa.array([each.partition_name for each in plan.splits], pa.string()),
-                "bucket": pa.array([each.bucket.bucket_id for each in plan.splits], pa.int32()),
-                "earliest": pa.array([each.start for each in plan.splits], pa.int64()),
-                "end": pa.array([each.stop for each in plan.splits], pa.int64()),
+                "partition": pa.array([each.partition_name for each in splits], pa.string()),
+                "bucket": pa.array([each.bucket.bucket_id for each in splits], pa.int32()),
+                "earliest": pa.array([each.start for each in splits], pa.int64()),
+                "end": pa.array([each.stop for each in splits], pa.int64()),
             }
         )
 

@@ -32,7 +32,7 @@ from rich.text import Text
 from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.demo.engine_answers import Answer, answers
 from fluss.cli.demo.shop import Shop
-from fluss.session.follow import Follow
+from fluss.scan import Follow
 from fluss.session.session import Session
 from fluss.waiting import join
 

@@ -8,7 +8,7 @@ them as text, and every option takes its text, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -126,17 +126,27 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
         ConfigError: There is no option of a name; the hint names the nearest.
         InvalidValueError: A value is not one its option takes, or two contradict each other.
     """
+    return with_options(ScanOptions(), given)
+
+
+def with_options(options: ScanOptions, given: Mapping[str, Any]) -> ScanOptions:
+    """The same options with others in the place of some; None sets an option back.
+
+    Raises:
+        ConfigError: There is no option of a name; the hint names the nearest.
+        InvalidValueError: A value is not one its option takes, or two contradict each other.
+    """
     checked: dict[str, Any] = {}
     for name, value in given.items():
         option = SCAN_OPTIONS.get(name)
         if option is None:
             raise unknown_option(name)
-        if value is not None:
-            checked[name] = option.parse(value, name)
-    options = ScanOptions(**checked)
-    _check_metadata(options)
-    _check_together(options)
-    return options
+        default = ScanOptions.__dataclass_fields__[name].default
+        checked[name] = default if value is None else option.parse(value, name)
+    changed = replace(options, **checked)
+    _check_metadata(changed)
+    _check_together(changed)
+    return changed
 
 
 def unknown_option(name: str) -> ConfigError:

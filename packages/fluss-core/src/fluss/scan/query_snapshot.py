@@ -3,9 +3,6 @@
 Each scan pins its offsets when it is planned. Two scans of one query are planned one after the
 other, and rows written in between would be in the second alone; here the second is held to what the
 first has seen. Keys that are looked up are not pinned, by this or by anything.
-
-`exact_reader` is how such a scan is read by an engine that filters by itself and asks a source to
-do it instead: what it asks is done to the letter, and no scanner of Arrow's stands in between.
 """
 
 from __future__ import annotations
@@ -13,22 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-import pyarrow.dataset as ds
-
 from fluss.connection.connection import TableHandle
-from fluss.model.metadata_columns import metadata_types
 from fluss.model.options.bounds import Bound, BoundKind
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import TableBucket
-from fluss.model.predicates.predicate import Predicate, columns_in, conjoined
-from fluss.net.cancellation import Cancellation
-from fluss.records.filter.arrow_expressions import split_arrow
-from fluss.records.filter.expression_tree import fields_of
+from fluss.model.predicates.predicate import columns_in
 from fluss.scan.scan_planner import ScanPlan, plan_scan
+from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
-from fluss.scan.split_reader import SplitReader
-from fluss.session.table import Table
 from fluss.waiting import InterruptibleLock
 
 
@@ -47,10 +36,11 @@ class QuerySnapshot:
         self._lock = InterruptibleLock()
         self._seen: dict[Hashable, _Seen] = {}
 
-    def plan(self, table: TableHandle, options: ScanOptions) -> ScanPlan:
+    def plan(self, table: TableHandle, shape: ScanShape) -> ScanPlan:
         """Plan a scan that sees no more than those before it."""
+        options = shape.options
         with self._lock:
-            plan = plan_scan(table, options)
+            plan = plan_scan(table, shape)
             key = _key(table, plan)
             seen = self._seen.setdefault(key, _Seen())
             if plan.shape.mode is Mode.STATE:
@@ -96,13 +86,14 @@ def _held_state(table: TableHandle, plan: ScanPlan, seen: _Seen) -> ScanPlan:
         ((bucket.partition_id, bucket.bucket_id), stop) for bucket, stop in stops.items()
     )
     as_of = Bound(kind=BoundKind.OFFSETS, offsets=places)
-    again = plan_scan(table, replace(plan.shape.options, as_of=as_of))
+    shape = replace(plan.shape, options=replace(plan.shape.options, as_of=as_of))
+    again = plan_scan(table, shape)
     return replace(again, splits=tuple(each for each in again.splits if each.bucket in stops))
 
 
 def _remember(plan: ScanPlan, seen: _Seen) -> None:
     options = plan.shape.options
-    filter_ = options.filter if options.filter_prunes else None
+    filter_ = options.filter if plan.shape.filter_prunes else None
     asked = frozenset[str]() if filter_ is None else columns_in(filter_)
     if asked & set(options.metadata_names):
         return  # its ranges may be narrower than what there is
@@ -111,72 +102,3 @@ def _remember(plan: ScanPlan, seen: _Seen) -> None:
         seen.ranges.setdefault(each.bucket, (each.start, each.stop))
     if filter_ is None and options.partitions is None:
         seen.is_complete = True
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def exact_reader(
-    of: Table,
-    options: ScanOptions,
-    columns: Sequence[str],
-    condition: ds.Expression | None,
-    *,
-    pins: QuerySnapshot,
-    cancellation: Cancellation,
-) -> pa.RecordBatchReader:
-    """The rows of a scan that fulfil a condition and no others, in these columns.
-
-    Args:
-        of: The table.
-        options: What the scan is asked by itself.
-        columns: The columns wanted, in the order wanted.
-        condition: What is asked of the rows that the scan gives.
-        pins: What other scans of the same query have seen, and this one is to see.
-        cancellation: Ends the reading from another thread.
-
-    Raises:
-        FlussError: What is asked for is not there.
-    """
-    table = of.core
-    said, rest = _split(table, options, condition)
-    both = [each for each in (options.filter, said) if each is not None]
-    asked = replace(options, filter=conjoined(both))
-    asked = _with_columns(asked, columns, rest)
-    plan = pins.plan(table, asked)
-    read = SplitReader(
-        table,
-        plan.splits,
-        schema=plan.shape.schema,
-        order=plan.shape.order,
-        max_parallel=asked.max_parallel,
-        stats=plan.stats,
-        cancellation=cancellation,
-    ).reader()
-    names = list(columns)
-    if rest is None and read.schema.names == names:
-        return read
-    schema = pa.schema([read.schema.field(each) for each in names])
-    batches = ((each if rest is None else each.filter(rest)).select(names) for each in read)
-    return pa.RecordBatchReader.from_batches(schema, batches)
-
-
-def _split(
-    table: TableHandle, options: ScanOptions, condition: ds.Expression | None
-) -> tuple[Predicate | None, ds.Expression | None]:
-    """What the scan can be asked of a condition, and the rest of it."""
-    if condition is None or not options.takes_filter:
-        return None, condition
-    return split_arrow(condition, table.info.schema, metadata_types(options.metadata_names))
-
-
-def _with_columns(
-    options: ScanOptions, columns: Sequence[str], rest: ds.Expression | None
-) -> ScanOptions:
-    if options.mode is Mode.BINLOG:
-        return options
-    looked_at = frozenset[str]() if rest is None else fields_of(rest)
-    if looked_at is None:
-        return options
-    names = (*columns, *sorted(looked_at.difference(columns)))
-    return replace(options, columns=names, with_metadata=())

@@ -29,10 +29,11 @@ from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.scan.log_reader import cheapest_column
 from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder
-from fluss.scan.plan_filters import plan_filter
 from fluss.scan.plan_scan import window_of
-from fluss.scan.scan_planner import plan_scan, shape_of
+from fluss.scan.scan_planner import plan_scan
 from fluss.scan.scan_stats import ScanStats
+from fluss.scan.shape import shape_of
+from fluss.scan.table_source import TableSource, endless
 
 WAIT_S = 0.5
 PARTITIONS_EVERY_S = 5.0
@@ -52,7 +53,7 @@ class Follow:
     """A log, read as it grows; `table.follow(...)` makes it. For one thread at a time."""
 
     def __init__(self, core: TableHandle, options: ScanOptions) -> None:
-        self._shape = shape_of(core, options)
+        self._shape = shape_of(core.info, options)
         if self._shape.mode not in {Mode.LOG, Mode.CHANGELOG}:
             raise UnsupportedOperationError(
                 f"What is followed is a log; mode={self._shape.mode.value!r} is none.",
@@ -63,7 +64,7 @@ class Follow:
         start = None if options.start is None else options.start.at(time.time_ns() // 1_000_000)
         self._options = replace(options, start=start)
         self._window = window_of(start, None)
-        filtered = plan_filter(options.filter, core.info, metadata_names=options.metadata_names)
+        filtered = self._shape.plan_filter()
         self._pushed = filtered.pushed
         rest, prefix = filtered.metadata_residual, options.metadata_prefix
         self._conditions = None if rest is None else MetadataFilter(rest, schema, prefix=prefix)
@@ -131,6 +132,10 @@ class Follow:
         )
 
     to_pandas = to_arrow
+
+    def to_source(self) -> TableSource:
+        """Refused: engines collect what they read."""
+        raise endless("follow()")
 
     def __enter__(self) -> Self:
         return self
@@ -236,7 +241,7 @@ class Follow:
         self._subscribe(core, replace(self._options, start=EARLIEST, missing_partitions="skip"))
 
     def _subscribe(self, core: LogScanCore, options: ScanOptions) -> None:
-        for split in plan_scan(self._table, options).splits:
+        for split in plan_scan(self._table, replace(self._shape, options=options)).splits:
             bucket = split.bucket
             if bucket in self._offsets:
                 continue

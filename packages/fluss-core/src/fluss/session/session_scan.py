@@ -1,0 +1,114 @@
+"""A scan as people hold it: its rows as tables, frames, datasets and streams.
+
+A scan is one plan: `to_arrow()` twice gives the same rows twice, whatever is written in between.
+A new `table.scan(...)` sees what is new; `start=scan.cursor()` sees only that. Everything else is
+`fluss.scan.Scan`, which this is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from fluss import scan
+from fluss.doors import at_door
+from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.hints import Door
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.scan_options import Order
+from fluss.session.show import Explanation, scan_html
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fluss.scan.dataset import FlussDataset
+
+
+@at_door(Door.SESSION)
+class Scan(scan.Scan):
+    """What is to be read of a table; `table.scan(...)` makes it. Any thread may use it."""
+
+    def explain(self) -> Explanation:
+        """What is read and what is not, and why, as text."""
+        return Explanation(super().explain())
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Its rows as a stream, read ahead within bounds; batches have a useful size."""
+        return self.read()
+
+    def to_arrow(self) -> pa.Table:
+        """Its rows as a table, bucket by bucket where no other order was requested."""
+        pieces = list(self._split_reader(self._plan_to_read(), self.order))
+        if self.order is Order.NONE:
+            pieces.sort(key=lambda piece: piece.index)  # stable: a bucket's rows keep their order
+        return pa.Table.from_batches([piece.batch for piece in pieces], schema=self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Its rows as a DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_dataset(self) -> FlussDataset:
+        """A `pyarrow.dataset.Dataset` of it, for libraries that read those."""
+        from fluss.scan.dataset import FlussDataset
+
+        return FlussDataset(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        if requested_schema is None:
+            stream: object = self.read().__arrow_c_stream__()
+            return stream
+        requested = _requested(requested_schema, self.schema)
+        # A stream of fewer columns has the rows of all other streams of this scan.
+        planned = self._with(self._shape, self._plan_to_read())
+        narrowed = planned.narrowed(columns=requested.names).scan
+        reader = narrowed.read(cancellation=self._cancellation)
+        return reader.__arrow_c_stream__(requested.__arrow_c_schema__())
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        # Otherwise pandas and numpy would take a scan for a list of batches.
+        raise UnsupportedOperationError(
+            "A scan is no array.",
+            hint="pd.read_fluss(scan), pd.DataFrame.from_arrow(scan), scan.to_pandas()",
+        )
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.read())
+
+    def _repr_html_(self) -> str:
+        stats = None if self._plan is None else self._plan.stats
+        return scan_html(self.name, self.schema, self._options_given(), stats)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    capsule: object
+
+    def __arrow_c_schema__(self) -> object:
+        return self.capsule
+
+
+def _requested(capsule: object, schema: pa.Schema) -> pa.Schema:
+    """The schema in a capsule, which is empty afterwards.
+
+    Args:
+        capsule: What a consumer gave.
+        schema: What there is.
+
+    Raises:
+        InvalidValueError: It asks for a column that is not there, or twice for one.
+    """
+    requested = pa.schema(_Handed(capsule))
+    for name in requested.names:
+        if name not in schema.names:
+            raise InvalidValueError(
+                f"A consumer of the scan asks for the column {name!r}, which it has not.",
+                hint=did_you_mean(name, schema.names) or f"it has {', '.join(schema.names)}",
+                column=name,
+            )
+        if requested.names.count(name) > 1:
+            raise InvalidValueError(f"A consumer of the scan asks twice for {name!r}.", column=name)
+    return requested
