@@ -15,6 +15,7 @@ from fluss.log.fetch_messages import Fetched
 from fluss.log.log_services import fetch_limits
 from fluss.log.table_reading import table_decoder
 from fluss.model.paths import TableBucket
+from fluss.net.cancellation import Cancellation
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import LogBatchHeader, Magic1
 from fluss.scan.log_reader import (
@@ -35,7 +36,11 @@ BUCKETS_JUDGED_BY = 4
 
 
 def spans_of(
-    table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats | None = None
+    table: TableHandle,
+    splits: Sequence[ScanSplit],
+    stats: ScanStats | None = None,
+    *,
+    cancellation: Cancellation | None = None,
 ) -> dict[TableBucket, list[Span]]:
     """The batches of some splits: where they begin, how many rows they have there, and when."""
     decoder = table_decoder(table, [cheapest_column(table.info.schema)])
@@ -47,6 +52,7 @@ def spans_of(
         decoder.fetch_target,
         unread_bytes_max=UNREAD_BYTES_MAX,
         skips_missing=skips_missing,
+        cancellation=cancellation,
     )
     for fetched in fetches:
         batches = 0
@@ -152,14 +158,20 @@ def _first_since(fetched: Fetched, timestamp_ms: int, *, magic_1: Magic1) -> int
     return None
 
 
-def cut_to_tail(table: TableHandle, splits: Sequence[ScanSplit], rows: int) -> list[ScanSplit]:
+def cut_to_tail(
+    table: TableHandle,
+    splits: Sequence[ScanSplit],
+    rows: int,
+    *,
+    cancellation: Cancellation | None = None,
+) -> list[ScanSplit]:
     """The splits, cut to the last rows of all of them together."""
     if rows == 0:
         return [replace(each, start=each.stop) for each in splits]
     width = rows
     while True:
         looked_at = [replace(each, start=max(each.start, each.stop - width)) for each in splits]
-        spans = spans_of(table, looked_at)
+        spans = spans_of(table, looked_at, cancellation=cancellation)
         window = splits[0].window if splits else None
         wanted = {
             bucket: [each for each in found if window is None or window.holds(each.timestamp_ms)]

@@ -39,6 +39,7 @@ from fluss.model.types.data_type import (
     TimeType,
     TinyIntType,
 )
+from fluss.net.cancellation import Cancellation
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan.metadata_arrays import (
     MetadataFilter,
@@ -104,6 +105,7 @@ class FetchSource:
         unread_bytes_max: How much may lie fetched and unread.
         rows_max: How many rows whoever reads will take, where that is known.
         skips_missing: Whether partitions that are gone are passed over.
+        cancellation: Ends the fetching from another thread.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class FetchSource:
         unread_bytes_max: int,
         rows_max: int | None = None,
         skips_missing: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> None:
         self._table = table
         self._ranges = ranges
@@ -125,11 +128,12 @@ class FetchSource:
         self._skips_missing = skips_missing
         self._engine = table.connection.engine
         self._fetcher: Fetcher | None = None
+        self._cancellation = cancellation
         self._closed = False
 
     def __iter__(self) -> Iterator[Fetched]:
         try:
-            while fetched := self._engine.run(self._take()):
+            while fetched := self._engine.run(self._take(), cancellation=self._cancellation):
                 yield from fetched
         finally:
             self.close()

@@ -15,6 +15,7 @@ from fluss.model.options.bounds import Bound, BoundKind
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import columns_in
+from fluss.net.cancellation import Cancellation
 from fluss.scan.scan_planner import ScanPlan, plan_scan
 from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
@@ -36,15 +37,17 @@ class QuerySnapshot:
         self._lock = InterruptibleLock()
         self._seen: dict[Hashable, _Seen] = {}
 
-    def plan(self, table: TableHandle, shape: ScanShape) -> ScanPlan:
+    def plan(
+        self, table: TableHandle, shape: ScanShape, *, cancellation: Cancellation | None = None
+    ) -> ScanPlan:
         """Plan a scan that sees no more than those before it."""
         options = shape.options
         with self._lock:
-            plan = plan_scan(table, shape)
+            plan = plan_scan(table, shape, cancellation=cancellation)
             key = _key(table, plan)
             seen = self._seen.setdefault(key, _Seen())
             if plan.shape.mode is Mode.STATE:
-                plan = _held_state(table, plan, seen)
+                plan = _held_state(table, plan, seen, cancellation)
             else:
                 kept = [each for each in plan.splits if _is_known(each, seen)]
                 plan = replace(plan, splits=tuple(_held(each, seen, options) for each in kept))
@@ -75,7 +78,9 @@ def _held(split: ScanSplit, seen: _Seen, options: ScanOptions) -> ScanSplit:
     return replace(split, start=min(split.start, stop), stop=stop)
 
 
-def _held_state(table: TableHandle, plan: ScanPlan, seen: _Seen) -> ScanPlan:
+def _held_state(
+    table: TableHandle, plan: ScanPlan, seen: _Seen, cancellation: Cancellation | None
+) -> ScanPlan:
     splits = [each for each in plan.splits if each.keys is None]
     known = [each for each in splits if _is_known(each, seen)]
     stops = {each.bucket: seen.ranges.get(each.bucket, (0, each.stop))[1] for each in known}
@@ -87,7 +92,7 @@ def _held_state(table: TableHandle, plan: ScanPlan, seen: _Seen) -> ScanPlan:
     )
     as_of = Bound(kind=BoundKind.OFFSETS, offsets=places)
     shape = replace(plan.shape, options=replace(plan.shape.options, as_of=as_of))
-    again = plan_scan(table, shape)
+    again = plan_scan(table, shape, cancellation=cancellation)
     return replace(again, splits=tuple(each for each in again.splits if each.bucket in stops))
 
 

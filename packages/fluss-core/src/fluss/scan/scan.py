@@ -319,12 +319,11 @@ class Scan:
         }
 
     def _planned(self, cancellation: Cancellation | None = None) -> ScanPlan:
-        if cancellation is not None:
-            cancellation.check()
+        token = cancellation or self._cancellation
         with self._lock:
             if self._plan is None:
                 plan = plan_scan if self._snapshot is None else self._snapshot.plan
-                self._plan = plan(self._table, self._shape)
+                self._plan = plan(self._table, self._shape, cancellation=token)
             return self._plan
 
     def _plan_to_read(self, cancellation: Cancellation | None = None) -> ScanPlan:

@@ -27,6 +27,7 @@ from fluss.model.options.scan_options import (
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
+from fluss.net.cancellation import Cancellation
 from fluss.scan.batch_headers import cut_to_tail
 from fluss.scan.commit_times import offsets_since, offsets_until
 from fluss.scan.explain import reasons_of
@@ -76,12 +77,15 @@ class ScanPlan:
         return Cursor.of(self.table_id, {each.bucket: each.stop for each in self.splits})
 
 
-def plan_scan(table: TableHandle, shape: ScanShape) -> ScanPlan:
+def plan_scan(
+    table: TableHandle, shape: ScanShape, *, cancellation: Cancellation | None = None
+) -> ScanPlan:
     """Pin a scan.
 
     Args:
         table: The table.
         shape: What is read of it.
+        cancellation: Ends the planning from another thread.
 
     Raises:
         FlussError: A partition, an offset or a state that the scan names is not there; the error
@@ -94,11 +98,11 @@ def plan_scan(table: TableHandle, shape: ScanShape) -> ScanPlan:
     end = None if asked_end is None else asked_end.at(now_ms)
     check_order(start, end)
     connection = table.connection
-    pinned = connection.engine.run(connection.cluster.in_one_call(_pin(table, shape, start, end)))
+    pinned = connection.engine.run(_pin(table, shape, start, end), cancellation=cancellation)
     splits = pinned.splits
     reasons = reasons_of(table.info, shape, pinned, start, end)
     if options.tail is not None:
-        splits = cut_to_tail(table, splits, options.tail)
+        splits = cut_to_tail(table, splits, options.tail, cancellation=cancellation)
     stats = ScanStats(
         splits=len(splits),
         rows_max=sum(each.rows_max for each in splits),
@@ -130,6 +134,12 @@ class Pinned:
 
 
 async def _pin(
+    table: TableHandle, shape: ScanShape, start: Bound | None, end: Bound | None
+) -> Pinned:
+    return await table.connection.cluster.in_one_call(_pinned(table, shape, start, end))
+
+
+async def _pinned(
     table: TableHandle, shape: ScanShape, start: Bound | None, end: Bound | None
 ) -> Pinned:
     options = shape.options
