@@ -72,7 +72,7 @@ def test_everything_is_there_and_is_taken_in_once(earlier, caplog):
     directory, known = earlier
     assert (directory / CLEAN_MARK).exists() == (directory.name == "ended")
     assert not differences(directory, known)
-    assert "made by an earlier version" in caplog.text
+    assert "created by an earlier version" in caplog.text
     assert ended_cleanly(directory)
     assert not (directory / CLEAN_MARK).exists()
     caplog.clear()

@@ -37,7 +37,7 @@ def test_the_log_is_the_way_to_the_rows_as_long_as_it_is_whole(tmp_path):
         clock.now_ms += TTL_MS + 1
         (tablet,) = server.node.tablets
         server.on_loop(lambda: server.node.in_storage(tablet.state.flush))
-        server.on_loop(lambda: server.server._upkeep._expire(tablet))
+        server.on_loop(lambda: server.server._maintenance._expire(tablet))
         put(twin, table, [100])
         assert tablet.log.start_offset == 10
         with pytest.raises(RefusedError, match="begins at offset 10") as refused:

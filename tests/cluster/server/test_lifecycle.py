@@ -119,7 +119,7 @@ def test_a_second_server_is_refused_where_the_lock_file_was_removed(tmp_path, co
 def test_a_removed_lock_file_is_made_again_with_the_address(tmp_path):
     with running(tmp_path) as server:
         (tmp_path / "LOCK").unlink()
-        server.on_loop(server.server._upkeep.do_round)
+        server.on_loop(server.server._maintenance.run_round)
         assert read_holder(tmp_path).bootstrap_servers == server.address
         assert is_served(tmp_path)
     assert not is_served(tmp_path)
@@ -260,9 +260,9 @@ def test_a_file_in_place_of_the_directory_is_named(tmp_path):
 def test_only_passwords_open_the_server_to_other_machines(tmp_path):
     with pytest.raises(ConfigError, match="this machine only"):
         ServerConfig(directory=tmp_path, sasl_host="0.0.0.0")
-    with pytest.raises(ConfigError, match="no port asks"):
+    with pytest.raises(ConfigError, match="no port requires"):
         ServerConfig(directory=tmp_path, users={"a": "b"})
-    with pytest.raises(ConfigError, match="needs somebody"):
+    with pytest.raises(ConfigError, match="needs at least one user"):
         ServerConfig(directory=tmp_path, sasl_port=0)
 
 
@@ -311,7 +311,7 @@ def test_partitions_are_made_ahead_and_dropped_by_the_clock(tmp_path, connect):
 
 def keep(server):
     for table in server.node.catalog.tables:
-        server.node.make_partitions(table)
+        server.node.update_partitions(table)
 
 
 def test_rows_older_than_the_table_keeps_them_are_deleted(tmp_path, connect):
@@ -320,7 +320,7 @@ def test_rows_older_than_the_table_keeps_them_are_deleted(tmp_path, connect):
         table = LogTable(connect(server.address), properties={"table.log.ttl": "1h"})
         table.produce(batch_bytes(3))
         clock.now_ms += 3_600_001
-        upkeep = server.server._upkeep
+        upkeep = server.server._maintenance
         (tablet,) = server.node.tablets
         server.on_loop(lambda: upkeep._expire(tablet))
         assert table.fetch(0).error_code == 19
@@ -335,9 +335,9 @@ def test_the_files_of_a_dropped_table_go_away(tmp_path, connect):
         table.connection.call(
             pb.DropTableRequest(table_path=table.path, ignore_if_not_exists=False)
         )
-        server.on_loop(server.node.settle)
+        server.on_loop(server.node.finish_background)
         assert not list((tmp_path / DATA).rglob("*.log"))
-        assert server.node.catalog.doomed() == []
+        assert server.node.catalog.pending_deletions() == []
 
 
 def test_a_directory_that_another_thread_removes_too_is_not_called_gone_too_soon(
@@ -363,7 +363,7 @@ def test_what_a_crash_left_of_a_dropped_table_goes_at_the_next_start(
     assert list((tmp_path / DATA).rglob("*.log"))
     monkeypatch.undo()
     with running(tmp_path) as server:
-        server.on_loop(server.node.settle)
+        server.on_loop(server.node.finish_background)
         assert not list((tmp_path / DATA).rglob("*.log"))
 
 
@@ -404,7 +404,7 @@ def test_a_disk_that_fails_is_told_and_the_next_start_has_what_was_acknowledged(
             assert table.fetch().high_watermark == 15
             assert table.produce(batch_bytes(1)).error_code == 26
 
-    with pytest.raises(LocalServerError, match="Not everything could be written down"):
+    with pytest.raises(LocalServerError, match="not everything could be written to disk"):
         run_on_a_failing_disk()
     assert not ended_cleanly(tmp_path)
     with running(tmp_path) as server:

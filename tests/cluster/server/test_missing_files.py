@@ -396,7 +396,7 @@ def test_rows_that_were_not_synced_are_given_up_after_a_power_cut_with_a_warning
     assert "had been acknowledged" in refusal_of(tmp_path / "killed")
     as_after_a_power_cut(tmp_path / "cut")
     with running(tmp_path / "cut") as server:
-        assert "18 rows were not on the disk" in caplog.text
+        assert "before the last 18 rows were on the disk" in caplog.text
         table = LogTable(connect(server.address))
         assert table.fetch().high_watermark == 12
         assert table.produce(batch_bytes(3)).base_offset == 12
@@ -422,9 +422,9 @@ def test_a_kill_while_a_segment_is_begun_is_no_damage(tmp_path, connect, monkeyp
 
         from fluss_server.ledger import LedgerEntry
         from fluss_server.log.segment_file import Segment
-        from fluss_server.log.segment_list import Listing
+        from fluss_server.log.segment_list import SegmentList
 
-        for kind, name in ((Segment, "create"), (Listing, "write"), (LedgerEntry, "write")):
+        for kind, name in ((Segment, "create"), (SegmentList, "write"), (LedgerEntry, "write")):
             monkeypatch.setattr(kind, name, copy_before(name, getattr(kind, name)))
         (tablet,) = server.node.tablets
         server.on_loop(tablet.log.roll)
@@ -529,7 +529,7 @@ def test_a_log_whose_directory_was_renamed_takes_no_more_after_the_next_round(tm
         table = LogTable(connect(server.address))
         table.produce(batch_bytes(3))
         (tmp_path / DATA / "fluss").rename(tmp_path / DATA / "moved")
-        server.on_loop(server.server._upkeep.do_round)
+        server.on_loop(server.server._maintenance.run_round)
         assert "was removed or replaced" in table.produce(batch_bytes(3)).error_message
 
 
@@ -544,7 +544,7 @@ def test_no_table_is_made_where_the_catalog_or_the_ledger_was_removed(tmp_path, 
         with pytest.raises(RefusedError, match=name):
             LogTable(connection, "late")
         if name == LEDGER:
-            server.on_loop(server.server._upkeep.do_round)
+            server.on_loop(server.server._maintenance.run_round)
             assert name in table.produce(batch_bytes(3)).error_message
 
 
@@ -567,8 +567,8 @@ def test_a_new_table_never_meets_an_old_directory(tmp_path, connect):
 
 
 def test_ids_go_on_after_each_kind_of_end(filled, connect):
-    floors = head_of(filled).floors
+    next_numbers = head_of(filled).next_numbers
     with running(filled) as server:
         connection = connect(server.address)
-        assert LogTable(connection, "fresh", SCHEMA).id >= floors.table_id
-        assert connection.call(pb.InitWriterRequest()).writer_id >= floors.writer_id
+        assert LogTable(connection, "fresh", SCHEMA).id >= next_numbers.table_id
+        assert connection.call(pb.InitWriterRequest()).writer_id >= next_numbers.writer_id

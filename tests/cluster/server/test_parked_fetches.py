@@ -12,7 +12,7 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.handlers.serve_fetch import fetch_log
 from fluss_server.handlers.serve_tables import drop_table
-from fluss_server.request import Call
+from fluss_server.request_handler import Call
 from tests.support.servers.embedded import running
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -24,11 +24,11 @@ def server(tmp_path):
         yield made
 
 
-async def can_take_more():
+async def drain():
     pass
 
 
-CALLER = SimpleNamespace(is_gone=False, can_take_more=can_take_more)
+CALLER = SimpleNamespace(is_closed=False, drain=drain)
 
 
 def call(key):

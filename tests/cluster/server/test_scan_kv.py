@@ -5,7 +5,7 @@ import pytest
 
 import fluss
 from fluss.wire import messages as pb
-from fluss_server.scans import SCANS_PER_BUCKET_MAX, TTL_MS
+from fluss_server.open_scans import SCANS_PER_BUCKET_MAX, TTL_MS
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.raw_client import RawConnection
 

@@ -205,10 +205,10 @@ def test_a_half_frame_is_given_up_after_its_time(server):
         sock.sendall(struct.pack(">ihhi", 1_000, 1000, 0, 1))
         wait_until(lambda: unfinished_bytes(server) > 0)
         now, seen = server.on_loop(server.loop.time), unfinished_bytes(server)
-        server.on_loop(lambda: listener_of(server).sweep(now + 20))
+        server.on_loop(lambda: listener_of(server).close_idle(now + 20))
         sock.sendall(b"x")  # dripping does not help
         wait_until(lambda: unfinished_bytes(server) != seen)
-        server.on_loop(lambda: listener_of(server).sweep(now + 40))
+        server.on_loop(lambda: listener_of(server).close_idle(now + 40))
         assert closed_by_peer(sock)
     assert is_alive(server)
 
@@ -221,7 +221,7 @@ def test_a_silent_connection_is_closed_and_one_with_a_parked_fetch_is_not(server
     with socket.create_connection((host, int(port)), 5) as sock:
         wait_until(lambda: connections(server) - before)
         now = server.on_loop(server.loop.time)
-        server.on_loop(lambda: listener_of(server).sweep(now + 601))
+        server.on_loop(lambda: listener_of(server).close_idle(now + 601))
         assert closed_by_peer(sock)
     with closing(RawConnection(server.address)) as writer:
         writer.call(table.produce_request(batch_bytes(1)))
@@ -314,7 +314,7 @@ def test_who_never_logs_in_is_shown_out(server):
     with socket.create_connection((host, int(port)), 5) as sock:
         wait_until(lambda: connections(server, 1))
         now = server.on_loop(server.loop.time)
-        server.on_loop(lambda: server.server._listeners[1].sweep(now + 61))
+        server.on_loop(lambda: server.server._listeners[1].close_idle(now + 61))
         assert closed_by_peer(sock)
 
 

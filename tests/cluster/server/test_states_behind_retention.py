@@ -28,7 +28,7 @@ class Trimmed:
         clock.now_ms += TTL_MS + 1
         for tablet in server.node.tablets:
             server.on_loop(lambda tablet=tablet: server.node.in_storage(tablet.state.flush))
-            server.on_loop(lambda tablet=tablet: server.server._upkeep._expire(tablet))
+            server.on_loop(lambda tablet=tablet: server.server._maintenance._expire(tablet))
         self.write(range(5), "c")
         assert min(self.table.offsets().column("earliest").to_pylist()) > 0
 

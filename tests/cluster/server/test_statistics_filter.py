@@ -21,7 +21,7 @@ from fluss.records.log.statistics import BatchStatistics, collect_statistics, wr
 from fluss.wire import messages as pb
 from fluss_server.log import filtered_read as filtered
 from fluss_server.log.statistics_filter import batch_test
-from fluss_server.schemas import TableSchemas
+from fluss_server.table_schemas import TableSchemas
 from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection, RefusedError

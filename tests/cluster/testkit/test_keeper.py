@@ -12,7 +12,7 @@ import pytest
 from fluss.errors import LocalServerError
 from fluss.wire import messages as pb
 from fluss_testkit import cluster_keeper as keeper
-from fluss_testkit.cluster_keeper import Order, down, share_cluster, status, up
+from fluss_testkit.cluster_keeper import ClusterSpec, down, share_cluster, status, up
 from fluss_testkit.file_locks import FileLock
 from tests.support.servers.raw_client import RawClient
 
@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java")]
 
 USER = """
 import pathlib, sys, time
-from fluss_testkit.cluster_keeper import Order, share_cluster
-with share_cluster(pathlib.Path(sys.argv[1]), Order(shared=True)) as cluster:
+from fluss_testkit.cluster_keeper import ClusterSpec, share_cluster
+with share_cluster(pathlib.Path(sys.argv[1]), ClusterSpec(shared=True)) as cluster:
     print(cluster.bootstrap_servers, cluster.pid, flush=True)
     time.sleep(600)
 """
@@ -63,10 +63,10 @@ def kill(user):
 
 def test_up_and_down_may_be_said_twice(home):
     assert status(home) is None
-    first, started = up(home, Order())
+    first, started = up(home, ClusterSpec())
     assert started
     assert is_served(first.bootstrap_servers)
-    again, started = up(home, Order())
+    again, started = up(home, ClusterSpec())
     assert (again, started) == (first, False)
     assert status(home) == first
     assert down(home)
@@ -76,24 +76,24 @@ def test_up_and_down_may_be_said_twice(home):
 
 
 def test_a_killed_keeper_is_noticed_and_replaced(home):
-    first, _ = up(home, Order())
+    first, _ = up(home, ClusterSpec())
     os.kill(first.pid, signal.SIGKILL)
     assert wait_until(lambda: status(home) is None, 5)
-    second, started = up(home, Order())
+    second, started = up(home, ClusterSpec())
     assert started
     assert is_served(second.bootstrap_servers)
     assert wait_until(lambda: not is_served(first.bootstrap_servers), 15)
 
 
 def test_a_keeper_whose_server_dies_does_not_pretend(home):
-    cluster, _ = up(home, Order(profiles=("replicated",)))
+    cluster, _ = up(home, ClusterSpec(profiles=("replicated",)))
     os.kill(cluster.pids["tablet-1"], signal.SIGKILL)
     assert wait_until(lambda: status(home) is None, 10)
-    assert "a server ended by itself" in (home / "keeper.log").read_text()
+    assert "a server ended unexpectedly" in (home / "keeper.log").read_text()
 
 
 def test_what_keeps_a_cluster_from_starting_reaches_who_asked_for_it(home):
-    order = Order(options={"log.segment.file-size": "a few"})
+    order = ClusterSpec(options={"log.segment.file-size": "a few"})
     with pytest.raises(LocalServerError, match="ended with exit code") as caught:
         up(home, order)
     assert "a few" in caught.value.__notes__[0]
@@ -114,7 +114,7 @@ def test_processes_share_one_cluster_until_the_last_is_gone(home):
 def test_who_comes_when_the_last_one_leaves_gets_a_cluster_that_stays(home):
     one, _, first_pid = start_user(home)
     kill(one)
-    with share_cluster(home, Order(shared=True)) as cluster:
+    with share_cluster(home, ClusterSpec(shared=True)) as cluster:
         time.sleep(8 * keeper.KEEPER_POLL_S)
         assert is_served(cluster.bootstrap_servers)
         # Either the old keeper had not yet noticed, or a new one was started; never a dying one.
@@ -155,7 +155,7 @@ def test_the_command_line_tells_how_to_use_it(tmp_path):
         assert run("status").returncode == 0
     finally:
         ended = run("down")
-    assert ended.stdout == "It has ended.\n"
+    assert ended.stdout == "It has stopped.\n"
     assert run("down").returncode == 0
     refused = run("up", "--option", "data.dir=/elsewhere")
     assert refused.returncode == 2

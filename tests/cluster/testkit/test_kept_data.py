@@ -43,5 +43,5 @@ def test_tables_rows_addresses_and_passwords_come_back(start_cluster, tmp_path):
 
 def test_data_of_three_servers_is_not_started_with_one(java, tmp_path):
     (tmp_path / "cluster.json").write_text('{"tablet_servers": 3}')
-    with pytest.raises(ConfigError, match="lies on 3 tablet servers, but 1 shall start"):
+    with pytest.raises(ConfigError, match="is on 3 tablet servers, but 1 would start"):
         JavaCluster(Profile(tablet_servers=1), data_dir=tmp_path).start()

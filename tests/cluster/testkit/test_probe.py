@@ -9,7 +9,7 @@ import pytest
 from fluss.wire import messages
 from fluss.wire.api import ApiKey, ServerApis, ServerRole
 from fluss.wire.frame import ResponseHeader, ResponseType, write_response
-from fluss_testkit.readiness import coordinator_ready, listening, tablet_server_ready
+from fluss_testkit.readiness import check_coordinator, check_port, check_tablet_server
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def databases(*names):
 def test_a_coordinator_that_knows_everybody_is_ready():
     role = ServerRole.COORDINATOR
     with scripted(versions(role), metadata(2), databases("fluss")) as address:
-        assert coordinator_ready(address, 2) is None
+        assert check_coordinator(address, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -71,26 +71,26 @@ def test_a_coordinator_that_knows_everybody_is_ready():
 )
 def test_a_coordinator_that_lacks_something_is_not_ready_and_says_what(answers, missing):
     with scripted(*answers) as address:
-        assert missing in coordinator_ready(address, 2)
+        assert missing in check_coordinator(address, 2)
 
 
 def test_a_tablet_server_is_judged_by_what_it_knows_itself():
     role = ServerRole.TABLET_SERVER
     with scripted(versions(role), metadata(3)) as address:
-        assert tablet_server_ready(address, 3) is None
+        assert check_tablet_server(address, 3) is None
     with scripted(versions(role), metadata(2)) as address:
-        assert "2 of 3 tablet servers" in tablet_server_ready(address, 3)
+        assert "2 of 3 tablet servers" in check_tablet_server(address, 3)
 
 
 def test_an_error_frame_is_a_reason_not_to_be_ready():
     refusal = messages.ErrorResponse(error_code=23, error_message="not yet").SerializeToString()
     with scripted((ResponseType.ERROR, refusal)) as address:
-        assert "not yet" in tablet_server_ready(address, 1)
+        assert "not yet" in check_tablet_server(address, 1)
 
 
 def test_a_server_that_talks_nonsense_or_not_at_all_is_not_ready():
     with scripted((ResponseType.SUCCESS, b"\xff\xff\xff")) as address:
-        assert "does not answer" in coordinator_ready(address, 1)
+        assert "does not answer" in check_coordinator(address, 1)
     port = int(address.rsplit(":", 1)[1])
-    assert "does not answer" in coordinator_ready(address, 1)
-    assert "does not answer" in listening(port)
+    assert "does not answer" in check_coordinator(address, 1)
+    assert "does not answer" in check_port(port)

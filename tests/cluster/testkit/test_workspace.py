@@ -29,10 +29,10 @@ def test_a_fresh_directory_vanishes_when_it_is_left():
 
 def test_a_kept_directory_remembers(tmp_path):
     first = open_workspace(tmp_path / "kept")
-    first.remember({"ports": [1, 2]})
+    first.save_memory({"ports": [1, 2]})
     first.leave()
     second = open_workspace(tmp_path / "kept")
-    assert second.recall() == {"ports": [1, 2]}
+    assert second.load_memory() == {"ports": [1, 2]}
     second.leave()
 
 
@@ -48,7 +48,7 @@ def test_litter_of_a_killed_process_is_removed_and_living_neighbours_are_not(scr
 
 
 def test_a_kept_directory_belongs_to_one_cluster_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(workspace_module, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(workspace_module, "LOCK_TIMEOUT_S", 0.2)
     first = open_workspace(tmp_path / "kept")
     with pytest.raises(LocalServerError, match="another cluster uses"):
         open_workspace(tmp_path / "kept")

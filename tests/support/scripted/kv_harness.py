@@ -20,8 +20,8 @@ from fluss.records.log.log_header import stamp_log_batch
 from fluss.rows.buffers.columns import RowBytes
 from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss_server.kv.kv_tablet import KvTablet
-from fluss_server.kv.stored_rows_codec import TableRows
-from fluss_server.put_request import KvTable, PutOrder
+from fluss_server.kv.stored_row_codec import StoredRowCodec
+from fluss_server.put_request import KvTable, PutOptions
 
 Row = tuple[Any, ...]
 
@@ -38,7 +38,7 @@ class Writers:
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], Written] = {}
 
-    def judge(self, writer_id: int, sequence: int) -> Written | None:
+    def find_duplicate(self, writer_id: int, sequence: int) -> Written | None:
         return self.known.get((writer_id, sequence)) if writer_id >= 0 else None
 
 
@@ -153,12 +153,12 @@ class KvDesk:
         """Apply a batch, and return what it added to the changelog."""
         before = self.log.end_offset
         data = self.batch(records, schema_id=schema_id, writer_id=writer_id, sequence=sequence)
-        order = PutOrder(target_columns=tuple(target), agg_mode=mode)
+        order = PutOptions(target_columns=tuple(target), agg_mode=mode)
         self.tablet.put(memoryview(data), order, now_ms=1_000)
         return self.changes(before)
 
     def changes(self, start: int = 0) -> list[tuple[str, Row]]:
-        rows = TableRows(self.schemas, self.table.info.options.kv_format)
+        rows = StoredRowCodec(self.schemas, self.table.info.options.kv_format)
         found: list[tuple[str, Row]] = []
         for each in self.log.iter_batches(start):
             if not each.record_count:
@@ -176,7 +176,7 @@ class KvDesk:
 
     def state(self) -> list[Row]:
         """All rows in key order, as tuples of the newest schema."""
-        rows = TableRows(self.schemas, self.table.info.options.kv_format)
+        rows = StoredRowCodec(self.schemas, self.table.info.options.kv_format)
         return [tuple(rows.read(each)) for each in self.tablet.prefix_lookup([b""])[0]]
 
 

@@ -222,7 +222,7 @@ def _place_name(world: World, name: str, partition: int | None) -> str | None:
 
 
 async def _flush(server: RunningServer, tablet: Any) -> None:
-    async with tablet.turn.enter():
+    async with tablet.lock.reserve():
         await server.node.in_storage(tablet.log.sync)
         await server.node.in_storage(tablet.state.flush)
 
@@ -233,7 +233,7 @@ def _trim(world: World, server: RunningServer) -> None:
             continue
         if tablet.state is not None:
             server.on_loop(lambda t=tablet: _flush(server, t))
-        server.on_loop(lambda t=tablet: server.server._upkeep._expire(t))
+        server.on_loop(lambda t=tablet: server.server._maintenance._expire(t))
 
 
 # --- looking --------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from fluss_testkit.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
 from fluss_testkit.cluster_profiles import REPLICATED, Profile
 from fluss_testkit.java_cluster import JavaCluster
 from fluss_testkit.java_runtime import JavaRuntime, find_java
-from fluss_testkit.server_logs import LogMark, mark_logs, tail_logs
+from fluss_testkit.log_tail import LogSizes, mark_logs, tail_logs
 from tests.support.servers.embedded_differences import difference
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
@@ -293,7 +293,7 @@ def _blame_the_leaderless(error: BaseException, logged: str) -> None:
 # --- the logs of the servers in the report of a failed test ---------------------------------------
 
 _LOGS = pytest.StashKey[list[Callable[[], tuple[Path, ...]]]]()
-_MARK = pytest.StashKey[LogMark]()
+_MARK = pytest.StashKey[LogSizes]()
 
 
 @contextmanager

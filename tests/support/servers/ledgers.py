@@ -7,27 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from fluss_server.data_layout import LEDGER
-from fluss_server.ledger import Head, Ledger, State
+from fluss_server.ledger import DirectoryState, Head, Ledger
 from fluss_server.system_boot import boot_id
 
 
 def head_of(directory: Path) -> Head:
     with closing(Ledger.open(directory / LEDGER, is_durable=False)) as ledger:
-        return ledger.found
+        return ledger.found_head
 
 
 def ended_cleanly(directory: Path) -> bool:
-    return head_of(directory).state is State.CLEAN
+    return head_of(directory).state is DirectoryState.CLEAN
 
 
 def as_killed(directory: Path) -> None:
     """Say that the last server was killed, a moment ago."""
-    write_head(directory, state=State.RUNNING, boot=boot_id())
+    write_head(directory, state=DirectoryState.RUNNING, boot=boot_id())
 
 
 def as_after_a_power_cut(directory: Path) -> None:
     """Say that the last server ran before this start of the system."""
-    write_head(directory, state=State.RUNNING, boot=b"another start..."[:16])
+    write_head(directory, state=DirectoryState.RUNNING, boot=b"another start..."[:16])
 
 
 def write_head(directory: Path, **changes: object) -> None:

@@ -16,7 +16,7 @@ from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
 from fluss_server.log.bucket_log import BucketLog
 from fluss_server.log.log_recovery import open_log
-from fluss_server.schemas import TableSchemas
+from fluss_server.table_schemas import TableSchemas
 
 SCHEMA = Schema.builder().column("id", DataTypes.int()).column("name", DataTypes.string()).build()
 SCHEMAS = TableSchemas({1: SCHEMA}, LogFormat.ARROW)

@@ -1,4 +1,4 @@
-"""Whose turn it is: the line is joined at once, and nobody overtakes."""
+"""The fair lock: tickets are granted in the order in which they were reserved."""
 
 import asyncio
 
@@ -7,60 +7,60 @@ import pytest
 from fluss_server.fair_lock import FairLock
 
 
-async def test_turns_come_in_the_order_in_which_the_line_was_joined():
-    turn, order = FairLock(), []
-    tickets = [turn.enter() for _ in range(5)]
+async def test_tickets_are_granted_in_the_order_of_reservation():
+    lock, order = FairLock(), []
+    tickets = [lock.reserve() for _ in range(5)]
 
     async def work(number):
         async with tickets[number]:
             order.append(number)
             await asyncio.sleep(0)
 
-    await asyncio.gather(*(work(each) for each in reversed(range(5))))
+    await asyncio.gather(*(work(number) for number in reversed(range(5))))
     assert order == list(range(5))
-    assert not turn.is_taken
+    assert not lock.is_held
 
 
-async def test_who_comes_later_does_not_overtake_somebody_that_has_not_begun_to_wait():
-    turn = FairLock()
-    first = turn.enter()
-    second = turn.enter()
-    first.leave()
-    third = turn.enter()
-    assert second.is_due
-    assert not third.is_due
+async def test_a_later_ticket_does_not_overtake_one_that_has_not_begun_to_wait():
+    lock = FairLock()
+    first = lock.reserve()
+    second = lock.reserve()
+    first.release()
+    third = lock.reserve()
+    assert second.is_granted
+    assert not third.is_granted
     async with second:
-        assert not third.is_due
-    assert third.is_due
+        assert not third.is_granted
+    assert third.is_granted
 
 
-async def test_a_place_that_is_given_up_holds_nobody_up():
-    turn = FairLock()
-    first, second, third = (turn.enter() for _ in range(3))
-    second.leave()
-    first.leave()
-    assert third.is_due
+async def test_a_ticket_that_is_released_while_it_waits_blocks_no_other():
+    lock = FairLock()
+    first, second, third = (lock.reserve() for _ in range(3))
+    second.release()
+    first.release()
+    assert third.is_granted
 
 
-async def test_whoever_is_cancelled_while_waiting_leaves_the_line():
-    turn = FairLock()
-    first, second, third = (turn.enter() for _ in range(3))
+async def test_a_cancelled_task_leaves_the_queue():
+    lock = FairLock()
+    first, second, third = (lock.reserve() for _ in range(3))
 
     async def wait():
         async with second:
-            raise AssertionError("its turn never came")
+            raise AssertionError("the ticket was never granted")
 
     task = asyncio.create_task(wait())
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    first.leave()
-    assert third.is_due
+    first.release()
+    assert third.is_granted
 
 
-async def test_a_failure_gives_the_turn_on():
-    turn = FairLock()
-    first, second = turn.enter(), turn.enter()
+async def test_a_failure_releases_the_lock():
+    lock = FairLock()
+    first, second = lock.reserve(), lock.reserve()
 
     async def fail():
         async with first:
@@ -68,4 +68,4 @@ async def test_a_failure_gives_the_turn_on():
 
     with pytest.raises(OSError, match="disk"):
         await fail()
-    assert second.is_due
+    assert second.is_granted

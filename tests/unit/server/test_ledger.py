@@ -6,8 +6,8 @@ import pytest
 
 from fluss.model.paths import TableBucket
 from fluss_server.damage_errors import DamagedDataError
-from fluss_server.ledger import Ledger, State
-from fluss_server.ledger_marks import Floors, LogMark
+from fluss_server.ledger import DirectoryState, Ledger
+from fluss_server.ledger_marks import LogMark, NextNumbers
 from fluss_server.system_boot import NO_BOOT, boot_id
 from tests.support.servers.ledgers import as_after_a_power_cut, as_killed, ended_cleanly, head_of
 
@@ -32,7 +32,7 @@ def path(tmp_path):
         for number, bucket in enumerate(BUCKETS):
             ledger.entry(bucket).write(mark(0))
             ledger.entry(bucket).write(mark(number))
-        ledger.seal(5, bytes(range(16)), Floors(table_id=3, partition_id=4, writer_id=5))
+        ledger.seal(5, bytes(range(16)), NextNumbers(table_id=3, partition_id=4, writer_id=5))
     return tmp_path / "ledger"
 
 
@@ -47,8 +47,10 @@ def test_everything_is_read_back(path):
             mark(number) for number in range(len(BUCKETS))
         ]
         assert ledger.entry(TableBucket(9, 9)).mark is None
-        assert (ledger.found.sequence, ledger.found.check) == (5, bytes(range(16)))
-        assert ledger.found.floors == Floors(table_id=3, partition_id=4, writer_id=5)
+        assert (ledger.found_head.sequence, ledger.found_head.check) == (5, bytes(range(16)))
+        assert ledger.found_head.next_numbers == NextNumbers(
+            table_id=3, partition_id=4, writer_id=5
+        )
 
 
 def test_slots_of_a_dropped_table_are_used_again(path):
@@ -86,20 +88,20 @@ def test_ends_are_known_after_a_kill_and_after_a_clean_end_and_not_after_a_power
     directory = path.parent
     as_killed(directory)
     with reopened(path) as ledger:
-        assert ledger.knows_ends == (boot_id() != NO_BOOT)
+        assert ledger.marks_are_exact == (boot_id() != NO_BOOT)
     as_after_a_power_cut(directory)
     with reopened(path) as ledger:
-        assert not ledger.knows_ends
+        assert not ledger.marks_are_exact
         ledger.end()
     assert ended_cleanly(directory)
     with reopened(path) as ledger:
-        assert ledger.knows_ends
+        assert ledger.marks_are_exact
 
 
 def test_a_new_ledger_knows_no_ends(tmp_path):
     with closing(Ledger.create(tmp_path / "ledger", is_durable=False)) as ledger:
-        assert not ledger.knows_ends
-    assert head_of(tmp_path).state is State.NEW
+        assert not ledger.marks_are_exact
+    assert head_of(tmp_path).state is DirectoryState.NEW
 
 
 def test_a_server_whose_ledger_is_gone_or_taken_over_writes_no_more(path):

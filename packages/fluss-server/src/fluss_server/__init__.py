@@ -1,4 +1,4 @@
-"""Apache Fluss servers for laptops, notebooks and tests: an embedded one, and the real one."""
+"""An Apache Fluss server in Python, for laptops, notebooks and tests."""
 
 from fluss_server.local_cluster import LocalCluster
 

@@ -1,7 +1,7 @@
-"""Who may pass a listener: everybody on the plain one, users with their passwords on the other.
+"""Authentication of one connection: none on the plain port, SASL/PLAIN on the other one.
 
-The exchange itself is `fluss.wire.sasl`. Here stands what a connection may ask before it has
-passed, and how often it may try.
+The exchange itself is `fluss.wire.sasl`. This file decides what a connection may request before
+it is authenticated, and counts its failed attempts.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from fluss.errors import AuthenticationError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.sasl import PlaintextServer, SaslServer
-from fluss_server.server_errors import refuse
+from fluss_server.server_errors import request_error
 
 _BEFORE_LOGIN: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.AUTHENTICATE})
 
 
-class Gate:
-    """One connection's way in.
+class ConnectionAuth:
+    """The authentication state of one connection.
 
     Args:
-        passwords: The password of each user; None where everybody may pass.
+        passwords: The password of each user; None where no login is needed.
     """
 
     __slots__ = ("_exchange", "failures")
@@ -35,20 +35,20 @@ class Gate:
         self.failures = 0
 
     @property
-    def is_open(self) -> bool:
-        """Whether the connection has passed."""
+    def is_complete(self) -> bool:
+        """Whether the connection is authenticated."""
         return self._exchange.is_complete
 
     def check(self, api_key: int) -> None:
-        """Refuse what may only be asked inside.
+        """Refuse an API key that requires a login.
 
         Raises:
-            AuthenticationError: The connection has not passed yet.
+            AuthenticationError: The connection is not authenticated yet.
         """
         if not self._exchange.is_complete and api_key not in _BEFORE_LOGIN:
-            raise refuse(
+            raise request_error(
                 ErrorCode.AUTHENTICATE_EXCEPTION,
-                "The connection has not completed authentication yet. This may be caused by a "
+                "The connection has not with_defaults authentication yet. This may be caused by a "
                 "missing or incorrect configuration of 'client.security.protocol' on the client "
                 "side.",
             )
@@ -57,7 +57,7 @@ class Gate:
         """Answer an AUTHENTICATE request.
 
         Raises:
-            AuthenticationError: User or password are wrong; the connection may try again.
+            AuthenticationError: The user or the password is wrong; the client may try again.
         """
         try:
             return self._exchange.respond(request)

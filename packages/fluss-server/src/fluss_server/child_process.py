@@ -1,8 +1,8 @@
 """`python -m fluss_server.child_process DIRECTORY`: the server as a child of `LocalCluster`.
 
-Its orders come as one line of JSON on the standard input, which ends with whoever started it; then
-the server ends, too. It says one line when it is ready. For people there is `fluss server`
-(`command`), which takes longer to start because it speaks to people.
+The parent sends the settings as one line of JSON on standard input. The server stops when standard
+input closes, which happens when the parent ends. It prints one line when it is ready. The command
+for people is `fluss server` (`server_command`); it takes longer to start.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from fluss_server.server_config import Durability, ServerConfig
 
 
 def main() -> int:
-    """Serve until the input ends."""
+    """Serve until standard input closes."""
     logging.basicConfig(
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    told = json.loads(sys.stdin.buffer.readline())
+    settings = json.loads(sys.stdin.buffer.readline())
     try:
         config = ServerConfig(
             directory=Path(sys.argv[1]),
-            port=told["port"],
-            users=told["users"],
-            sasl_port=told["sasl_port"],
-            durability=Durability(told["durability"]),
+            port=settings["port"],
+            users=settings["users"],
+            sasl_port=settings["sasl_port"],
+            durability=Durability(settings["durability"]),
         )
-        serve(config, ready=lambda _: print("ready", flush=True), lifeline=sys.stdin.buffer)  # noqa: T201 - what the parent waits for
+        serve(config, ready=lambda _: print("ready", flush=True), lifeline=sys.stdin.buffer)  # noqa: T201 - the parent waits for it
     except (FlussError, ValueError) as error:
         print(f"fluss server: {error}", file=sys.stderr)  # noqa: T201 - it goes into the log
         return 1

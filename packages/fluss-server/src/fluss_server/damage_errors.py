@@ -1,8 +1,8 @@
-"""The errors for a data directory that is not what the server left: which files, and the ways out.
+"""Errors for a damaged data directory: which files are affected, and how to recover.
 
-Where something is missing, shortened, damaged or from another moment, a server must neither serve
-what is left as if it were all, nor write over it. Before the server listens, such an error ends
-the start; afterwards it is the answer to requests for the bucket that it is about.
+Where files are missing, shortened, damaged or from another moment, a server must neither serve the
+rest as if it were complete, nor overwrite it. Before the server listens, such an error ends the
+start; afterwards it is the response to requests for the affected bucket.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class DamagedDataError(LocalServerError):
 def damaged(
     path: Path, why: str, *, hint: str | None = None, at: int | None = None
 ) -> DamagedDataError:
-    """The error for one file or directory.
+    """Return the error for one file or directory.
 
     Args:
-        path: What is damaged or missing.
+        path: The damaged or missing file or directory.
         why: What is wrong with it, as a clause that follows its name.
-        hint: What helps, where that is not a backup or the repair.
-        at: The byte at which it is wrong.
+        hint: The remedy, where it is neither a backup nor the repair.
+        at: The byte position of the damage.
     """
     return DamagedDataError(
         f"{path} {why}. Nothing was changed.",
@@ -46,11 +46,11 @@ def damaged(
 
 
 def removed(path: Path, consequence: str) -> DamagedDataError:
-    """The error for a file that was taken from a server while it runs.
+    """Return the error for a file that was removed or replaced while the server runs.
 
     Args:
         path: The file.
-        consequence: What the server does not do any more, as a clause.
+        consequence: What the server no longer does, as a clause.
     """
     return DamagedDataError(
         f"{path} was removed or replaced while the server runs, so {consequence}.",
@@ -59,16 +59,16 @@ def removed(path: Path, consequence: str) -> DamagedDataError:
     )
 
 
-def again(error: FlussError) -> FlussError:
-    """The same error to be raised once more; one that is raised twice keeps both tracebacks."""
+def fresh_copy(error: FlussError) -> FlussError:
+    """Return a copy of an error to raise again, so that tracebacks do not accumulate on it."""
     return type(error)(error.message, error.error_code, hint=error.hint, **error.facts)
 
 
-def refuse_all(found: Sequence[FlussError]) -> None:
-    """Raise one error for all that a check found, if it found anything.
+def raise_found(found: Sequence[FlussError]) -> None:
+    """Raise one error for all problems that a check found; return if there is none.
 
     Raises:
-        DamagedDataError: It did.
+        DamagedDataError: The check found a problem.
     """
     if not found:
         return
@@ -87,5 +87,5 @@ def refuse_all(found: Sequence[FlussError]) -> None:
 
 WAYS_OUT: Final = (
     "Restore the whole data directory from a backup, or start once with --repair "
-    f"({REPAIR}): it serves what is left, keeps the rest aside and reports what was given up."
+    f"({REPAIR}): it serves what is left, moves the rest aside and reports what was given up."
 )

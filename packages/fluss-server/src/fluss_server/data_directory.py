@@ -1,10 +1,10 @@
-"""Opens a data directory: catalog and ledger together, or neither.
+"""Opens a data directory: its catalog and its ledger together, or neither.
 
-A directory is new where nothing is in it, and one of an earlier version where it has a catalog
-and no ledger; that one is taken in once. In any other case catalog and ledger must say the same:
-the number of the catalog's last change and the checksum of its rows. One change more in the catalog
-is what a server leaves that was killed between the two. Anything else ends the start before
-anything is changed.
+An empty directory is new. A directory with a catalog and no ledger is from an earlier version and
+is upgraded once. In any other case catalog and ledger must agree on the number of the catalog's
+last change and on the checksum of its rows. The catalog may be one change ahead: a server that is
+killed between the two writes leaves that. Any other difference ends the start before anything is
+changed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.catalog_store import CatalogStore, Contents, Seal, read_contents
 from fluss_server.catalog.directory_tree import TreeCheck
 from fluss_server.catalog.manifests import Manifests
-from fluss_server.damage_errors import damaged, refuse_all
+from fluss_server.damage_errors import damaged, raise_found
 from fluss_server.data_layout import CATALOG, CLEAN_MARK, DATA, LEDGER
-from fluss_server.ledger import Head, Ledger, State
+from fluss_server.ledger import DirectoryState, Head, Ledger
 from fluss_server.server_config import ServerConfig
 
 _LOG = logging.getLogger(__name__)
@@ -27,14 +27,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDirectory:
-    """A data directory whose catalog and ledger belong together.
+    """A data directory whose catalog and ledger agree.
 
     Args:
-        path: Where it is.
-        catalog: What exists.
+        path: The directory.
+        catalog: The databases, tables and partitions.
         store: The catalog's file.
-        ledger: What must be there.
-        adopts: Whether an earlier version made it.
+        ledger: The record of which logs must exist.
+        adopts: Whether an earlier version created the directory.
     """
 
     path: Path
@@ -45,18 +45,20 @@ class OpenDirectory:
 
     @property
     def was_clean(self) -> bool:
-        """Whether the last server ended cleanly, so that no log need be looked at."""
-        return self.ledger.found.state is State.CLEAN
+        """Whether the last server stopped cleanly, so that no log needs recovery."""
+        return self.ledger.found_head.state is DirectoryState.CLEAN
 
     def begin(self) -> None:
-        """Take the directory over: from now on it is this server's.
+        """Record that this server uses the directory from now on.
 
         Raises:
             OSError: The disk refused.
         """
         self.store.begin(
             self.ledger.directory_id,
-            on_seal=lambda seal: self.ledger.seal(seal.sequence, seal.check, self.catalog.floors),
+            on_seal=lambda seal: self.ledger.seal(
+                seal.sequence, seal.check, self.catalog.next_numbers
+            ),
             refuse_change=self._refuse_change,
         )
         self.ledger.begin()
@@ -64,7 +66,7 @@ class OpenDirectory:
         self.catalog.remove_manifests()
 
     def _refuse_change(self) -> None:
-        self.store.check_place()
+        self.store.check_in_place()
         self.ledger.check()
 
     def close(self, *, is_clean: bool) -> None:
@@ -96,27 +98,31 @@ def open_directory(config: ServerConfig) -> OpenDirectory:
     ledger = _open_ledger(config, contents)
     store: CatalogStore | None = None
     try:
-        if ledger.found.state is not State.NEW:
-            _compare(directory, ledger.found, contents)
+        if ledger.found_head.state is not DirectoryState.NEW:
+            _compare(directory, ledger.found_head, contents)
         else:
             _check_new(directory, contents)
         store = CatalogStore(directory / CATALOG, is_durable=config.is_durable)
         manifests = Manifests(directory, ledger.directory_id)
         catalog = Catalog(store, manifests)
         tree = TreeCheck(directory, catalog, ledger, manifests, sequence=store.contents.sequence)
-        refuse_all(tree.find())
+        raise_found(tree.find())
         tree.forget_dropped()
     except BaseException:
         if store is not None:
             store.close()
         ledger.close()
         raise
-    adopts = ledger.found.state is State.NEW and contents is not None and not contents.has_checks
+    adopts = (
+        ledger.found_head.state is DirectoryState.NEW
+        and contents is not None
+        and not contents.has_checks
+    )
     return OpenDirectory(path=directory, catalog=catalog, store=store, ledger=ledger, adopts=adopts)
 
 
 def _contents_of(path: Path) -> Contents | None:
-    """What the catalog says of itself; None where there is none, or an empty one."""
+    """Read the catalog's own checksums; None where the file is missing or empty."""
     if not path.exists():
         return None
     found = read_contents(path)
@@ -132,8 +138,8 @@ def _open_ledger(config: ServerConfig, contents: Contents | None) -> Ledger:
     _check_new(config.directory, contents)
     if contents is not None:
         _LOG.warning(
-            "%s was made by an earlier version of fluss-server. It is taken in: its logs are looked "
-            "at once, and earlier versions cannot open it any more.",
+            "%s was created by an earlier version of fluss-server. It is upgraded: its logs are "
+            "checked once, and earlier versions cannot open it any more.",
             config.directory,
         )
     return Ledger.create(path, is_durable=config.is_durable)
@@ -151,7 +157,7 @@ def _catalog_missing(directory: Path) -> Exception:
 
 
 def _check_new(directory: Path, contents: Contents | None) -> None:
-    """Refuse a directory that is not about to be made or adopted."""
+    """Refuse a directory whose unfinished ledger is neither new nor being upgraded."""
     if contents is None and _has_tables(directory):
         raise _catalog_missing(directory)
     if contents is not None and contents.has_checks and contents.sequence > 1:

@@ -1,9 +1,9 @@
-"""One server per data directory: locks that the system releases, with a note of the holder.
+"""Locks that allow one server per data directory, with a note that names the holder.
 
-There are two locks: one on the file LOCK and one on the directory itself, because a file can be
-removed while a server runs. Both belong to open files, so they are gone when the process is,
-however it ended. The note in LOCK has the server's address, for a caller that attaches instead of
-starting another server.
+There are two locks: one on the file LOCK and one on the directory itself, because the file can be
+removed while a server runs. The operating system releases both when the process ends, however it
+ends. The note in LOCK has the server's address, for a caller that attaches instead of starting
+another server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_LOCKS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who serves a directory; the addresses are missing while it is starting."""
+    """The process that serves a directory; it has no addresses while it starts."""
 
     pid: int
     bootstrap_servers: str | None = None
@@ -50,7 +50,7 @@ class DirectoryLock:
         """Take the locks.
 
         Raises:
-            LocalServerError: Another process has one; the error names it and where it listens.
+            LocalServerError: Another process holds one; the error names it and its address.
             OSError: The directory cannot be written.
         """
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -65,7 +65,7 @@ class DirectoryLock:
         self.write(Holder(pid=os.getpid()))
 
     def write(self, holder: Holder) -> None:
-        """Note who holds it."""
+        """Write the note."""
         self._holder = holder
         if self._descriptor is not None:
             data = json.dumps(asdict(holder)).encode()
@@ -74,9 +74,9 @@ class DirectoryLock:
             os.ftruncate(self._descriptor, _NOTE_AT + len(data))
 
     def restore(self) -> None:
-        """Make the file LOCK again where it was removed; callers that attach look for it.
+        """Create the file LOCK again where it was removed; callers that attach read it.
 
-        The lock on the directory keeps other servers out meanwhile.
+        The lock on the directory keeps other servers out in the meantime.
 
         Raises:
             OSError: The directory cannot be written.
@@ -84,19 +84,19 @@ class DirectoryLock:
         held = self._descriptor
         if held is None or self._directory_descriptor is None or _is_at(held, self._path):
             return
-        _LOG.warning("%s was removed while the server runs; it is made again", self._path)
+        _LOG.warning("%s was removed while the server runs; it is created again", self._path)
         fresh = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _lock(fresh)
         except BlockingIOError:
-            os.close(fresh)  # a server that is about to be refused has it for a moment
+            os.close(fresh)  # another server holds it until it is refused by the directory's lock
             return
         self._descriptor = fresh
         os.close(held)
         self.write(self._holder)
 
     def release(self) -> None:
-        """Give the locks back."""
+        """Release the locks."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.ftruncate(descriptor, 0)
@@ -119,12 +119,12 @@ class DirectoryLock:
         )
 
 
-# Windows locks bytes that nobody else may read, so the note stands behind the locked one.
+# Windows does not let other processes read a locked byte, so the note follows that byte.
 _NOTE_AT = 1
 
 
 def read_holder(directory: Path) -> Holder | None:
-    """Who wrote the note last; whether they still live is known to the lock alone."""
+    """Read the note. Only the lock tells whether that process still runs."""
     try:
         data = (directory / LOCK).read_bytes()[_NOTE_AT:]
         return Holder(**json.loads(data))
@@ -133,7 +133,7 @@ def read_holder(directory: Path) -> Holder | None:
 
 
 def is_served(directory: Path) -> bool:
-    """Whether a living process holds one of the directory's locks."""
+    """Return whether a running process holds one of the directory's locks."""
     try:
         descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -148,9 +148,9 @@ def is_served(directory: Path) -> bool:
     except OSError:
         return True
     finally:
-        for each in (descriptor, held):
-            if each is not None:
-                os.close(each)
+        for opened in (descriptor, held):
+            if opened is not None:
+                os.close(opened)
     return False
 
 
@@ -167,13 +167,13 @@ def _lock(descriptor: int) -> None:
 
 
 def _locked_directory(directory: Path) -> int | None:
-    """A lock on the directory itself; None where the system has no such lock.
+    """Lock the directory itself and return its descriptor; None where the system cannot do that.
 
     Raises:
-        OSError: Another process has it, or there is no such directory.
+        OSError: Another process holds the lock, or there is no such directory.
     """
     if sys.platform == "win32":
-        return None  # a file that is open cannot be removed there, so LOCK is enough
+        return None  # an open file cannot be removed there, so LOCK is enough
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _lock(descriptor)
@@ -186,7 +186,7 @@ def _locked_directory(directory: Path) -> int | None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one that a path names."""
+    """Return whether an open file is the one that a path names."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:

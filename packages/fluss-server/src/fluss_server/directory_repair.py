@@ -1,9 +1,9 @@
-"""`--repair`: makes a damaged data directory one that can be served, and says what is given up.
+"""`--repair`: makes a damaged data directory servable, and reports what is given up.
 
-The catalog keeps what can be read of it and gets back what the directories say of themselves; every
-log is checked from its first batch on (`log.log_repair`); the ledger is made to agree. Nothing is
-deleted: what contradicts the rest is moved into a directory `aside-…` beside the data. The usual
-checks of a start follow, so a repair that was not enough ends in their refusal.
+The catalog keeps its readable rows and recovers the rest from the manifests; every log is checked
+from its first batch on (`log.log_repair`); the ledger is written to agree. Nothing is deleted:
+what contradicts the rest is moved into a directory `aside-…` beside the data. The usual checks of
+a start follow, so a repair that was not enough ends in their errors.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from fluss_server.data_layout import (
     log_directory,
 )
 from fluss_server.ledger import NO_CHECK, Head, Ledger
-from fluss_server.ledger_marks import Floors, LogMark
+from fluss_server.ledger_marks import LogMark, NextNumbers
 from fluss_server.log.log_inventory import sizes_of
 from fluss_server.log.log_repair import repair_log
-from fluss_server.log.segment_list import Identity
+from fluss_server.log.segment_list import LogIdentity
 from fluss_server.server_config import ServerConfig
 
 _LOG = logging.getLogger(__name__)
@@ -49,29 +49,29 @@ def repair(config: ServerConfig) -> list[str]:
     """Repair the directory; the caller holds its lock.
 
     Returns:
-        What was given up or moved aside, a sentence each.
+        One sentence for each thing that was given up or moved aside.
 
     Raises:
-        LocalServerError: It is of a newer version, or not one of this server's.
+        LocalServerError: The directory is from a newer version, or not a data directory.
         OSError: The disk refused.
     """
     return _Repair(config).run()
 
 
 class _Repair:
-    """One repair."""
+    """One run of the repair."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self._directory = config.directory
         self._aside = config.directory / time.strftime("aside-%Y%m%dT%H%M%S")
-        self._said: list[str] = []
+        self._reports: list[str] = []
         self._head = Head()
         self._marks: dict[TableBucket, LogMark] = {}
 
     def run(self) -> list[str]:
         if not (self._directory / CATALOG).exists() and not (self._directory / DATA).exists():
-            return []  # there is nothing to repair
+            return []  # an empty directory
         ledger = self._ledger()
         store = self._store()
         try:
@@ -82,23 +82,23 @@ class _Repair:
                 refuse_change=lambda: None,
             )
             with store.transaction():
-                newest = self._take_in_tree(store, ledger.directory_id, known)
+                newest = self._recover_tree(store, ledger.directory_id, known)
                 self._raise_floors(store)
                 store.skip_to(1 + max(known, newest, self._head.sequence))
             catalog = Catalog(store, Manifests(self._directory, ledger.directory_id))
             self._logs(catalog, ledger)
             seal = store.contents.seal
-            ledger.seal(seal.sequence, seal.check, catalog.floors)
+            ledger.seal(seal.sequence, seal.check, catalog.next_numbers)
             ledger.begin()
         finally:
             store.close()
             ledger.close()
-        for each in self._said:
-            _LOG.warning("repair: %s", each)
-        return self._said
+        for text in self._reports:
+            _LOG.warning("repair: %s", text)
+        return self._reports
 
     def _report(self, text: str) -> None:
-        self._said.append(text)
+        self._reports.append(text)
 
     def _put_aside(self, path: Path) -> None:
         if not path.exists():
@@ -115,12 +115,12 @@ class _Repair:
         try:
             old = Ledger.open(path, is_durable=self._config.is_durable)
         except FileNotFoundError:
-            self._report(f"{path} is missing; it is made again")
+            self._report(f"{path} is missing; it is created again")
         except DamagedDataError as error:
             self._report(error.message)
             self._put_aside(path)
         else:
-            self._head = old.found
+            self._head = old.found_head
             for bucket in old.buckets():
                 mark = old.entry(bucket).mark
                 if mark is not None:
@@ -143,7 +143,7 @@ class _Repair:
         try:
             store = CatalogStore(path, is_durable=self._config.is_durable, compares=False)
             try:
-                Catalog(store)  # whether its rows make sense
+                Catalog(store)  # checks that its rows can be parsed
             except BaseException:
                 store.close()
                 raise
@@ -157,50 +157,55 @@ class _Repair:
         ) as error:
             if isinstance(error, FlussError) and "this version can read" in error.message:
                 raise
-            self._report(f"{path} cannot be used ({error}); it is made again from the manifests")
+            self._report(f"{path} cannot be used ({error}); it is created again from the manifests")
             for name in _CATALOG_FILES:
                 self._put_aside(self._directory / name)
             return CatalogStore(path, is_durable=self._config.is_durable)
         return store
 
     def _raise_floors(self, store: CatalogStore) -> None:
-        floors = self._head.floors
-        if floors == Floors():
-            # Nobody knows how many writers there have been; no server gives out that many.
-            floors = Floors(writer_id=time.time_ns() // 1_000_000)
+        next_numbers = self._head.next_numbers
+        if next_numbers == NextNumbers():
+            # The number of writers is not known; no server has assigned this many ids.
+            next_numbers = NextNumbers(writer_id=time.time_ns() // 1_000_000)
         tables = [row[0] for row in store.rows("SELECT id FROM tables")]
         partitions = [row[0] for row in store.rows("SELECT id FROM partitions")]
         ids = [bucket.table_id for bucket in self._marks]
         partition_ids = [each.partition_id for each in self._marks if each.partition_id is not None]
         for name, floor in (
-            ("table", max([floors.table_id, *(each + 1 for each in (*tables, *ids))])),
+            ("table", max([next_numbers.table_id, *(each + 1 for each in (*tables, *ids))])),
             (
                 "partition",
-                max([floors.partition_id, *(each + 1 for each in (*partitions, *partition_ids))]),
+                max(
+                    [
+                        next_numbers.partition_id,
+                        *(each + 1 for each in (*partitions, *partition_ids)),
+                    ]
+                ),
             ),
-            ("writer", floors.writer_id),
+            ("writer", next_numbers.writer_id),
         ):
             if store.next_number(name) < floor:
                 store.put("counters", name, floor)
 
-    # --- what the directories say ---------------------------------------------------------------
+    # --- manifests ------------------------------------------------------------------------------
 
-    def _take_in_tree(self, store: CatalogStore, directory_id: bytes, known: int) -> int:
-        """Give the catalog what only the manifests know; returns the newest change among them."""
+    def _recover_tree(self, store: CatalogStore, directory_id: bytes, known: int) -> int:
+        """Add what only the manifests have to the catalog; return their newest change number."""
         newest = 0
         doomed = {Path(row[0]) for row in store.rows("SELECT path FROM doomed")}
         for database in _children(self._directory / DATA):
-            newest = max(newest, self._take_in_database(store, database, directory_id, known))
+            newest = max(newest, self._recover_database(store, database, directory_id, known))
             for path in _children(database):
                 relative = path.relative_to(self._directory)
                 if relative not in doomed and _TABLE.fullmatch(path.name):
-                    newest = max(newest, self._take_in_table(store, path, directory_id, known))
+                    newest = max(newest, self._recover_table(store, path, directory_id, known))
         return newest
 
     def _manifest_of(
         self, path: Path, directory_id: bytes, expected: dict[str, Any]
     ) -> dict[str, Any] | None:
-        """What a directory says of itself, if it is what its name says."""
+        """Read the manifest of a directory; None where it does not match the directory's name."""
         found = read_manifest(path / MANIFEST)
         if found is None:
             return None
@@ -211,14 +216,14 @@ class _Repair:
         self._put_aside(path / MANIFEST)
         return None
 
-    def _take_in_database(
+    def _recover_database(
         self, store: CatalogStore, path: Path, directory_id: bytes, known: int
     ) -> int:
         is_known = bool(store.rows("SELECT name FROM databases WHERE name = ?", path.name))
         found = self._manifest_of(path, directory_id, {"kind": "database", "name": path.name})
         if found is None:
             if not is_known and not _children(path):
-                self._report(f"{path} is of a database that nobody knows")
+                self._report(f"{path} belongs to an unknown database")
                 self._put_aside(path)
             return 0
         if not is_known or found["sequence"] > known:
@@ -228,25 +233,25 @@ class _Repair:
                 self._report(f"the database {path.name} is taken from {path / MANIFEST}")
         return int(found["sequence"])
 
-    def _take_in_table(
+    def _recover_table(
         self, store: CatalogStore, path: Path, directory_id: bytes, known: int
     ) -> int:
         name = _TABLE.fullmatch(path.name)
         if name is None:
             return 0
-        place = (path.parent.name, name.group(1), int(name.group(2)))
-        rows = store.rows("SELECT database, name FROM tables WHERE id = ?", place[2])
-        is_known = rows == [place[:2]]
-        expected = {"kind": "table", **dict(zip(("database", "name", "id"), place, strict=True))}
+        names = (path.parent.name, name.group(1), int(name.group(2)))
+        rows = store.rows("SELECT database, name FROM tables WHERE id = ?", names[2])
+        is_known = rows == [names[:2]]
+        expected = {"kind": "table", **dict(zip(("database", "name", "id"), names, strict=True))}
         found = self._manifest_of(path, directory_id, expected)
-        taken = store.rows("SELECT id FROM tables WHERE database = ? AND name = ?", *place[:2])
+        taken = store.rows("SELECT id FROM tables WHERE database = ? AND name = ?", *names[:2])
         if not is_known and (found is None or rows or taken):
-            self._report(f"{path} is of a table that nobody knows, or whose name is taken")
+            self._report(f"{path} belongs to an unknown table, or to one whose name is taken")
             self._put_aside(path)
             return 0
         if found is not None and (not is_known or found["sequence"] > known):
             self._restore_table(store, path, found, is_known=is_known)
-        self._take_in_partitions(store, path, place[2])
+        self._recover_partitions(store, path, names[2])
         return 0 if found is None else int(found["sequence"])
 
     def _restore_table(
@@ -270,7 +275,7 @@ class _Repair:
         what = "a newer state of the table" if is_known else "the table"
         self._report(f"{what} {found['database']}.{found['name']} is taken from {path / MANIFEST}")
 
-    def _take_in_partitions(self, store: CatalogStore, path: Path, table_id: int) -> None:
+    def _recover_partitions(self, store: CatalogStore, path: Path, table_id: int) -> None:
         doomed = {row[0] for row in store.rows("SELECT path FROM doomed")}
         for child in _children(path):
             name = _PARTITION.fullmatch(child.name)
@@ -283,7 +288,7 @@ class _Repair:
                 "SELECT id FROM partitions WHERE id = ? OR (table_id = ? AND name = ?)", *row
             )
             if taken:
-                self._report(f"{child} is of a partition whose name or number is taken")
+                self._report(f"{child} belongs to a partition whose name or id is taken")
                 self._put_aside(child)
             else:
                 store.put("partitions", *row)
@@ -297,7 +302,7 @@ class _Repair:
             mark = self._marks.get(bucket)
             if mark is None and not where.is_dir():
                 continue
-            identity = Identity(directory_id=ledger.directory_id, bucket=bucket)
+            identity = LogIdentity(directory_id=ledger.directory_id, bucket=bucket)
             made = repair_log(where, identity, mark, put_aside=self._put_aside, report=self._report)
             if made is not None:
                 ledger.entry(bucket).write(made)
@@ -306,7 +311,7 @@ class _Repair:
                 self._drop_rows_by_key(directory, bucket, has_start=_begins_at_zero(where))
 
     def _drop_rows_by_key(self, directory: Path, bucket: TableBucket, *, has_start: bool) -> None:
-        """The rows by key have changes that their log has lost; the log makes them again."""
+        """Discard rows by key that have changes which the log has lost; the log rebuilds them."""
         path = self._directory / kv_directory(directory, bucket.bucket)
         if not path.is_dir():
             return
@@ -314,8 +319,8 @@ class _Repair:
             self._put_aside(path)
         else:
             self._report(
-                f"{path} has changes that are lost, and its log begins too late to make the rows "
-                "again; they are refused until both come back from a backup"
+                f"{path} has changes that its log has lost, and the log begins too late to rebuild "
+                "the rows; they are refused until both are restored from a backup"
             )
 
 

@@ -1,8 +1,9 @@
-"""Whose turn it is: a fair lock whose line is joined at once, before anybody waits.
+"""A fair asyncio lock: a request reserves its place in the queue before it waits.
 
-A request takes its place in line while it is being dispatched, so that requests of one connection
-work on a bucket in the order in which they came, whether they are done at once or after a while.
-asyncio's own lock would let one that is done at once overtake one that has not begun to wait.
+A request reserves its place while it is dispatched, so the requests of one connection work on a
+bucket in the order in which they arrived, whether they finish immediately or later. `asyncio.Lock`
+does not guarantee that: a task that runs immediately can overtake a task that has not begun to
+wait.
 """
 
 from __future__ import annotations
@@ -13,64 +14,64 @@ from types import TracebackType
 
 
 class FairLock:
-    """The line in front of one bucket; used on one event loop."""
+    """The lock of one bucket or scan; used on one event loop."""
 
-    __slots__ = ("_line", "holder")
+    __slots__ = ("_queue", "holder")
 
     def __init__(self) -> None:
         self.holder: Ticket | None = None
-        self._line: deque[Ticket] = deque()
+        self._queue: deque[Ticket] = deque()
 
     @property
-    def is_taken(self) -> bool:
-        """Whether somebody holds it."""
+    def is_held(self) -> bool:
+        """Whether a ticket holds the lock."""
         return self.holder is not None
 
-    def enter(self) -> Ticket:
-        """Join the line; the ticket must be left in the end, whether its turn came or not."""
+    def reserve(self) -> Ticket:
+        """Join the queue. The ticket must be released, whether it was granted or not."""
         ticket = Ticket(self)
         if self.holder is None:
             self.holder = ticket
         else:
-            self._line.append(ticket)
+            self._queue.append(ticket)
         return ticket
 
-    def leave(self, ticket: Ticket) -> None:
-        """Give the turn on, or a place in line up."""
+    def release(self, ticket: Ticket) -> None:
+        """Pass the lock to the next ticket, or remove a waiting ticket from the queue."""
         if ticket is not self.holder:
-            if ticket in self._line:
-                self._line.remove(ticket)
+            if ticket in self._queue:
+                self._queue.remove(ticket)
             return
-        self.holder = self._line.popleft() if self._line else None
+        self.holder = self._queue.popleft() if self._queue else None
         if self.holder is not None:
-            self.holder.come()
+            self.holder.grant()
 
 
 class Ticket:
-    """A place in line: `async with ticket:` waits for the turn and gives it on."""
+    """A place in the queue: `async with ticket:` waits for the lock and releases it."""
 
-    __slots__ = ("_called", "_turn")
+    __slots__ = ("_granted", "_lock")
 
-    def __init__(self, turn: FairLock) -> None:
-        self._turn = turn
-        self._called: asyncio.Future[None] | None = None
+    def __init__(self, lock: FairLock) -> None:
+        self._lock = lock
+        self._granted: asyncio.Future[None] | None = None
 
     @property
-    def is_due(self) -> bool:
-        """Whether the turn has come."""
-        return self._turn.holder is self
+    def is_granted(self) -> bool:
+        """Whether this ticket holds the lock."""
+        return self._lock.holder is self
 
-    def leave(self) -> None:
-        """Give the turn on, or the place in line up."""
-        self._turn.leave(self)
+    def release(self) -> None:
+        """Release the lock, or leave the queue."""
+        self._lock.release(self)
 
     async def __aenter__(self) -> None:
-        if not self.is_due:
-            self._called = asyncio.get_running_loop().create_future()
+        if not self.is_granted:
+            self._granted = asyncio.get_running_loop().create_future()
             try:
-                await self._called
+                await self._granted
             except BaseException:
-                self.leave()
+                self.release()
                 raise
 
     async def __aexit__(
@@ -79,9 +80,9 @@ class Ticket:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.leave()
+        self.release()
 
-    def come(self) -> None:
-        """The turn has come: wake whoever waits with this ticket."""
-        if self._called is not None and not self._called.done():
-            self._called.set_result(None)
+    def grant(self) -> None:
+        """Wake the task that waits with this ticket."""
+        if self._granted is not None and not self._granted.done():
+            self._granted.set_result(None)

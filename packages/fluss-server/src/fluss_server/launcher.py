@@ -1,7 +1,7 @@
-"""What `fluss.connect("embedded:./folder")` calls: starts a server for a folder, or finds one.
+"""Implements `fluss.connect("embedded:./folder")`: starts a server for a folder, or finds one.
 
-Sessions of one process share a server; it ends when the last of them is closed, or with the
-process. A server that another process started is used and left alone.
+The sessions of one process share a server. It stops when the last session is closed, or with the
+process. A server that another process started is used and not stopped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
     """Start or find the server of a folder.
 
     Returns:
-        Its bootstrap servers, and what gives it up.
+        Its bootstrap servers, and a function that releases it.
 
     Raises:
-        LocalServerError: It could not start.
+        LocalServerError: The server could not start.
     """
     path = Path(folder).expanduser().resolve()
     with _lock:
@@ -35,7 +35,7 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
 
 
 class _Release:
-    """Gives a server up, once."""
+    """Releases a server; idempotent."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,9 +1,9 @@
-"""The ledger: a second record of what must be in a data directory, beside catalog and logs.
+"""The ledger: a second record of what a data directory must contain, beside catalog and logs.
 
-One file of fixed places that are overwritten: a head, and a slot for each bucket that has a log.
-The head names the newest state of the catalog, so that a catalog which lost its last changes is
-noticed; a slot says up to where a log has been acknowledged, so that a log which lost its end, or
-all of it, is noticed. A slot is written by one small write into the page cache, which survives
+One file with fixed positions that are overwritten: a head, and a slot for each bucket that has a
+log. The head records the newest state of the catalog, which reveals a catalog that lost its last
+changes. A slot records up to where a log has been acknowledged, which reveals a log that lost its
+end, or all of it. A slot is written by one small write into the page cache, which survives
 SIGKILL.
 
 =====  ==================================================================================
@@ -15,8 +15,8 @@ slot   CRC-32C of what follows (4), its own number (4), table (8), partition (8,
        (8), segment (8), bytes of it (8), CRC-32C of its headers (4); zeros where it is free
 =====  ==================================================================================
 
-What a contradiction means is decided by those who compare: `opening` for the catalog, `log.opening`
-for a log.
+This file does not compare: `data_directory` compares the catalog with the ledger, and
+`log.log_inventory` compares a log with it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from typing import Final, Self
 from crc32c import crc32c
 
 from fluss.model.paths import TableBucket
-from fluss_server.damage_errors import DamagedDataError, again, damaged, removed
-from fluss_server.ledger_marks import Floors, LogMark
+from fluss_server.damage_errors import DamagedDataError, damaged, fresh_copy, removed
+from fluss_server.ledger_marks import LogMark, NextNumbers
 from fluss_server.log import log_files as files
 from fluss_server.system_boot import NO_BOOT, boot_id
 
@@ -52,29 +52,29 @@ _NO_PARTITION: Final = -1
 NO_CHECK: Final = bytes(16)
 
 
-class State(IntEnum):
-    """What the last server did with the directory."""
+class DirectoryState(IntEnum):
+    """The state in which the last server left the directory."""
 
-    NEW = 0  # it has not finished making or adopting it
-    RUNNING = 1  # it ran, and did not end cleanly if it runs no more
+    NEW = 0  # its creation or upgrade is not finished
+    RUNNING = 1  # it runs, or did not stop cleanly
     CLEAN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What the ledger says of the directory as a whole."""
+    """The part of the ledger about the directory as a whole."""
 
-    state: State = State.NEW
+    state: DirectoryState = DirectoryState.NEW
     pages: int = 0
     directory_id: bytes = NO_CHECK
     run_id: bytes = NO_CHECK
     boot: bytes = NO_BOOT
     sequence: int = 0
     check: bytes = NO_CHECK
-    floors: Floors = field(default_factory=Floors)
+    next_numbers: NextNumbers = field(default_factory=NextNumbers)
 
     def to_bytes(self) -> bytes:
-        """The bytes of the head."""
+        """Encode the head."""
         body = _HEAD.pack(
             self.state,
             self.pages,
@@ -83,45 +83,49 @@ class Head:
             self.boot,
             self.sequence,
             self.check,
-            self.floors.table_id,
-            self.floors.partition_id,
-            self.floors.writer_id,
+            self.next_numbers.table_id,
+            self.next_numbers.partition_id,
+            self.next_numbers.writer_id,
         )
         return _CRC.pack(_MAGIC, crc32c(body)) + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Head | None:
-        """What the bytes say; None where they are damaged."""
+        """Decode a head; None where its bytes are damaged."""
         if len(data) < _CRC.size + _HEAD.size:
             return None
         magic, crc = _CRC.unpack_from(data)
         body = data[_CRC.size : _CRC.size + _HEAD.size]
         if magic != _MAGIC or crc32c(body) != crc:
             return None
-        state, pages, directory, run, boot, sequence, check, *floors = _HEAD.unpack(body)
+        state, pages, directory, run, boot, sequence, check, *next_numbers = _HEAD.unpack(body)
         return cls(
-            state=State(state),
+            state=DirectoryState(state),
             pages=pages,
             directory_id=directory,
             run_id=run,
             boot=boot,
             sequence=sequence,
             check=check,
-            floors=Floors(table_id=floors[0], partition_id=floors[1], writer_id=floors[2]),
+            next_numbers=NextNumbers(
+                table_id=next_numbers[0], partition_id=next_numbers[1], writer_id=next_numbers[2]
+            ),
         )
 
 
 class Ledger:
-    """The open file. Slots are written by any thread, each by one at a time.
+    """The open file. Any thread may write a slot, one thread at a time for each slot.
 
     Args:
-        path: Where it is.
+        path: The file.
+        descriptor: Its descriptor.
+        head: The head that was read from it.
         is_durable: Whether the head is synced.
     """
 
     def __init__(self, path: Path, descriptor: int, head: Head, *, is_durable: bool) -> None:
         self.path = path
-        self.found = head
+        self.found_head = head
         self._head = head
         self._descriptor = descriptor
         self._is_durable = is_durable
@@ -133,7 +137,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: Path, *, is_durable: bool, directory_id: bytes | None = None) -> Self:
-        """Make the file of a directory that has none; the directory gets an id or keeps its own."""
+        """Create the file; the directory gets a new id unless one is passed."""
         head = Head(directory_id=directory_id or uuid.uuid4().bytes)
         files.replace_file(path, head.to_bytes().ljust(_PAGE_BYTES, b"\0"), durable=is_durable)
         if is_durable:
@@ -145,13 +149,13 @@ class Ledger:
         """Open the file of a directory.
 
         Raises:
-            DamagedDataError: It is damaged.
-            OSError: It is missing, or the disk refused.
+            DamagedDataError: The file is damaged.
+            OSError: The file is missing, or the disk refused.
         """
         descriptor = files.open_existing(path)
         try:
             data = files.read(descriptor, 0, os.fstat(descriptor).st_size)
-            made = cls(path, descriptor, _sound_head(path, data), is_durable=is_durable)
+            made = cls(path, descriptor, _read_head(path, data), is_durable=is_durable)
             made._read_slots(data)
         except BaseException:
             os.close(descriptor)
@@ -160,71 +164,74 @@ class Ledger:
 
     @property
     def directory_id(self) -> bytes:
-        """The id that the directory was given when it was made."""
+        """The id that the directory got when it was created."""
         return self._head.directory_id
 
     @property
-    def knows_ends(self) -> bool:
-        """Whether everything that the last server wrote is there, synced or not.
+    def marks_are_exact(self) -> bool:
+        """Whether everything that the last server wrote is on disk, synced or not.
 
-        A server that was killed leaves all it wrote to the system; a power cut does not.
+        The writes of a killed server are in the page cache; those before a power cut may be lost.
         """
-        found = self.found
-        if found.state is State.NEW:
+        found = self.found_head
+        if found.state is DirectoryState.NEW:
             return False
-        return found.state is State.CLEAN or (found.boot != NO_BOOT and found.boot == boot_id())
+        return found.state is DirectoryState.CLEAN or (
+            found.boot != NO_BOOT and found.boot == boot_id()
+        )
 
     # --- the head -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take note that a server runs; from now on no other one may write here.
+        """Record that a server runs; no other server may write here from now on.
 
         Raises:
             OSError: The disk refused.
         """
-        self._write_head(state=State.RUNNING, run_id=uuid.uuid4().bytes, boot=boot_id())
+        self._write_head(state=DirectoryState.RUNNING, run_id=uuid.uuid4().bytes, boot=boot_id())
 
-    def seal(self, sequence: int, check: bytes, floors: Floors) -> None:
-        """Take note of a state of the catalog, which has it on the disk already.
+    def seal(self, sequence: int, check: bytes, next_numbers: NextNumbers) -> None:
+        """Record a state of the catalog, which the catalog has already committed.
 
         Raises:
             OSError: The disk refused.
         """
-        self._write_head(sequence=sequence, check=check, floors=floors)
+        self._write_head(sequence=sequence, check=check, next_numbers=next_numbers)
 
     def end(self) -> None:
-        """Take note of a clean end: every log is closed.
+        """Record a clean stop: every log is closed.
 
         Raises:
             OSError: The disk refused.
         """
-        self._write_head(state=State.CLEAN)
+        self._write_head(state=DirectoryState.CLEAN)
 
     def check(self) -> None:
-        """Refuse to go on where the file is not this server's any more.
+        """Refuse to continue where the file no longer belongs to this server.
 
         Raises:
-            DamagedDataError: It was removed or replaced, or another server has begun to write here.
+            DamagedDataError: It was removed or replaced, or another server has begun to write
+                here.
         """
         if self._failure is None:
-            self._failure = self._found_failure()
+            self._failure = self._find_failure()
         self.refuse_if_failed()
 
     def refuse_if_failed(self) -> None:
         """Refuse to write where the last `check` failed.
 
         Raises:
-            DamagedDataError: What `check` found.
+            DamagedDataError: The error of that check.
         """
         if self._failure is not None:
-            raise again(self._failure)
+            raise fresh_copy(self._failure)
 
-    def _found_failure(self) -> DamagedDataError | None:
+    def _find_failure(self) -> DamagedDataError | None:
         try:
-            is_there = os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+            is_in_place = os.path.samestat(os.fstat(self._descriptor), self.path.stat())
         except OSError:
-            is_there = False
-        if not is_there:
+            is_in_place = False
+        if not is_in_place:
             return removed(self.path, "nothing more is written to its directory")
         head = Head.from_bytes(files.read(self._descriptor, 0, _PAGE_BYTES))
         if head is None or head.run_id != self._head.run_id:
@@ -247,11 +254,11 @@ class Ledger:
     # --- slots ----------------------------------------------------------------------------------
 
     def buckets(self) -> Iterator[TableBucket]:
-        """The buckets that have a log."""
+        """Iterate over the buckets that have a log."""
         return iter(list(self._slots))
 
     def entry(self, bucket: TableBucket) -> LedgerEntry:
-        """What is recorded of one bucket, and the way to record more."""
+        """Return the entry of one bucket."""
         return LedgerEntry(self, bucket, self._marks.get(bucket))
 
     def write_slot(self, slot: int, data: bytearray) -> None:
@@ -260,7 +267,7 @@ class Ledger:
         Raises:
             OSError: The disk refused.
         """
-        files.write_at(self._descriptor, _place_of(slot), data)
+        files.write_at(self._descriptor, _slot_position(slot), data)
 
     def forget(self, table_id: int, partition_id: int | None = None) -> None:
         """Free the slots of a table or partition that was dropped."""
@@ -269,7 +276,7 @@ class Ledger:
                 if bucket.table_id == table_id and partition_id in {None, bucket.partition_id}:
                     slot = self._slots.pop(bucket)
                     self._marks.pop(bucket, None)
-                    files.write_at(self._descriptor, _place_of(slot), _FREE)
+                    files.write_at(self._descriptor, _slot_position(slot), _FREE)
                     self._free.append(slot)
 
     def close(self) -> None:
@@ -277,7 +284,7 @@ class Ledger:
         os.close(self._descriptor)
 
     def claim(self, bucket: TableBucket) -> int:
-        """The number of a bucket's slot; a free one where it has none yet.
+        """Return the number of a bucket's slot; assign a free one where it has none.
 
         Raises:
             OSError: The disk refused.
@@ -294,13 +301,13 @@ class Ledger:
                 self._free += range(first + _SLOTS_IN_PAGE - 1, first - 1, -1)
             slot = self._slots[bucket] = self._free.pop()
         if is_full:
-            # After the page: the file is never shorter than the head says.
+            # After the page: the file is never shorter than the head records.
             self._write_head(pages=pages + 1)
         return slot
 
     def _read_slots(self, data: bytes) -> None:
         for slot in range(self._head.pages * _SLOTS_IN_PAGE):
-            at = _place_of(slot)
+            at = _slot_position(slot)
             if data[at : at + len(_FREE)] == _FREE:
                 self._free.append(slot)
                 continue
@@ -332,10 +339,10 @@ class LedgerEntry:
     Args:
         ledger: The ledger.
         bucket: The bucket.
-        mark: What the last server recorded; None where the bucket had no log.
+        mark: The mark of the last server; None where the bucket had no log.
     """
 
-    __slots__ = ("_bucket", "_ledger", "_partition", "_said", "_slot", "_written", "mark")
+    __slots__ = ("_body", "_bucket", "_ledger", "_partition", "_slot", "_slot_bytes", "mark")
 
     def __init__(self, ledger: Ledger, bucket: TableBucket, mark: LogMark | None) -> None:
         self._ledger = ledger
@@ -343,9 +350,9 @@ class LedgerEntry:
         partition_id = bucket.partition_id
         self._partition = _NO_PARTITION if partition_id is None else partition_id
         self._slot: int | None = None
-        # One write at a time: the log sees to that.
-        self._written = bytearray(_SLOT_CRC.size + _SLOT.size)
-        self._said = memoryview(self._written)[_SLOT_CRC.size :]
+        # The log serializes the writes.
+        self._slot_bytes = bytearray(_SLOT_CRC.size + _SLOT.size)
+        self._body = memoryview(self._slot_bytes)[_SLOT_CRC.size :]
         self.mark = mark
 
     @property
@@ -355,8 +362,8 @@ class LedgerEntry:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the mark says what must be there; after a power cut it may say too much."""
-        return self._ledger.knows_ends
+        """Whether the log must reach its mark; after a power cut it may end before."""
+        return self._ledger.marks_are_exact
 
     @property
     def path(self) -> Path:
@@ -373,7 +380,7 @@ class LedgerEntry:
             self._slot = self._ledger.claim(self._bucket)
         bucket = self._bucket
         _SLOT.pack_into(
-            self._said,
+            self._body,
             0,
             self._slot,
             bucket.table_id,
@@ -386,19 +393,19 @@ class LedgerEntry:
             mark.size,
             mark.headers_crc,
         )
-        _SLOT_CRC.pack_into(self._written, 0, crc32c(self._said))
-        self._ledger.write_slot(self._slot, self._written)
+        _SLOT_CRC.pack_into(self._slot_bytes, 0, crc32c(self._body))
+        self._ledger.write_slot(self._slot, self._slot_bytes)
 
     def check(self) -> None:
-        """Refuse to write where the directory is not this server's any more.
+        """Refuse to write where the directory no longer belongs to this server.
 
         Raises:
-            DamagedDataError: What the ledger found.
+            DamagedDataError: The error of the ledger's last check.
         """
         self._ledger.refuse_if_failed()
 
 
-def _sound_head(path: Path, data: bytes) -> Head:
+def _read_head(path: Path, data: bytes) -> Head:
     head = Head.from_bytes(data)
     if head is None:
         raise damaged(path, "is damaged at byte 0: its head has a wrong checksum", at=0)
@@ -408,5 +415,5 @@ def _sound_head(path: Path, data: bytes) -> Head:
     return head
 
 
-def _place_of(slot: int) -> int:
+def _slot_position(slot: int) -> int:
     return _PAGE_BYTES + slot * _SLOT_BYTES

@@ -1,4 +1,4 @@
-"""What the ledger keeps of logs and of the catalog: how far, and which numbers are used up."""
+"""The values in the ledger: how far a log is acknowledged, and the next free ids."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class LogMark(NamedTuple):
-    """Up to where a log has been acknowledged; made for each append, so it costs little.
+    """How far a log has been acknowledged. A named tuple, because each append creates one.
 
     Args:
-        generation: Of the list of its segments.
+        generation: The generation of the list of its segments.
         end_offset: The offset after the last acknowledged batch.
-        segment: The first offset of the segment which that batch is in.
+        segment: The first offset of the segment that holds that batch.
         size: How many bytes of the segment have been acknowledged.
-        headers_crc: The checksum of the headers in them.
+        headers_crc: The checksum of the batch headers in those bytes.
     """
 
     generation: int
@@ -25,8 +25,8 @@ class LogMark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floors:
-    """Numbers that are free: all below have been given out, or are lost."""
+class NextNumbers:
+    """The next free ids: all smaller ones have been assigned, or are lost."""
 
     table_id: int = 0
     partition_id: int = 0

@@ -1,4 +1,4 @@
-"""A port: accepts connections, counts them, and closes those that only take up room."""
+"""A port: accepts connections, limits their number, and closes idle and stalled ones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from fluss.errors import LocalServerError
-from fluss_server.request import Handler
+from fluss_server.request_handler import Handler
 from fluss_server.served_connection import Connection
 from fluss_server.server_node import Node
 
 _BACKLOG: Final = 1_024
-_SWEEP_S: Final = 2.0
+_IDLE_CHECK_S: Final = 2.0
 
 
 class Listener:
@@ -20,8 +20,8 @@ class Listener:
 
     Args:
         node: The server.
-        handlers: What it serves.
-        passwords: The users' passwords; None where everybody may come in.
+        handlers: The handlers of the API keys.
+        passwords: The users' passwords; None for a port without a login.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Listener:
         # Connections without a login, the oldest first.
         self._pending: dict[Connection, None] = {}
         self._server: asyncio.Server | None = None
-        self._sweeper: asyncio.Task[None] | None = None
+        self._idle_task: asyncio.Task[None] | None = None
         self.address = ("", 0)
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class Listener:
         """Begin to listen.
 
         Raises:
-            LocalServerError: The port is taken, or the host is not this machine's.
+            LocalServerError: The port is in use, or the host is not an address of this machine.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -62,76 +62,80 @@ class Listener:
                 port=port,
             ) from error
         self.address = self._server.sockets[0].getsockname()[:2]
-        self._sweeper = loop.create_task(self._sweep_forever())
+        self._idle_task = loop.create_task(self._close_idle_forever())
 
     def add(self, connection: Connection) -> bool:
-        """Take a connection in; False where there are too many.
+        """Register a connection; return False where the limit is reached.
 
-        Where too many have no login yet, the new one replaces the oldest of them: a user logs in
-        within milliseconds, so a crowd that does not cannot keep users out.
+        Where too many connections have no login yet, the new one replaces the oldest of them.
+        Users log
+        in within milliseconds, so connections that do not log in cannot keep users out.
         """
         limits = self._node.config.limits
-        if not connection.gate.is_open and len(self._pending) >= limits.logins_pending_max:
+        if not connection.auth.is_complete and len(self._pending) >= limits.logins_pending_max:
             oldest = next(iter(self._pending))
             self.remove(oldest)
             oldest.abort()
         if len(self._connections) >= limits.connections_max:
             return False
         self._connections.add(connection)
-        if not connection.gate.is_open:
+        if not connection.auth.is_complete:
             self._pending[connection] = None
         return True
 
     def admit(self, connection: Connection) -> None:
-        """Take note of a login."""
+        """Register that a connection has logged in."""
         self._pending.pop(connection, None)
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that was closed."""
+        """Unregister a closed connection."""
         self._connections.discard(connection)
         self._pending.pop(connection, None)
 
     async def stop_accepting(self) -> None:
-        """Let nobody in any more."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        """Stop to accept connections."""
+        if self._idle_task is not None:
+            self._idle_task.cancel()
         if self._server is not None:
             self._server.close()
 
     async def close(self, *, grace_s: float) -> None:
-        """Answer what was begun, within a time, and close all connections."""
+        """Finish the requests in flight, for at most `grace_s`, and close all connections."""
         pending = [
-            asyncio.ensure_future(each.finish()) for each in self._connections if each.is_busy
+            asyncio.ensure_future(connection.finish())
+            for connection in self._connections
+            if connection.is_busy
         ]
         if pending:
             await asyncio.wait(pending, timeout=grace_s)
-        for each in list(self._connections):
-            each.close()
+        for connection in list(self._connections):
+            connection.close()
         await asyncio.sleep(0)
-        for each in list(self._connections):
-            each.abort()
+        for connection in list(self._connections):
+            connection.abort()
 
-    async def _sweep_forever(self) -> None:
+    async def _close_idle_forever(self) -> None:
         while True:
-            await asyncio.sleep(_SWEEP_S)
-            self.sweep(asyncio.get_running_loop().time())
+            await asyncio.sleep(_IDLE_CHECK_S)
+            self.close_idle(asyncio.get_running_loop().time())
 
-    def sweep(self, now: float) -> None:
-        """Close connections that have been silent, unfinished or outside for too long."""
+    def close_idle(self, now: float) -> None:
+        """Close connections that have been idle, stalled or without a login for too long."""
         limits = self._node.config.limits
-        for each in list(self._connections):
-            if not each.gate.is_open and now - each.opened_at > limits.login_s:
-                each.abort()
-            elif each.frame_began_at is not None:
-                # Whoever sends a byte now and then gets no longer than whoever sends none.
-                allowed = limits.frame_s + each.unfinished_bytes / limits.frame_bytes_per_s
-                if now - each.frame_began_at > allowed:
-                    each.abort()
-            elif not each.is_busy and now - each.heard_at > limits.idle_s:
-                each.close()
+        for connection in list(self._connections):
+            if not connection.auth.is_complete and now - connection.opened_at > limits.login_s:
+                connection.abort()
+            elif connection.frame_began_at is not None:
+                # A client that sends a byte now and then gets no more time than one that sends
+                # none.
+                allowed = limits.frame_s + connection.unfinished_bytes / limits.frame_bytes_per_s
+                if now - connection.frame_began_at > allowed:
+                    connection.abort()
+            elif not connection.is_busy and now - connection.heard_at > limits.idle_s:
+                connection.close()
 
 
-def listening(address: tuple[str, int]) -> str:
-    """An address as people write it."""
+def address_text(address: tuple[str, int]) -> str:
+    """Return an address in the notation `host:port`."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,9 +1,9 @@
-"""`LocalCluster`: a server on this machine for as long as a `with` block lasts.
+"""`LocalCluster`: a server on this machine for the duration of a `with` block.
 
-By default a child process, which ends with this one however that ends; a thread where asked for,
-which starts sooner and shares this process's interpreter; or the real Fluss, where Java is. Where
-the directory is served already, that server is used and left alone. Nothing of a server is known
-here but how it is started, found and ended.
+By default the server is a child process, which ends with this process however that ends. With
+`in_thread` it is a thread, which starts sooner and shares this process's interpreter. With
+`kind="real"` it is the real Fluss, which needs Java. Where a server runs for the directory
+already, it is used and not stopped. This file only starts, finds and stops servers.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class LocalCluster:
         with LocalCluster() as cluster:
             session = fluss.connect(f"fluss://{cluster.bootstrap_servers}")
 
-    Works as an asynchronous context manager, too. An object may be used by one thread at a time.
+    It is an asynchronous context manager, too. One thread at a time may use an object.
 
     Args:
-        path: The directory that keeps the data; None is a fresh one that vanishes.
+        path: The directory that keeps the data; None for a new one that is deleted at the end.
         kind: "embedded", or "real" for Fluss 0.9.1 itself, which `fluss-testkit` starts.
         in_thread: Whether the embedded server runs in a thread of this process.
         port: Its port; a free one by default.
-        users: Names and passwords; with some there is a second port that asks for them.
+        users: Names and passwords; where there are some, a second port requires a login.
         durability: What an acknowledgement promises: "process", "disk" or "none".
-        start_timeout_s: How long the start may take.
+        start_timeout_s: The time limit of the start.
     """
 
     def __init__(
@@ -81,75 +81,76 @@ class LocalCluster:
                 hint="Leave in_thread and durability out, or use kind='embedded'.",
             )
         self._path = None if path is None else Path(path).expanduser().resolve()
-        self._order = _Order(
+        self._options = _StartOptions(
             port=port,
             users=dict(users or {}),
-            # A directory that vanishes has nothing to sync for.
+            # A directory that is deleted at the end need not be synced.
             durability=durability or ("none" if path is None else "process"),
             timeout_s=start_timeout_s,
         )
         self._kind = kind
         self._in_thread = in_thread
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._running: _Running | None = None
+        self._running: _RunningServer | None = None
         self._owner_pid = os.getpid()
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients begin."""
+        """The address for clients."""
         return self._started.bootstrap_servers
 
     @property
     def sasl_bootstrap_servers(self) -> str | None:
-        """Where users with a password begin, if there is such a port."""
+        """The address for users with a password; None where there is no such port."""
         return self._started.sasl_bootstrap_servers
 
     @property
     def url(self) -> str:
-        """The same as a URL for `fluss.connect`."""
+        """The address as a URL for `fluss.connect`."""
         return f"fluss://{self.bootstrap_servers}"
 
     @property
     def directory(self) -> Path:
-        """Where the data is."""
+        """The directory of the data."""
         return self._started.directory
 
     @property
     def pid(self) -> int:
-        """The process of the server; this one where it is a thread."""
+        """The process id of the server; this process's where the server is a thread."""
         return self._started.pid
 
     @property
     def is_attached(self) -> bool:
-        """Whether somebody else had started the server, who will also end it."""
+        """Whether another process started the server; this object does not stop it then."""
         return isinstance(self._started, _Attached)
 
     def start(self) -> Self:
         """Start the server, or find the one that serves the directory, and return when it is ready.
 
         Raises:
-            LocalServerError: It could not start; the message says what it said last.
-            MissingRuntimeError: The real Fluss was asked for, and Java is missing.
+            LocalServerError: The server could not start; the message ends with its last output.
+            MissingRuntimeError: The real Fluss was requested, and Java is missing.
+            MissingExtraError: The real Fluss was requested, and `fluss-testkit` is not installed.
         """
         if self._running is not None:
             raise LocalServerError("This cluster runs already.", hint="Stop it first.")
         self._owner_pid = os.getpid()
         if self._kind == "real":
-            self._running = _real_server(self._path, self._order)
+            self._running = _real_server(self._path, self._options)
             return self
         directory = self._path
         if directory is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="fluss-")
             directory = Path(self._scratch.name)
         try:
-            self._running = _start_or_attach(directory, self._order, in_thread=self._in_thread)
+            self._running = _start_or_attach(directory, self._options, in_thread=self._in_thread)
         except BaseException:
             self._remove_scratch()
             raise
         return self
 
     def stop(self) -> None:
-        """End the server, unless somebody else started it; stopping twice is no mistake."""
+        """Stop the server, unless another process started it. Idempotent."""
         running, self._running = self._running, None
         if running is None or os.getpid() != self._owner_pid:
             return
@@ -159,7 +160,7 @@ class LocalCluster:
             self._remove_scratch()
 
     def kill(self) -> None:
-        """End the server's process on the spot (SIGKILL), to see what survives."""
+        """Kill the server's process (SIGKILL), for tests of what survives."""
         self._started.kill()
 
     def __enter__(self) -> Self:
@@ -185,7 +186,7 @@ class LocalCluster:
         await asyncio.to_thread(self.stop)
 
     @property
-    def _started(self) -> _Running:
+    def _started(self) -> _RunningServer:
         if self._running is None:
             raise LocalServerError("The cluster does not run.", hint="Start it first.")
         return self._running
@@ -200,8 +201,8 @@ class LocalCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Order:
-    """What was asked for, besides the directory."""
+class _StartOptions:
+    """The requested options besides the directory."""
 
     port: int
     users: Mapping[str, str]
@@ -209,7 +210,7 @@ class _Order:
     timeout_s: float
 
 
-class _Running(ABC):
+class _RunningServer(ABC):
     """A server that is ready."""
 
     directory: Path
@@ -219,15 +220,15 @@ class _Running(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
 
     def kill(self) -> None:
-        """End it on the spot."""
+        """Kill the server."""
         raise LocalServerError("Only a child process can be killed.")
 
 
-def _start_or_attach(directory: Path, order: _Order, *, in_thread: bool) -> _Running:
-    deadline = time.monotonic() + order.timeout_s
+def _start_or_attach(directory: Path, options: _StartOptions, *, in_thread: bool) -> _RunningServer:
+    deadline = time.monotonic() + options.timeout_s
     while True:
         if is_served(directory):
             holder = read_holder(directory)
@@ -236,9 +237,9 @@ def _start_or_attach(directory: Path, order: _Order, *, in_thread: bool) -> _Run
             _wait_until(deadline, directory)
             continue
         try:
-            return (_Thread if in_thread else _Child)(directory, order)
+            return (_Thread if in_thread else _Child)(directory, options)
         except LocalServerError:
-            # Somebody else may have been quicker; then theirs is used.
+            # Another process may have started one in the meantime; then that one is used.
             if not is_served(directory):
                 raise
         _wait_until(deadline, directory)
@@ -253,8 +254,8 @@ def _wait_until(deadline: float, directory: Path) -> None:
     time.sleep(_POLL_S)
 
 
-class _Attached(_Running):
-    """A server that somebody else started."""
+class _Attached(_RunningServer):
+    """A server that another process started."""
 
     def __init__(self, directory: Path, holder: Holder, bootstrap_servers: str) -> None:
         self.directory = directory
@@ -263,13 +264,13 @@ class _Attached(_Running):
         self.pid = holder.pid
 
     def stop(self) -> None:
-        """Leave it to those who started it."""
+        """Do nothing: the process that started the server stops it."""
 
 
-class _Child(_Running):
-    """A process of its own; it holds the other end of a pipe, and ends when this end closes."""
+class _Child(_RunningServer):
+    """A child process. It holds the other end of a pipe, and ends when this end closes."""
 
-    def __init__(self, directory: Path, order: _Order) -> None:
+    def __init__(self, directory: Path, options: _StartOptions) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self._log = directory / LOG_NAME
@@ -280,35 +281,37 @@ class _Child(_Running):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for this process, which then ends the server
+                start_new_session=True,  # Ctrl-C reaches this process, which then stops the server
             )
         self.pid = self._process.pid
         try:
-            self._say(order)
-            self._await_ready(order.timeout_s, begin)
+            self._send_settings(options)
+            self._await_ready(options.timeout_s, begin)
         except BaseException:
             self._end(graceful=False)
             raise
 
     def stop(self) -> None:
-        """End it as an operator would."""
+        """Stop the server with SIGTERM."""
         self._end(graceful=True)
 
     def kill(self) -> None:
-        """End it on the spot."""
+        """Kill the server."""
         self._end(graceful=False)
 
-    def _say(self, order: _Order) -> None:
-        told = {
-            "port": order.port,
-            "users": dict(order.users),
-            "sasl_port": 0 if order.users else None,
-            "durability": order.durability,
+    def _send_settings(self, options: _StartOptions) -> None:
+        settings = {
+            "port": options.port,
+            "users": dict(options.users),
+            "sasl_port": 0 if options.users else None,
+            "durability": options.durability,
         }
-        # Passwords go through the pipe: what stands in a command line everybody can read.
+        # Passwords go through the pipe, because every user can read a command line.
         if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # it ended at once; what it said is told below
-                self._process.stdin.write(json.dumps(told).encode() + b"\n")
+            with contextlib.suppress(
+                OSError
+            ):  # it ended already; `_await_ready` reports its output
+                self._process.stdin.write(json.dumps(settings).encode() + b"\n")
                 self._process.stdin.flush()
 
     def _await_ready(self, timeout_s: float, begin: int) -> None:
@@ -318,11 +321,11 @@ class _Child(_Running):
         join(reader, timeout_s)
         holder = read_holder(self.directory)
         if not line or not line[0] or holder is None or holder.bootstrap_servers is None:
-            said = (
+            output = (
                 self._log.read_bytes()[begin:][-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
             )
             raise LocalServerError(
-                f"The embedded server for {self.directory} did not become ready. {said}".strip(),
+                f"The embedded server for {self.directory} did not become ready. {output}".strip(),
                 path=str(self.directory),
             )
         self.bootstrap_servers = holder.bootstrap_servers
@@ -352,33 +355,33 @@ class _Child(_Running):
                     pipe.close()
 
 
-class _Thread(_Running):
-    """A thread of this process with an event loop of its own."""
+class _Thread(_RunningServer):
+    """A thread of this process with its own event loop."""
 
-    def __init__(self, directory: Path, order: _Order) -> None:
+    def __init__(self, directory: Path, options: _StartOptions) -> None:
         from fluss_server.server_config import Durability, ServerConfig
 
         self.directory = directory
         self.pid = os.getpid()
         self._config = ServerConfig(
             directory=directory,
-            port=order.port,
-            users=order.users,
-            sasl_port=0 if order.users else None,
-            durability=Durability(order.durability),
+            port=options.port,
+            users=options.users,
+            sasl_port=0 if options.users else None,
+            durability=Durability(options.durability),
         )
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._told_to_end: asyncio.Event | None = None
-        self._is_given_up = False
+        self._stop_requested: asyncio.Event | None = None
+        self._is_abandoned = False
         self._thread = threading.Thread(target=self._run, name="fluss-server", daemon=True)
         self._thread.start()
         try:
-            wait_until(self._ready.wait, order.timeout_s)
+            wait_until(self._ready.wait, options.timeout_s)
         except BaseException:  # an interrupted caller does not wait, and gets no server
-            self._is_given_up = True
-            self._tell_to_end()
+            self._is_abandoned = True
+            self._request_stop()
             raise
         if self._failure is not None:
             raise self._failure
@@ -386,15 +389,15 @@ class _Thread(_Running):
             raise LocalServerError(f"The server for {directory} did not become ready in time.")
 
     def stop(self) -> None:
-        """End it, and wait until everything is written down."""
-        if self._tell_to_end():
+        """Stop the server, and wait until everything is on disk."""
+        if self._request_stop():
             join(self._thread, STOP_TIMEOUT_S)
 
-    def _tell_to_end(self) -> bool:
-        """Ask the server to end; whether it runs."""
-        if self._loop is None or self._told_to_end is None or not self._thread.is_alive():
+    def _request_stop(self) -> bool:
+        """Ask the server to stop; return whether it runs."""
+        if self._loop is None or self._stop_requested is None or not self._thread.is_alive():
             return False
-        self._loop.call_soon_threadsafe(self._told_to_end.set)
+        self._loop.call_soon_threadsafe(self._stop_requested.set)
         return True
 
     def _run(self) -> None:
@@ -403,7 +406,7 @@ class _Thread(_Running):
         try:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the thread was started
+        except BaseException as error:  # noqa: BLE001 - the thread that started the server raises it
             self._failure = error
         finally:
             self._ready.set()
@@ -412,30 +415,30 @@ class _Thread(_Running):
         from fluss_server.server import Server
 
         async with Server(self._config) as server:
-            self._note(server)
-            self._told_to_end = asyncio.Event()
+            self._set_addresses(server)
+            self._stop_requested = asyncio.Event()
             self._loop = asyncio.get_running_loop()
             self._ready.set()
-            if not self._is_given_up:
-                await self._told_to_end.wait()
+            if not self._is_abandoned:
+                await self._stop_requested.wait()
 
-    def _note(self, server: Server) -> None:
+    def _set_addresses(self, server: Server) -> None:
         self.bootstrap_servers = server.bootstrap_servers
         self.sasl_bootstrap_servers = server.sasl_bootstrap_servers
 
 
-def _real_server(path: Path | None, order: _Order) -> _Running:
-    """The real Fluss, as the package `fluss-testkit` starts it."""
+def _real_server(path: Path | None, options: _StartOptions) -> _RunningServer:
+    """Start the real Fluss with the package `fluss-testkit`."""
     found = entry_points(group=ENTRY_POINT_GROUP, name="real")
     if not found:
         raise MissingExtraError(
             "The real Fluss is started by the package fluss-testkit, which is not installed.",
             hint="pip install fluss-testkit, or use kind='embedded'.",
         )
-    start: Callable[..., _Running] = next(iter(found)).load()
+    start: Callable[..., _RunningServer] = next(iter(found)).load()
     return start(
         path,
-        port=order.port or None,
-        users=order.users or None,
-        start_timeout_s=order.timeout_s,
+        port=options.port or None,
+        users=options.users or None,
+        start_timeout_s=options.timeout_s,
     )

@@ -1,7 +1,7 @@
-"""What a server does by itself: syncs, retention, flushes of state, partitions by the clock.
+"""Periodic work of a server: syncs, retention, flushes of state, automatic partitions.
 
-A round comes every second and does whatever is due; each bucket is visited in its turn, and one
-bucket's trouble is written into the log and tried again with the next round.
+A round runs every second and does what is due. Each bucket is visited under its lock. An error of
+one bucket is logged, and the next round tries again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 ROUND_S: Final = 1.0
-RETENTION_EVERY: Final = 60  # rounds
-# A look at the files of a log takes some 20 microseconds of the event loop.
-PLACES_IN_ROUND: Final = 200
-HOURLY: Final = 3_600  # rounds
+RETENTION_ROUNDS: Final = 60  # rounds
+# Checking the files of one log takes about 20 microseconds on the event loop.
+FILE_CHECKS_PER_ROUND: Final = 200
+PRODUCER_EXPIRY_ROUNDS: Final = 3_600  # rounds
 
 
 class Maintenance:
-    """The rounds of one server.
+    """The periodic work of one server.
 
     Args:
         node: The server.
@@ -41,15 +41,15 @@ class Maintenance:
         self._node = node
         self._lock = lock
         self._round = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with the rounds."""
+        """Start the rounds."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End with the round that goes on."""
+        """Cancel the round in progress and stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -58,56 +58,56 @@ class Maintenance:
         while True:
             await asyncio.sleep(ROUND_S)
             try:
-                await self.do_round()
-            except Exception:  # noqa: BLE001 - the next round may do better, so rounds go on
-                _LOG.exception("a round of upkeep failed; the next one comes in a second")
+                await self.run_round()
+            except Exception:  # noqa: BLE001 - the next round may succeed
+                _LOG.exception("a round of maintenance failed; the next one follows in a second")
 
-    async def do_round(self) -> None:
-        """Do what is due."""
+    async def run_round(self) -> None:
+        """Do the work that is due."""
         self._round += 1
         node = self._node
         self._lock.restore()
-        self._check_places()
+        self._check_files()
         for tablet in node.tablets:
             await self._guarded(tablet, self._keep_synced)
         node.scans.expire(now_ms=node.now_ms())
-        if self._round % RETENTION_EVERY == 0:
+        if self._round % RETENTION_ROUNDS == 0:
             for tablet in node.tablets:
                 await self._guarded(tablet, self._expire)
-            node.tablets.rest()
-            await node.sweep()
+            node.tablets.close_idle_files()
+            await node.delete_files()
         if self._round % int(autopart.INTERVAL_S / ROUND_S) == 0:
             for table in node.catalog.tables:
-                node.make_partitions(table)
-        if self._round % HOURLY == 0:
+                node.update_partitions(table)
+        if self._round % PRODUCER_EXPIRY_ROUNDS == 0:
             expired = node.catalog.expired_producers(now_ms=node.now_ms())
             node.catalog.drop_producers(expired)
 
-    def _check_places(self) -> None:
-        """Notice files that were removed or replaced; what may not be written is refused then."""
+    def _check_files(self) -> None:
+        """Detect files that were removed or replaced; later writes to them are refused."""
         node = self._node
         try:
             node.ledger.check()
         except FlussError as error:
-            self._tell_once(str(error))
+            self._report_once(str(error))
         tablets = list(node.tablets)
-        first = (self._round * PLACES_IN_ROUND) % max(len(tablets), 1)
-        for tablet in (tablets[first:] + tablets[:first])[:PLACES_IN_ROUND]:
+        first = (self._round * FILE_CHECKS_PER_ROUND) % max(len(tablets), 1)
+        for tablet in (tablets[first:] + tablets[:first])[:FILE_CHECKS_PER_ROUND]:
             if not tablet.is_dropped:
-                tablet.log.check_place()
+                tablet.log.check_in_place()
                 if tablet.log.failure is not None:
-                    self._tell_once(str(tablet.log.failure))
+                    self._report_once(str(tablet.log.failure))
 
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    def _report_once(self, text: str) -> None:
+        if text not in self._reported:
+            self._reported.add(text)
             _LOG.error("%s", text)
 
     async def _guarded(self, tablet: Tablet, work: TabletWork) -> None:
         try:
             await work(tablet)
         except Exception:  # noqa: BLE001 - one bucket's trouble is not the others'
-            _LOG.exception("upkeep of %s failed", tablet.bucket)
+            _LOG.exception("maintenance of %s failed", tablet.bucket)
 
     async def _keep_synced(self, tablet: Tablet) -> None:
         node = self._node
@@ -115,10 +115,10 @@ class Maintenance:
         state = tablet.state
         if tablet.is_dropped:
             return
-        if state is not None and state.wants_flush(now_ms=now_ms):
-            async with tablet.turn.enter():
+        if state is not None and state.needs_flush(now_ms=now_ms):
+            async with tablet.lock.reserve():
                 if tablet.state is not None:
-                    # The log first: state must never be ahead of what it is made from.
+                    # The log first: the state must never be ahead of its log.
                     await node.in_storage(tablet.log.sync)
                     await node.in_storage(tablet.state.flush)
         elif node.config.durability is Durability.PROCESS and tablet.log.unsynced_bytes:
@@ -126,21 +126,21 @@ class Maintenance:
         await self._keep_progress(tablet)
 
     async def _keep_progress(self, tablet: Tablet) -> None:
-        if not tablet.log.wants_progress:
+        if not tablet.log.needs_recovery_point:
             return
-        async with tablet.turn.enter():
-            progress = None if tablet.is_dropped else tablet.log.progress()
-        if progress is not None:
-            await self._node.in_storage(tablet.log.keep, progress)
+        async with tablet.lock.reserve():
+            recovery_point = None if tablet.is_dropped else tablet.log.recovery_point()
+        if recovery_point is not None:
+            await self._node.in_storage(tablet.log.keep, recovery_point)
 
     async def _expire(self, tablet: Tablet) -> None:
         node = self._node
         now_ms = node.now_ms()
         floor: int | None = None
         if tablet.table.descriptor.has_primary_key:
-            # Without its state nobody knows how much of the log it still needs.
+            # Until the state is open, it is not known how much of the log it needs.
             floor = tablet.log.start_offset if tablet.state is None else tablet.state.applied_offset
-        async with tablet.turn.enter():
+        async with tablet.lock.reserve():
             if tablet.is_dropped:
                 return
             tablet.log.writers.expire(now_ms=now_ms)
@@ -160,14 +160,15 @@ if TYPE_CHECKING:
 
 
 def remove_tree(path: Path) -> bool:
-    """Remove a directory with everything in it; whether it is gone."""
+    """Remove a directory with everything in it; return whether it is gone."""
     try:
         shutil.rmtree(path)
     except FileNotFoundError:
-        # It was not there, or a part of it was removed by another thread: a partition that was
-        # dropped just before its table.
+        # It did not exist, or another thread removed a part of it: a partition that was dropped
+        # just
+        # before its table.
         return not path.exists()
     except OSError as error:
-        _LOG.warning("%s could not be removed, and will be tried again: %s", path, error)
+        _LOG.warning("%s could not be removed; the server will try again: %s", path, error)
         return False
     return True

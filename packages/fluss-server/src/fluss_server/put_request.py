@@ -1,7 +1,6 @@
-"""What the server hands to primary key state: the table's facts, and how a put is meant.
+"""The arguments of primary-key state: the facts of a table, and the options of a put.
 
-Only data. What is done with it is in `fluss_server.kv`; who may call that, and when, is said in
-`fluss_server.tablets`.
+Data only. `fluss_server.kv` uses it; `fluss_server.tablets` describes which thread may call what.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ OVERWRITE = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvTable:
-    """A primary key table as one of its buckets must know it.
+    """The facts of a primary-key table that one of its buckets needs.
 
     Args:
         info: The table with its newest schema.
-        schemas: Every schema it ever had, by id; rows on disk carry the id they were written with.
-        partition_name: The partition that the bucket is of; its values are not in the keys.
+        schemas: All its schemas by id; rows on disk carry the id they were written with.
+        partition_name: The bucket's partition; its values are not in the keys.
     """
 
     info: TableInfo
@@ -32,13 +31,13 @@ class KvTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutOrder:
-    """How the rows of one PUT_KV request are meant.
+class PutOptions:
+    """The options of one PUT_KV request.
 
     Args:
-        target_columns: The positions of the columns that are written; empty for all.
+        target_columns: The positions of the columns to write; empty for all.
         agg_mode: AGGREGATE, or OVERWRITE to bypass the merge engine.
-        api_version: The request's version, which tells what the client knows of keys and errors.
+        api_version: The request's version, which decides the format of keys and errors.
     """
 
     target_columns: tuple[int, ...] = ()

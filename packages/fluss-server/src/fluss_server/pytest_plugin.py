@@ -21,7 +21,7 @@ from fluss_server.local_cluster import LocalCluster
 
 @pytest.fixture(scope="session")
 def fluss_cluster() -> Iterator[LocalCluster]:
-    """A server in a child process, whose data vanishes when the tests are over."""
+    """A server in a child process. Its data is deleted when the tests are over."""
     with LocalCluster() as cluster:
         yield cluster
 
@@ -44,5 +44,5 @@ def fluss(fluss_cluster: LocalCluster, fluss_database: str) -> Iterator[Any]:
 
 
 def _client() -> Any:
-    # By its name: the server's package uses no part of the client, only tests do.
+    # By name: this package does not depend on the client; only tests use it.
     return importlib.import_module("fluss")

@@ -1,9 +1,9 @@
-"""One connection: frames in, handlers begun in order, answers out as they are ready.
+"""One client connection: it reads frames, runs handlers in order, and writes their responses.
 
-Requests begin in the order in which they came; each is answered by its id when it is done, so a
-parked fetch holds nobody up. A reader who does not take its answers gets no more of them: its
-requests wait, then its socket. Limits are those of `config.Limits`; which of them has run out
-over time is looked at by the listener.
+Requests start in the order in which they arrive. Each response carries its request's id and is
+sent when it is ready, so a waiting fetch blocks no other request. A client that does not read its
+responses gets backpressure: the server starts no more of its requests, and then stops to read its
+socket. The limits are `server_config.Limits`; the listener checks those that depend on time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from fluss.wire.frame import (
 )
 from fluss.wire.messages import write_message
 from fluss.wire.splitter import CHUNK_BYTES, FrameSplitter
-from fluss_server.auth import Gate
-from fluss_server.request import Call, Handler
-from fluss_server.server_errors import code_and_text, refuse
+from fluss_server.auth import ConnectionAuth
+from fluss_server.request_handler import Call, Handler
+from fluss_server.server_errors import code_and_text, request_error
 from fluss_server.server_node import Node
 
 if TYPE_CHECKING:
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _ERROR_CHARS_MAX: Final = 4_000
 _ANSWER_BYTES_MAX: Final = 2**31 - 1
-# What a connection without a login may make the server keep, besides one short request.
+# How much the server buffers for a connection without a login, besides one short request.
 _LOGIN_CHUNK_BYTES: Final = 4 << 10
 _LOGIN_BUFFER_BYTES: Final = 64 << 10
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A client's connection; lives on the event loop.
+    """A client's connection; used on the event loop.
 
     Args:
         node: The server.
-        handlers: What it serves.
-        listener: Where the connection came in.
+        handlers: The handlers of the API keys.
+        listener: The listener that accepted the connection.
     """
 
     def __init__(self, node: Node, handlers: Mapping[int, Handler], listener: Listener) -> None:
@@ -60,24 +60,24 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._limits = node.config.limits
         self._loop = asyncio.get_running_loop()
-        self.gate = Gate(listener.passwords)
-        self._is_admitted = self.gate.is_open
+        self.auth = ConnectionAuth(listener.passwords)
+        self._is_admitted = self.auth.is_complete
         self._splitter = self._new_splitter()
         self._queue: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
-        self._room = asyncio.Event()
-        self._room.set()
+        self._writable = asyncio.Event()
+        self._writable.set()
         self._is_reading = True
         self.address = ("", 0)
         self.opened_at = self.heard_at = self._loop.time()
         self.frame_began_at: float | None = None
 
-    # --- what asyncio calls -----------------------------------------------------------------------
+    # --- callbacks of asyncio ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, if there is room for one more."""
+        """Register the connection, unless the limit is reached."""
         self._transport = opened = cast("asyncio.Transport", transport)
         self.address = opened.get_extra_info("sockname")[:2]
         high = self._limits.write_buffer_bytes if self._is_admitted else _LOGIN_BUFFER_BYTES
@@ -91,19 +91,19 @@ class Connection(asyncio.BufferedProtocol):
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection; what it asked for is done to its end all the same."""
+        """Unregister the connection; its requests in flight still run to their end."""
         del exc
         self._transport = None
         self._queue.clear()
-        self._room.set()
+        self._writable.set()
         self._listener.remove(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
+        """Return the buffer for the next bytes."""
         return self._splitter.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take bytes, and serve what is complete."""
+        """Process received bytes, and serve the complete requests."""
         now = self._loop.time()
         self.heard_at = now
         try:
@@ -118,47 +118,47 @@ class Connection(asyncio.BufferedProtocol):
         self._serve()
 
     def pause_writing(self) -> None:
-        """The reader is slow: nothing more is begun for it."""
-        self._room.clear()
+        """Start no more requests, because the client reads slowly."""
+        self._writable.clear()
 
     def resume_writing(self) -> None:
-        """The reader has caught up."""
-        self._room.set()
+        """Continue to start requests, because the client has caught up."""
+        self._writable.set()
         self._serve()
 
-    # --- what handlers and the listener use -------------------------------------------------------
+    # --- for handlers and the listener ------------------------------------------------------------
 
     @property
-    def is_gone(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the connection is closed, or closing."""
         return self._transport is None or self._transport.is_closing()
 
     @property
     def is_busy(self) -> bool:
-        """Whether something it asked for is being worked on."""
+        """Whether requests are in flight or queued."""
         return bool(self._tasks or self._queue)
 
     @property
     def unfinished_bytes(self) -> int:
-        """How much of a request has come that is not complete."""
+        """How many bytes of an incomplete request have arrived."""
         return self._splitter.unfinished_bytes
 
-    async def can_take_more(self) -> None:
-        """Wait until a slow reader has taken what it was sent."""
-        await self._room.wait()
+    async def drain(self) -> None:
+        """Wait until a slow client has read enough of its responses."""
+        await self._writable.wait()
 
     def close(self) -> None:
-        """Close the connection when what was answered has been sent."""
+        """Close the connection after the written responses have been sent."""
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
         if self._transport is not None:
             self._transport.abort()
 
     async def finish(self) -> None:
-        """Wait until everything that was begun is answered."""
+        """Wait for the requests in flight."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -168,42 +168,42 @@ class Connection(asyncio.BufferedProtocol):
         limits = self._limits
         while (
             self._queue
-            and self._room.is_set()
+            and self._writable.is_set()
             and len(self._tasks) < limits.requests_in_flight_max
-            and not self.is_gone
+            and not self.is_closed
         ):
             frame = self._queue.popleft()
             self._queued_bytes -= len(frame)
-            self._begin(frame)
+            self._start_request(frame)
         queue_bytes_max = (
             limits.request_queue_bytes_max if self._is_admitted else _LOGIN_BUFFER_BYTES
         )
-        self._read_on_if(self._queued_bytes < queue_bytes_max)
+        self._set_reading(enabled=self._queued_bytes < queue_bytes_max)
 
-    def _read_on_if(self, wanted: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        if self._transport is None or wanted == self._is_reading or self._transport.is_closing():
+    def _set_reading(self, *, enabled: bool) -> None:
+        if self._transport is None or enabled == self._is_reading or self._transport.is_closing():
             return
-        self._is_reading = wanted
-        if wanted:
+        self._is_reading = enabled
+        if enabled:
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
 
-    def _begin(self, frame: memoryview) -> None:
+    def _start_request(self, frame: memoryview) -> None:
         try:
             header, body = read_request(frame)
         except ProtocolError as error:
             self._fail(error)
             return
         try:
-            handler, answer = self._ask(header, body)
+            handler, answer = self._dispatch(header, body)
             if isinstance(answer, CoroutineType):
-                self._follow(header, handler, answer)
+                self._start_task(header, handler, answer)
             else:
                 self._answer(header, handler.write(answer))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
+        except Exception as error:  # noqa: BLE001 - the client receives every error
             self._refuse(header, error)
-        if not self._is_admitted and self.gate.is_open:
+        if not self._is_admitted and self.auth.is_complete:
             self._admit()
 
     def _new_splitter(self) -> FrameSplitter:
@@ -216,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _admit(self) -> None:
-        """Give the connection the room of a user, because its login is complete."""
+        """Apply the limits of a user, because the login is complete."""
         self._is_admitted = True
         self._listener.admit(self)
         self._splitter.change_limits(
@@ -233,18 +233,18 @@ class Connection(asyncio.BufferedProtocol):
             **error.facts,
         )
 
-    def _ask(self, header: RequestHeader, body: memoryview) -> tuple[Handler, Any]:
-        self.gate.check(header.api_key)
+    def _dispatch(self, header: RequestHeader, body: memoryview) -> tuple[Handler, Any]:
+        self.auth.check(header.api_key)
         handler = self._handlers.get(header.api_key)
         if handler is None:
-            raise refuse(
+            raise request_error(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"The embedded server does not serve {_name_of(header.api_key)}.",
             )
         call = Call(key=handler.key, version=header.api_version, caller=self)
         return handler, handler.run(self._node, call, handler.read(body))
 
-    def _follow(self, header: RequestHeader, handler: Handler, answer: Any) -> None:
+    def _start_task(self, header: RequestHeader, handler: Handler, answer: Any) -> None:
         task = self._loop.create_task(self._finish(header, handler, answer))
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -252,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
     async def _finish(self, header: RequestHeader, handler: Handler, answer: Any) -> None:
         try:
             self._answer(header, handler.write(await answer))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
+        except Exception as error:  # noqa: BLE001 - the client receives every error
             self._refuse(header, error)
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -268,11 +268,11 @@ class Connection(asyncio.BufferedProtocol):
             _LOG.error("%s failed", _name_of(header.api_key), exc_info=error)
         head = ResponseHeader(type=ResponseType.ERROR, request_id=header.request_id)
         self._send(write_response(head, (_error_body(error),)))
-        if self.gate.failures >= self._limits.logins_failed_max:
+        if self.auth.failures >= self._limits.logins_failed_max:
             self.close()
 
     def _fail(self, error: Exception) -> None:
-        """Tell the client that the connection is of no more use, and close it."""
+        """Report an error of the connection as a whole, and close it."""
         head = ResponseHeader(type=ResponseType.FAILURE, request_id=None)
         self._send(write_response(head, (_error_body(error),)))
         self.close()

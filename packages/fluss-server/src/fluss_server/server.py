@@ -1,7 +1,8 @@
-"""The life of a server: lock, catalog, recovery, ports, upkeep; and the way back in reverse.
+"""The life cycle of a server: lock, catalog, recovery, ports, maintenance; stopped in reverse.
 
-`Server` runs on whatever event loop it is started on. `serve` is the whole program: it makes the
-loop, says when it is ready, and ends on SIGTERM, SIGINT, or when whoever started it is gone.
+`Server` runs on the event loop it is started on. `serve` is the whole program: it creates the
+loop,
+reports when it is ready, and stops on SIGTERM, SIGINT, or when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fluss_server.catalog.catalog import create_default_database
 from fluss_server.data_directory import OpenDirectory, open_directory
 from fluss_server.directory_lock import DirectoryLock, Holder
 from fluss_server.handlers import HANDLERS
-from fluss_server.listener import Listener, listening
+from fluss_server.listener import Listener, address_text
 from fluss_server.maintenance import Maintenance
 from fluss_server.server_config import LOOPBACK, ServerConfig
 from fluss_server.server_node import Node, clock_ms
@@ -35,8 +36,8 @@ class Server:
     """An embedded server.
 
     Args:
-        config: What it is told.
-        clock: The time in milliseconds since 1970.
+        config: Its configuration.
+        clock: Returns the time in milliseconds since 1970.
     """
 
     def __init__(self, config: ServerConfig, *, clock: Callable[[], int] = clock_ms) -> None:
@@ -45,7 +46,7 @@ class Server:
         self._lock = DirectoryLock(config.directory)
         self._node: Node | None = None
         self._listeners: list[Listener] = []
-        self._upkeep: Maintenance | None = None
+        self._maintenance: Maintenance | None = None
         self._opened: OpenDirectory | None = None
         self._is_recovered = False
 
@@ -58,23 +59,25 @@ class Server:
 
     @property
     def node(self) -> Node:
-        """What it serves."""
+        """The running node."""
         if self._node is None:
             raise LocalServerError("The server does not run.", hint="Start it first.")
         return self._node
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for everybody on this machine."""
-        return listening(self._listeners[0].address)
+        """The address for clients on this machine."""
+        return address_text(self._listeners[0].address)
 
     @property
     def sasl_bootstrap_servers(self) -> str | None:
-        """The address for users with a password, if there is one."""
-        return listening(self._listeners[1].address) if self._config.sasl_port is not None else None
+        """The address for users with a password; None where there is no such port."""
+        return (
+            address_text(self._listeners[1].address) if self._config.sasl_port is not None else None
+        )
 
     async def start(self) -> None:
-        """Open everything and begin to listen.
+        """Open the directory and begin to listen.
 
         Raises:
             LocalServerError: The directory is in use, a file is damaged, or a port is taken.
@@ -108,12 +111,12 @@ class Server:
         self._is_recovered = True
         create_default_database(node.catalog, now_ms=self._clock())
         for table in node.catalog.tables:
-            node.make_partitions(table)
-        node.sweep_soon()
+            node.update_partitions(table)
+        node.delete_files_soon()
         await self._listen(node)
-        self._upkeep = Maintenance(node, self._lock)
-        self._upkeep.start()
-        node.warm_up()
+        self._maintenance = Maintenance(node, self._lock)
+        self._maintenance.start()
+        node.preload()
         self._lock.write(
             Holder(
                 pid=os.getpid(),
@@ -133,25 +136,25 @@ class Server:
             self._listeners.append(guarded)
 
     async def stop(self) -> None:
-        """Answer what was begun, write everything down, and let the directory go."""
-        for each in self._listeners:
-            await each.stop_accepting()
-        if self._upkeep is not None:
-            await self._upkeep.stop()
-        for each in self._listeners:
-            await each.close(grace_s=STOP_GRACE_S)
+        """Finish the requests in flight, write everything to disk, and release the directory."""
+        for listener in self._listeners:
+            await listener.stop_accepting()
+        if self._maintenance is not None:
+            await self._maintenance.stop()
+        for listener in self._listeners:
+            await listener.close(grace_s=STOP_GRACE_S)
         self._listeners.clear()
         node, self._node = self._node, None
         is_closed = False
         try:
             if node is not None:
-                await node.settle()
+                await node.finish_background()
                 await asyncio.to_thread(node.close)
                 is_closed = True
         except OSError as error:
             raise LocalServerError(
-                f"Not everything could be written down when the server ended: {error}.",
-                hint="What was acknowledged is in the logs; the next start will look at them.",
+                f"The server stopped, but not everything could be written to disk: {error}.",
+                hint="Acknowledged rows are in the logs; the next start recovers them.",
             ) from error
         finally:
             self._close_directory(is_clean=is_closed)
@@ -162,16 +165,16 @@ class Server:
         if opened is None:
             return
         try:
-            # Without recovery nothing is known of the files, and the next start must look at them.
+            # A start that was broken off before the recovery has not checked the files.
             opened.close(is_clean=is_clean and self._is_recovered)
         except OSError:
-            _LOG.exception("the ledger could not be closed; the next start looks at all logs")
+            _LOG.exception("the ledger could not be closed; the next start checks all logs")
 
 
 def _unusable(directory: Path, error: OSError) -> LocalServerError:
     return LocalServerError(
         f"The directory {directory} cannot be used: {error}.",
-        hint="Name a directory that this user may write, on a disk with room.",
+        hint="Name a directory that this user may write, on a disk with free space.",
         path=str(directory),
     )
 
@@ -180,7 +183,7 @@ def _unusable(directory: Path, error: OSError) -> LocalServerError:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Uvloop's loop where it is installed, asyncio's otherwise."""
+    """Return a loop of uvloop where it is installed, of asyncio otherwise."""
     try:
         import uvloop
     except ImportError:
@@ -192,15 +195,15 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def serve(
     config: ServerConfig, *, ready: Callable[[Server], None], lifeline: IO[bytes] | None = None
 ) -> None:
-    """Run a server until it is told to end.
+    """Run a server until it is stopped.
 
     Args:
-        config: What it is told.
-        ready: Called when clients can come.
-        lifeline: A pipe from whoever started it; its end is theirs.
+        config: Its configuration.
+        ready: Called when clients can connect.
+        lifeline: A pipe from the process that started it; the server stops when the pipe closes.
 
     Raises:
-        LocalServerError: It could not start.
+        LocalServerError: The server could not start.
     """
     _raise_file_limit()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -211,20 +214,21 @@ async def _serve(
     config: ServerConfig, ready: Callable[[Server], None], lifeline: IO[bytes] | None
 ) -> None:
     loop = asyncio.get_running_loop()
-    told_to_end = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, told_to_end.set)
+            loop.add_signal_handler(number, stop_requested.set)
     if lifeline is not None:
-        _watch(lifeline, lambda: loop.call_soon_threadsafe(told_to_end.set))
+        _watch(lifeline, lambda: loop.call_soon_threadsafe(stop_requested.set))
     async with Server(config) as server:
         ready(server)
-        await told_to_end.wait()
+        await stop_requested.wait()
 
 
 def _watch(lifeline: IO[bytes], on_end: Callable[[], object]) -> None:
-    """Call back when the other end of a pipe is closed, by a process that ended or by will."""
-    # Past the buffer of the file object: a thread that holds its lock ends Python with a crash.
+    """Call back when the other end of a pipe is closed."""
+    # `os.read` bypasses the file object: a daemon thread that holds its lock crashes Python at
+    # exit.
     descriptor = lifeline.fileno()
 
     def wait() -> None:
@@ -242,7 +246,7 @@ def _raise_file_limit() -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard == resource.RLIM_INFINITY else hard
-    if soft < wanted:
+    requested = 65_536 if hard == resource.RLIM_INFINITY else hard
+    if soft < requested:
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (requested, hard))

@@ -1,8 +1,9 @@
-"""`fluss server`: the embedded server from a command line.
+"""`fluss server`: starts the embedded server from a command line.
 
-Options are checked and shown here; what they mean is in `config`, and the server's life in
-`server`. Passwords come from the environment, because a command line can be read by everybody on
-the machine.
+This file checks and describes the options; `server_config` has their meaning, and `server` the
+life
+cycle. Passwords come from the environment, because every user of the machine can read a command
+line.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from fluss_server.server_config import LOOPBACK, Durability, ServerConfig
 app = typer.Typer(add_completion=False, help="The embedded Fluss server.")
 
 _DURABILITY_HELP = "What an acknowledgement promises: " + "; ".join(
-    f"{each}: {each.sentence}" for each in Durability
+    f"{durability}: {durability.sentence}" for durability in Durability
 )
 
 
 @app.callback(invoke_without_command=True)
 def server(
     data_dir: Annotated[
-        Path, typer.Option("--data-dir", "-d", help="Where everything is kept.")
+        Path, typer.Option("--data-dir", "-d", help="The directory of the data.")
     ] = Path("fluss-data"),
     port: Annotated[
-        int, typer.Option(help="The port for programs on this machine; 0 for a free one.")
+        int, typer.Option(help="The port for clients on this machine; 0 for a free one.")
     ] = 9123,
     sasl_port: Annotated[
         int | None,
-        typer.Option(help="A second port, which asks for user and password; 0 for a free one."),
+        typer.Option(help="A second port, which requires a login; 0 for a free one."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where the port with passwords listens; 0.0.0.0 for everybody.")
+        str, typer.Option(help="The address of the port with logins; 0.0.0.0 for all interfaces.")
     ] = LOOPBACK,
     user: Annotated[
         list[str] | None,
@@ -48,26 +49,26 @@ def server(
     ] = None,
     durability: Annotated[Durability, typer.Option(help=_DURABILITY_HELP)] = Durability.PROCESS,
     segment_size: Annotated[
-        str, typer.Option(help="How large a log segment becomes, for example 128mb.")
+        str, typer.Option(help="The size of a log segment, for example 128mb.")
     ] = "128mb",
     retention_size: Annotated[
         str | None,
-        typer.Option(help="How much of each bucket's log is kept at most; all of it by default."),
+        typer.Option(help="The size limit of each bucket's log; no limit by default."),
     ] = None,
     *,
     repair: Annotated[
         bool,
         typer.Option(
             "--repair",
-            help="First make a damaged directory whole again: what is lost is reported and given "
-            "up, what contradicts the rest is moved into a directory aside-… and kept.",
+            help="First repair a damaged directory: lost rows are reported and given up, files that "
+            "contradict the rest are moved into a directory aside-… and kept.",
         ),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Serve a directory as a Fluss of one node, until it is told to end (Ctrl-C, SIGTERM).
+    """Serve a directory as a Fluss of one node, until it is stopped (Ctrl-C, SIGTERM).
 
-    The directory is kept: started again, the server has every row it acknowledged.
+    The directory is kept: a restarted server has every row it acknowledged.
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
@@ -88,9 +89,9 @@ def server(
             else _size("--retention-size", retention_size),
             repair=repair,
         )
-        serve(config, ready=lambda started: _say_ready(started, config))
+        serve(config, ready=lambda started: _print_ready(started, config))
     except FlussError as error:
-        _give_up(error)
+        _exit_with(error)
 
 
 def _size(option: str, text: str) -> int:
@@ -121,16 +122,16 @@ def _users(pairs: list[str]) -> dict[str, str]:
     return users
 
 
-def _say_ready(started: Server, config: ServerConfig) -> None:
+def _print_ready(started: Server, config: ServerConfig) -> None:
     with_users = started.sasl_bootstrap_servers
     guarded = f", with passwords at {with_users}" if with_users else ""
-    print(  # noqa: T201 - the one line that programs wait for
+    print(  # noqa: T201 - programs wait for this line
         f"fluss server ready at {started.bootstrap_servers}{guarded}; data in {config.directory}; "
         f"durability {config.durability}: {config.durability.sentence}",
         flush=True,
     )
 
 
-def _give_up(error: FlussError) -> NoReturn:
+def _exit_with(error: FlussError) -> NoReturn:
     typer.echo(f"fluss server: {error}", err=True)
     raise typer.Exit(1)

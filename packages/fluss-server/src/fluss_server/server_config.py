@@ -1,6 +1,6 @@
-"""What a server is told when it starts, checked, and the limits that nobody need set.
+"""The configuration of a server, checked, and its limits, which have defaults.
 
-Every limit on what strangers may make the server do has its name here.
+Every limit on the resources that a client may use has its name here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Durability(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What it means, for people."""
+        """The meaning of the mode in one sentence."""
         return _SENTENCES[self]
 
 
@@ -42,24 +42,25 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one connection, and all of them, may take.
+    """The limits of one connection, and of all connections.
 
     Args:
-        frame_bytes_max: The longest request.
-        connections_max: How many connections at once.
-        requests_in_flight_max: How many requests of one connection are worked on at once.
-        request_queue_bytes_max: How much of one connection is read ahead of that.
-        write_buffer_bytes: How much may wait for a slow reader before its requests wait, too.
-        idle_s: After how much silence a connection is closed.
-        frame_s: How long the first bytes of a request may wait for the rest.
-        frame_bytes_per_s: How much longer a large one may take.
-        login_s: How long somebody may take to log in.
+        frame_bytes_max: The size of a request.
+        connections_max: The number of connections.
+        requests_in_flight_max: The number of requests of one connection that run concurrently.
+        request_queue_bytes_max: How much of one connection is read ahead of the running requests.
+        write_buffer_bytes: How many bytes of responses a slow client may leave unread before the
+            server starts no more of its requests.
+        idle_s: The idle time after which a connection is closed.
+        frame_s: How long a request may remain incomplete.
+        frame_bytes_per_s: A large request gets another second for each of these bytes.
+        login_s: The time limit of the login.
         logins_failed_max: How many wrong passwords a connection may try.
-        login_frame_bytes_max: The longest request before the login, where a password is asked for.
+        login_frame_bytes_max: The size of a request before the login.
         logins_pending_max: How many connections may be without a login; a newer one replaces the
             oldest of them.
-        fetch_wait_ms_max: How long a fetch may be parked.
-        response_bytes_max: How many bytes of rows go into one answer.
+        fetch_wait_ms_max: How long a fetch may wait for rows.
+        response_bytes_max: How many bytes of rows a response may carry.
     """
 
     frame_bytes_max: int = FRAME_BYTES_MAX
@@ -80,22 +81,22 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """What a server is told.
+    """The configuration of a server.
 
     Args:
-        directory: Where everything is kept.
-        port: The port without passwords, on loopback only; 0 for a free one.
-        sasl_port: The port that asks for user and password; None for no such port.
-        sasl_host: Where that port listens.
-        users: Their passwords.
+        directory: The directory of the data.
+        port: The port without logins, on loopback only; 0 for a free one.
+        sasl_port: The port that requires a login; None for no such port.
+        sasl_host: The address of that port.
+        users: The password of each user.
         durability: What an acknowledgement promises.
-        segment_bytes: How large a log segment becomes.
-        retention_bytes: How much of each bucket's log is kept at most, in whole segments.
-        limits: What strangers may do.
-        repair: Whether a damaged directory is repaired first, which gives up what is lost.
+        segment_bytes: The size of a log segment.
+        retention_bytes: The size limit of each bucket's log, in whole segments.
+        limits: The limits of clients.
+        repair: Whether a damaged directory is repaired first, which gives up lost rows.
 
     Raises:
-        ConfigError: Something of it contradicts the rest.
+        ConfigError: The settings contradict each other.
     """
 
     directory: Path
@@ -115,13 +116,13 @@ class ServerConfig:
                 raise ConfigError(f"{name} is {port}; ports go from 0 to 65535.", key=name)
         if self.sasl_port is not None and not self.users:
             raise ConfigError(
-                "A port that asks for passwords needs somebody who has one.",
+                "A port that requires a login needs at least one user.",
                 hint="Name a user and the variable with the password: --user alice:ALICE_PASSWORD",
                 key="users",
             )
         if self.sasl_port is None and self.users:
             raise ConfigError(
-                "Users are named, but no port asks for passwords.",
+                "Users are named, but no port requires a login.",
                 hint="Add --sasl-port 9124, or --sasl-port 0 for a free one.",
                 key="sasl_port",
             )
@@ -134,12 +135,12 @@ class ServerConfig:
 
     @property
     def is_durable(self) -> bool:
-        """Whether anything is synced at all."""
+        """Whether files are synced at all."""
         return self.durability is not Durability.NONE
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:

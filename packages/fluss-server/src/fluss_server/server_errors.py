@@ -1,9 +1,8 @@
-"""Why a request is refused, as clients are told: a code of the protocol and a sentence.
+"""Error responses: which protocol code and which text a client receives for an error.
 
-Everything below raises the package's own errors. What those mean to a client on the wire is
-decided here, once: errors that carry a server's code keep it, those that a client raises against
-itself get the code that Fluss's own server would answer, and what nobody foresaw is -1 without
-details.
+The code below this file raises the errors of `fluss.errors`, and this file alone maps them to the
+wire. Errors with a server's code keep it; errors that a client raises locally get the code that
+Fluss's own server would return; an unexpected exception is -1 without details.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from fluss.errors import (
 
 _OUT_OF_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-# For errors that a client raises against itself and that name no code of the protocol.
+# For errors that a client raises locally, which have no code of the protocol.
 _CODES: Final[tuple[tuple[type[FlussError], ErrorCode], ...]] = (
     (ConfigError, ErrorCode.INVALID_CONFIG_EXCEPTION),
     (InvalidNameError, ErrorCode.INVALID_TABLE_EXCEPTION),
@@ -44,20 +43,20 @@ _CODES: Final[tuple[tuple[type[FlussError], ErrorCode], ...]] = (
 )
 
 
-def refuse(
+def request_error(
     code: ErrorCode, message: str, *, hint: str | None = None, **facts: object
 ) -> FlussError:
-    """The error that a client shall be told with this code."""
+    """Return the error that a client receives with this code."""
     return error_from_code(int(code), message, hint=hint, **facts)
 
 
 def with_code(error: FlussError, code: ErrorCode) -> FlussError:
-    """The same sentence under the code that Fluss's server gives it in this place."""
-    return refuse(code, error.message, hint=error.hint)
+    """Return the same error with the code that Fluss's server uses in this case."""
+    return request_error(code, error.message, hint=error.hint)
 
 
 def code_and_text(error: BaseException) -> tuple[int, str]:
-    """What a client is told about an error."""
+    """Return the code and the text of an error's response."""
     match error:
         case FlussError():
             return _code_of(error), str(error)
@@ -67,8 +66,8 @@ def code_and_text(error: BaseException) -> tuple[int, str]:
         case OSError() | sqlite3.Error():
             return int(ErrorCode.STORAGE_EXCEPTION), f"The server's disk refused: {error}."
         case _:
-            # The details are for the server's log, and for nobody who merely sent a request.
-            text = f"The server failed in a way it did not foresee ({type(error).__name__})."
+            # The details go to the server's log only.
+            text = f"The server failed with an unexpected error ({type(error).__name__})."
             return int(ErrorCode.UNKNOWN_SERVER_ERROR), text
 
 

@@ -1,8 +1,7 @@
-"""What every handler may use: the catalog, the open buckets, the clock, the storage threads.
+"""The node that handlers work on: the catalog, the open buckets, the clock, the storage threads.
 
-One node is one running server, whoever is connected to it. Nothing here knows of sockets. How an
-append becomes an acknowledgement (written, synced, published, in that order) is decided here
-once.
+One node is one running server, without its sockets. This file alone decides how an append becomes
+an acknowledgement: it is written, synced and published, in that order.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from fluss_server.auto_partitions import keep_partitions
-from fluss_server.catalog.entries import PartitionEntry, TableEntry
+from fluss_server.auto_partitions import update_partitions
+from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.data_directory import OpenDirectory
 from fluss_server.data_layout import MANIFEST
 from fluss_server.maintenance import remove_tree
-from fluss_server.scans import Scans
+from fluss_server.open_scans import OpenScans
 from fluss_server.server_config import Durability, ServerConfig
 from fluss_server.tablets import Tablet, Tablets
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 STORAGE_THREADS: Final = 2
-# Below this a hop to a thread and back costs more than the work.
+# Up to this size a hop to a thread and back costs more than the work.
 INLINE_BYTES_MAX: Final = 64 << 10
 NODE_ID: Final = 0
 
@@ -39,23 +38,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _load() -> None:
+def _import_codecs() -> None:
     for name in ("log.log_recovery", "log.batch_checks", "log.stored_projection"):
         importlib.import_module(f"fluss_server.{name}")
 
 
 def clock_ms() -> int:
-    """The time in milliseconds since 1970; the only place of the server that looks at it."""
-    return int(time.time() * 1000)  # noqa: TID251 - everything else gets it from here
+    """Return the time in milliseconds since 1970. No other code of the server reads the clock."""
+    return int(time.time() * 1000)  # noqa: TID251 - all other code takes it from here
 
 
 class Node:
     """A running server, without its sockets; used on its event loop.
 
     Args:
-        config: What it was told.
+        config: Its configuration.
         opened: Its data directory.
-        clock: The time in milliseconds.
+        clock: Returns the time in milliseconds.
     """
 
     def __init__(
@@ -65,36 +64,40 @@ class Node:
         self.catalog = opened.catalog
         self.ledger = opened.ledger
         self.tablets = Tablets(config, opened)
-        self.scans = Scans()
+        self.scans = OpenScans()
         self.now_ms = clock
         self._pool = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="fluss-storage")
         self._background: set[asyncio.Task[None]] = set()
-        # What was dropped before this start is open nowhere.
-        self._buried = [path for path in self.catalog.doomed() if path.name != MANIFEST]
+        # No bucket of what was dropped before this start is open.
+        self._to_delete = [
+            path for path in self.catalog.pending_deletions() if path.name != MANIFEST
+        ]
         self._syncing: dict[BucketLog, asyncio.Future[None]] = {}
 
     async def in_storage(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something on a storage thread, to its end even where nobody waits any more."""
+        """Run work on a storage thread, to its end even where the caller is cancelled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._pool, lambda: work(*args, **kwargs)))
 
     @property
-    def publishes_at_once(self) -> bool:
-        """Whether an acknowledgement does not wait for the disk."""
+    def publishes_immediately(self) -> bool:
+        """Whether rows are acknowledged without waiting for the disk."""
         return self.config.durability is not Durability.DISK
 
     async def open_state(self, tablet: Tablet) -> KvTablet:
-        """The rows of a bucket by key, opened if need be; by the holder of the turn.
+        """Return the rows by key of a bucket, opened if need be.
+
+        The caller holds the bucket's lock.
 
         Raises:
-            FlussError: The rows, or the log they are made from, are damaged.
+            FlussError: The rows or their log are damaged.
         """
         if tablet.state is not None:
             return tablet.state
         return await self.in_storage(tablet.open_state, self.catalog.take_numbers)
 
     async def change_rows(self, tablet: Tablet, change: Callable[[KvTablet, int], T]) -> T:
-        """Change rows by key and keep the promise of an acknowledgement; by the holder of the turn.
+        """Change rows by key and publish the change. The caller holds the bucket's lock.
 
         Raises:
             FlussError: The change is refused; nothing of it is kept.
@@ -104,7 +107,7 @@ class Node:
         try:
             outcome = await self.in_storage(change, state, self.now_ms())
         except BaseException:
-            # What failed behind its own write must not be seen, nor found after a restart.
+            # A change that failed after its write must not be read, nor found after a restart.
             if tablet.log.end_offset > tablet.log.high_watermark:
                 await self.in_storage(tablet.log.cut_back, tablet.log.high_watermark)
             raise
@@ -112,15 +115,15 @@ class Node:
         return outcome
 
     def publish_now(self, tablet: Tablet) -> bool:
-        """Publish what was appended, where an acknowledgement does not wait for the disk."""
-        if not self.publishes_at_once:
+        """Publish the appended rows, unless an acknowledgement waits for the disk."""
+        if not self.publishes_immediately:
             return False
         tablet.log.publish()
         tablet.wake()
         return True
 
     async def publish(self, tablet: Tablet) -> None:
-        """Keep the promise of an acknowledgement, then let readers see the rows.
+        """Sync where the durability mode requires it, then let readers see the rows.
 
         Raises:
             OSError: The disk refused; nothing is acknowledged.
@@ -129,7 +132,7 @@ class Node:
             await self._sync_together(tablet)
 
     async def _sync_together(self, tablet: Tablet) -> None:
-        """One sync for all who wait for the same log: who comes during one waits for the next."""
+        """Share one sync among requests; a request during a sync waits for the next one."""
         end_offset = tablet.log.end_offset
         while tablet.log.high_watermark < end_offset:
             running = self._syncing.get(tablet.log)
@@ -146,41 +149,43 @@ class Node:
                 del self._syncing[tablet.log]
                 future.set_result(None)
 
-    def make_partitions(self, table: TableEntry) -> None:
-        """Make and drop the partitions that the clock wants of a table."""
-        for dropped in keep_partitions(self.catalog, table, now_ms=self.now_ms()):
-            self._in_background(self.bury(table, dropped))
+    def update_partitions(self, table: TableEntry) -> None:
+        """Create and drop the automatic partitions of a table."""
+        for dropped in update_partitions(self.catalog, table, now_ms=self.now_ms()):
+            self._in_background(self.delete_dropped(table, dropped))
 
-    async def bury(self, table: TableEntry, partition: PartitionEntry | None = None) -> None:
-        """Close what was dropped; its files are removed when there is time."""
+    async def delete_dropped(
+        self, table: TableEntry, partition: PartitionEntry | None = None
+    ) -> None:
+        """Close a dropped table or partition; its files are deleted in the background."""
         partition_id = None if partition is None else partition.partition_id
         self.scans.close_table(table.table_id, partition_id, now_ms=self.now_ms())
         await self.tablets.drop(table.table_id, partition_id)
         self.ledger.forget(table.table_id, partition_id)
-        self._buried.append(self.catalog.directory_of(table, partition))
-        self.sweep_soon()
+        self._to_delete.append(self.catalog.directory_of(table, partition))
+        self.delete_files_soon()
 
-    def sweep_soon(self) -> None:
-        """Begin to remove the files of what was dropped."""
-        self._in_background(self.sweep())
+    def delete_files_soon(self) -> None:
+        """Start to delete the files of dropped tables and partitions."""
+        self._in_background(self.delete_files())
 
-    async def sweep(self) -> None:
-        """Remove the files of what was dropped and closed."""
-        for path in list(self._buried):
-            # Out of the list first, so that nobody else removes it at the same time.
-            if path in self._buried:
-                self._buried.remove(path)
+    async def delete_files(self) -> None:
+        """Delete the files of dropped and closed tables and partitions."""
+        for path in list(self._to_delete):
+            # Off the list first, so that a concurrent call does not delete it, too.
+            if path in self._to_delete:
+                self._to_delete.remove(path)
                 if await self.in_storage(remove_tree, self.config.directory / path):
-                    self.catalog.absolve(path)
+                    self.catalog.deletion_done(path)
                 else:
-                    self._buried.append(path)
+                    self._to_delete.append(path)
 
-    def warm_up(self) -> None:
-        """Begin to load what the first rows need; a server is ready long before."""
-        self._in_background(self.in_storage(_load))
+    def preload(self) -> None:
+        """Start to import the modules that the first rows need; the server is ready before."""
+        self._in_background(self.in_storage(_import_codecs))
 
-    async def settle(self) -> None:
-        """Wait for what goes on in the background."""
+    async def finish_background(self) -> None:
+        """Wait for the background work."""
         while self._background:
             await asyncio.wait(self._background)
 
@@ -195,7 +200,7 @@ class Node:
             _LOG.error("background work failed", exc_info=task.exception())
 
     def close(self) -> None:
-        """End the storage threads, and close everything so that the next start is quick."""
+        """Stop the storage threads, and close everything so that the next start is quick."""
         self._pool.shutdown(wait=True)
         self.scans.close_all()
         self.tablets.close()

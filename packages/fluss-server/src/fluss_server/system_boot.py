@@ -1,8 +1,8 @@
-"""Which start of the operating system this is.
+"""Identifies the current boot of the operating system.
 
-After SIGKILL everything a process wrote is there, because the system keeps it; after a power cut
-only what was synced is. The two are told apart by the system's own id of its start, which is
-random on Linux and macOS. Where a system has none, every start counts as another one.
+After SIGKILL all writes of a process are still there, because the page cache keeps them; after a
+power cut only synced data is. The boot id tells the two apart; it is random on Linux and macOS.
+Where a system has none, every start counts as another boot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_BOOT: Final = bytes(16)
 
 
 def boot_id() -> bytes:
-    """The id of this start of the system, 16 bytes; zeros where it has none."""
+    """Return the id of the current boot, 16 bytes; zeros where the system has none."""
     try:
         text = _sysctl(_MACOS) if sys.platform == "darwin" else _LINUX.read_text()
         return uuid.UUID(text.strip()).bytes

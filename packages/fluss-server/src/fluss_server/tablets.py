@@ -1,9 +1,10 @@
-"""The buckets that are open: log, state, whose turn it is, and who waits for rows.
+"""The open buckets: their log, their rows by key, their lock, and the fetches that wait for them.
 
-The turn of a bucket is a fair lock. Whoever writes, or asks for keys, holds it, on the event loop
-or on a storage thread; requests take it in the order in which they came. Reading the log needs no
-turn. Logs are opened when they are first asked for, and all of them at the start after a crash;
-what can read them (Arrow, numpy) is loaded with the first one, because a server starts without.
+The lock of a bucket is fair. A request that writes, or that reads by key, holds it, on the event
+loop or on a storage thread; requests get it in the order in which they arrive. Reading the log
+needs no lock. A log is opened when it is first used, and all logs at the start after a crash.
+Arrow
+and numpy are imported with the first log, so that a server starts without them.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from typing import TYPE_CHECKING, Final
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss_server.catalog.entries import PartitionEntry, TableEntry
+from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.data_directory import OpenDirectory
 from fluss_server.data_layout import kv_directory, log_directory
 from fluss_server.fair_lock import FairLock
 from fluss_server.put_request import KvTable
 from fluss_server.server_config import ServerConfig
-from fluss_server.server_errors import refuse
+from fluss_server.server_errors import request_error
 
 if TYPE_CHECKING:
     from fluss_server.kv.kv_tablet import KvTablet
     from fluss_server.log.bucket_log import BucketLog
-    from fluss_server.schemas import TableSchemas
+    from fluss_server.table_schemas import TableSchemas
 
 _LOG = logging.getLogger(__name__)
 _FILES_OPEN_MAX: Final = 400
@@ -39,13 +40,13 @@ BucketKey = tuple[int, int | None, int]
 
 
 class Tablet:
-    """One bucket that is open.
+    """One open bucket.
 
     Args:
         table: Its table.
         log: Its log.
-        directory: Where its table's or partition's buckets are.
-        partition: The partition it is of, where the table has some.
+        directory: The directory of its table or partition.
+        partition: Its partition, where the table has partitions.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Tablet:
     ) -> None:
         self.table = table
         self.log = log
-        self.turn = FairLock()
+        self.lock = FairLock()
         self.state: KvTablet | None = None
         self.is_dropped = False
         self.schemas = _schemas_of(table)
@@ -67,36 +68,38 @@ class Tablet:
 
     @property
     def bucket(self) -> TableBucket:
-        """Which bucket it is."""
+        """The id of the bucket."""
         return self.log.bucket
 
     @property
     def kv_directory(self) -> Path:
-        """Where its primary key state is."""
+        """The directory of its rows by key."""
         return kv_directory(self._directory, self.bucket.bucket_id)
 
     def check_exists(self) -> None:
-        """Refuse what was asked before the bucket was dropped and is done afterwards.
+        """Refuse a request that arrived before the bucket was dropped and runs afterwards.
 
         Raises:
-            LeaderChangedError: It has been dropped, with code 21.
+            LeaderChangedError: The bucket has been dropped; the code is 21.
         """
         if self.is_dropped:
             raise _unknown(self.bucket)
 
     def open_state(self, take_numbers: Callable[[int, int, int], int]) -> KvTablet:
-        """The rows by key, opened if need be; on a storage thread, by the holder of the turn.
+        """Return the rows by key, opened if need be.
+
+        Runs on a storage thread; the caller holds the bucket's lock.
 
         Args:
-            take_numbers: The counter for auto-increment columns: table id, column id, how many.
+            take_numbers: The counter of auto-increment columns: table id, column id, how many.
 
         Raises:
-            FlussError: The rows, or the log they are made from, are damaged.
+            FlussError: The rows or their log are damaged.
         """
         if self.state is None:
             from fluss_server.kv.kv_tablet import KvTablet
 
-            # Opening writes what only the log has into the state; the log must be there first.
+            # Opening applies the log to the store, so the log must be on the disk first.
             self.log.sync()
             self.state = KvTablet.open(
                 directory=self.kv_directory,
@@ -108,7 +111,7 @@ class Tablet:
         return self.state
 
     def change_table(self, table: TableEntry) -> None:
-        """Take over what ALTER TABLE changed; by the holder of the turn."""
+        """Apply ALTER TABLE. The caller holds the bucket's lock."""
         if table.schema_id != self.table.schema_id:
             self.schemas = _schemas_of(table)
         self.table = table
@@ -116,7 +119,7 @@ class Tablet:
             self.state.change_table(self._kv_table)
 
     def close(self) -> None:
-        """Close state and log, so that the next start is quick; any thread may."""
+        """Close state and log, so that the next start is quick. Any thread may call it."""
         state, self.state = self.state, None
         if state is not None:
             self.log.sync()
@@ -124,25 +127,25 @@ class Tablet:
         self.log.close()
 
     def abandon(self) -> None:
-        """Close the files of a bucket that was dropped."""
+        """Close the files of a dropped bucket."""
         state, self.state = self.state, None
         if state is not None:
-            with contextlib.suppress(FlussError):  # nobody will miss what it could not write
+            with contextlib.suppress(FlussError):  # its rows are deleted anyway
                 state.close()
         self.log.abandon()
 
     def await_rows(self, event: asyncio.Event) -> None:
-        """Set the event when there are rows that there have not been, or the bucket is gone."""
+        """Register an event that is set when rows are published or the bucket is dropped."""
         self._waiting.add(event)
 
     def forget(self, event: asyncio.Event) -> None:
-        """Nobody waits for the event any more."""
+        """Unregister the event."""
         self._waiting.discard(event)
 
     def wake(self) -> None:
-        """Tell those who wait."""
-        for each in self._waiting:
-            each.set()
+        """Set the registered events."""
+        for event in self._waiting:
+            event.set()
 
     @property
     def _kv_table(self) -> KvTable:
@@ -166,7 +169,7 @@ class Tablets:
     """All open buckets; used on the event loop.
 
     Args:
-        config: What the server was told.
+        config: The server's configuration.
         opened: Its data directory.
     """
 
@@ -181,25 +184,25 @@ class Tablets:
         return iter(list(self._open.values()))
 
     def find(self, table_id: int, partition_id: int | None, bucket_id: int) -> Tablet:
-        """A bucket, opened if need be.
+        """Return a bucket, opened if need be.
 
         Raises:
-            LeaderChangedError: There is none, with code 21.
+            LeaderChangedError: The bucket does not exist; the code is 21.
             LocalServerError: Its files are damaged.
         """
         found = self._open.get((table_id, partition_id, bucket_id))
         return found if found is not None else self._open_one(table_id, partition_id, bucket_id)
 
     def of_table(self, table_id: int, partition_id: int | None = None) -> list[Tablet]:
-        """The open buckets of a table, or of one of its partitions."""
+        """Return the open buckets of a table, or of one of its partitions."""
         return [
-            each
-            for (table, partition, _), each in self._open.items()
+            tablet
+            for (table, partition, _), tablet in self._open.items()
             if table == table_id and partition_id in {None, partition}
         ]
 
     def open_all(self) -> None:
-        """Open every bucket that has files; any thread may, while nothing else is going on."""
+        """Open every bucket that has files. Any thread may call it before the server listens."""
         for table in self._catalog.tables:
             for partition in self._parents_of(table):
                 directory = self._config.directory / self._catalog.directory_of(table, partition)
@@ -209,40 +212,42 @@ class Tablets:
                         self.find(table.table_id, partition_id, bucket)
 
     async def change_table(self, table: TableEntry) -> None:
-        """Take over what ALTER TABLE changed."""
-        for each in self.of_table(table.table_id):
-            async with each.turn.enter():
-                each.change_table(table)
+        """Apply ALTER TABLE to the open buckets."""
+        for tablet in self.of_table(table.table_id):
+            async with tablet.lock.reserve():
+                tablet.change_table(table)
 
     async def drop(self, table_id: int, partition_id: int | None = None) -> None:
-        """Close the buckets of what was dropped; from now on nobody finds them."""
-        for each in self.of_table(table_id, partition_id):
-            del self._open[each.bucket.table_id, each.bucket.partition_id, each.bucket.bucket_id]
-            each.is_dropped = True
-            each.wake()
-            async with each.turn.enter():
-                await asyncio.to_thread(each.abandon)
+        """Close the buckets of a dropped table or partition; `find` no longer returns them."""
+        for tablet in self.of_table(table_id, partition_id):
+            del self._open[
+                tablet.bucket.table_id, tablet.bucket.partition_id, tablet.bucket.bucket_id
+            ]
+            tablet.is_dropped = True
+            tablet.wake()
+            async with tablet.lock.reserve():
+                await asyncio.to_thread(tablet.abandon)
 
-    def rest(self) -> None:
-        """Close files that are not in use, where many are open."""
+    def close_idle_files(self) -> None:
+        """Close the files of idle buckets where many are open."""
         if len(self._open) > _FILES_OPEN_MAX:
-            for each in self:
-                if not each.turn.is_taken:
-                    each.log.close_files()
+            for tablet in self:
+                if not tablet.lock.is_held:
+                    tablet.log.close_files()
 
     def close(self) -> None:
-        """Close all of them, so that the next start is quick; any thread may.
+        """Close all buckets, so that the next start is quick. Any thread may call it.
 
         Raises:
-            FlussError: Not all of them could be written down; the others are closed all the same.
-            OSError: The same, said by the disk.
+            FlussError: A bucket could not be written; the others are closed all the same.
+            OSError: The disk refused; the others are closed all the same.
         """
         failures: list[FlussError | OSError] = []
-        for each in self:
+        for tablet in self:
             try:
-                each.close()
+                tablet.close()
             except (FlussError, OSError) as error:
-                _LOG.exception("%s could not be closed", each.bucket)
+                _LOG.exception("%s could not be closed", tablet.bucket)
                 failures.append(error)
         if failures:
             raise failures[0]
@@ -280,12 +285,12 @@ class Tablets:
 
 
 def _unknown(bucket: TableBucket) -> Exception:
-    return refuse(
+    return request_error(
         ErrorCode.UNKNOWN_TABLE_OR_BUCKET_EXCEPTION, f"This server has no bucket {bucket}."
     )
 
 
 def _schemas_of(table: TableEntry) -> TableSchemas:
-    from fluss_server.schemas import TableSchemas
+    from fluss_server.table_schemas import TableSchemas
 
     return TableSchemas(table.schemas, table.descriptor.options.log_format)

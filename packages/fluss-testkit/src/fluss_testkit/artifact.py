@@ -1,15 +1,15 @@
-"""Gets the jars a real Fluss needs, and believes nothing but their SHA-256.
+"""Finds or downloads the jars of a real Fluss, and verifies their SHA-256.
 
-A jar is looked for in this order; the first place that has the pinned bytes wins:
+A jar is looked for in this order; the first source with the pinned bytes is used:
 
 1. our own cache (`FLUSS_CACHE_DIR`, else the platform's cache directory),
 2. the local Maven repository (`~/.m2/repository`, or the one `settings.xml` names),
 3. the repository in `FLUSS_MAVEN_REPOSITORY` (a URL; `https:`, `http:` or `file:`),
-4. `mvn`, which knows the user's mirrors, proxies and credentials,
+4. `mvn`, which has the user's mirrors, proxies and credentials,
 5. without `mvn`, a mirror named in `settings.xml`.
 
-The server's jar carries everything but a logger, so a second, tiny jar joins it: the binding of
-slf4j to the logging of the JDK. Running the jars is not decided here.
+The server's jar contains everything but a logger, so a second, small jar is added: the binding of
+slf4j to the logging of the JDK. This file does not run the jars.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SETTINGS_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One jar of a Maven repository, pinned to its bytes."""
+    """One jar of a Maven repository, pinned by its SHA-256."""
 
     group: str
     name: str
@@ -54,12 +54,12 @@ class Artifact:
 
     @property
     def coordinates(self) -> str:
-        """How Maven names it."""
+        """Its Maven coordinates."""
         return f"{self.group}:{self.name}:{self.version}"
 
     @property
     def repository_path(self) -> str:
-        """Where it lies below the root of any Maven repository."""
+        """Its path below the root of a Maven repository."""
         return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.file_name}"
 
 
@@ -70,7 +70,7 @@ FLUSS_SERVER = Artifact(
     sha256="fdda82aa7cc936086c420090920836066d48d741cf7e0aadde3c0e6f0832a169",
     size_bytes=85_810_597,
 )
-# No server needs it: with it the tests ask Java's own client what it finds.
+# For tests that compare with Java's own client; no server needs it.
 FLUSS_CLIENT = Artifact(
     group="org.apache.fluss",
     name="fluss-client",
@@ -88,10 +88,10 @@ LOG_BINDING = Artifact(
 
 
 def find_jar(artifact: Artifact) -> Path:
-    """The path of a jar with exactly the pinned bytes, fetched if need be.
+    """Return the path of a jar with the pinned bytes; download it if need be.
 
     Raises:
-        MissingRuntimeError: No place has it; the message lists what was tried.
+        MissingRuntimeError: No source has it; the message lists what was tried.
         ConfigError: `FLUSS_MAVEN_REPOSITORY` is not a URL of a repository.
     """
     tried: list[str] = []
@@ -144,7 +144,7 @@ def _with_maven(artifact: Artifact, tried: list[str]) -> Path | None:
             *(maven, "-q", "-B", "-ntp", "dependency:copy"),
             *(f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={directory}"),
         ]
-        # Run where no pom.xml can join in.
+        # Run in a directory without a pom.xml.
         outcome = _run(command, directory)
         fetched = directory / artifact.file_name
         if outcome is not None or not fetched.exists():
@@ -155,7 +155,7 @@ def _with_maven(artifact: Artifact, tried: list[str]) -> Path | None:
 
 def _mirror(artifact: Artifact, tried: list[str]) -> Path | None:
     if shutil.which("mvn") is not None:
-        return None  # it has asked the mirror already
+        return None  # mvn has tried the mirror already
     url = _settings().mirror
     if url is None:
         tried.append("settings.xml names no mirror")
@@ -170,7 +170,7 @@ Accept = Callable[[Path, str, list[str]], Path | None]
 
 @contextmanager
 def _fetching(artifact: Artifact) -> Iterator[tuple[Path, Accept]]:
-    """A directory beside the cached jars, and the rename that makes a fetched file one of them."""
+    """Yield a directory beside the cached jars, and a function that moves a fetched jar there."""
     target = jars_dir() / artifact.file_name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ def _fetching(artifact: Artifact) -> Iterator[tuple[Path, Accept]]:
     def accept(fetched: Path, source: str, tried: list[str]) -> Path | None:
         if _if_pinned(fetched, artifact, source, tried) is None:
             return None
-        fetched.replace(target)  # atomic: nobody ever sees half a jar
+        fetched.replace(target)  # atomic: no process sees an incomplete jar
         return target
 
     with scratch as directory:
@@ -206,16 +206,16 @@ def _download(artifact: Artifact, repository: str, tried: list[str]) -> Path | N
 
 
 def _copy_url(url: str, path: Path, size_bytes: int) -> None:
-    # The scheme was checked, or stands in the user's own settings; the bytes are checked by hash.
+    # The scheme was checked, or is from the user's own settings; the hash of the bytes is checked.
     with urllib.request.urlopen(url, timeout=SOCKET_TIMEOUT_S) as answer, path.open("wb") as out:  # noqa: S310
-        left = size_bytes + 1  # one more than right is enough to be wrong
+        left = size_bytes + 1  # one byte too many is enough to detect a wrong file
         while left > 0 and (chunk := answer.read(min(CHUNK_BYTES, left))):
             out.write(chunk)
             left -= len(chunk)
 
 
 def _run(command: list[str], directory: Path) -> str | None:
-    """None when the command succeeded, else one line that says why not."""
+    """Run a command; return None when it succeeds, else one line with the reason."""
     try:
         # The program was found on the user's own PATH, the arguments are ours.
         done = subprocess.run(  # noqa: S603
@@ -246,7 +246,7 @@ def _one_line(text: str) -> str:
 
 
 def _if_pinned(path: Path, artifact: Artifact, source: str, tried: list[str]) -> Path | None:
-    """The path, if its bytes are the pinned ones."""
+    """Return the path if its bytes are the pinned ones."""
     try:
         right = path.stat().st_size == artifact.size_bytes and _sha256(path) == artifact.sha256
     except OSError:
@@ -268,7 +268,7 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
-    """What concerns us in the user's settings.xml."""
+    """The relevant part of the user's settings.xml."""
 
     local_repository: str | None = None
     mirror: str | None = None
@@ -280,12 +280,12 @@ def _local_repository() -> Path:
 
 
 def _settings() -> _Settings:
-    """Reads `~/.m2/settings.xml`; a broken file counts as none, because mvn will complain of it."""
+    """Read `~/.m2/settings.xml`; ignore a broken file, which mvn reports itself."""
     path = Path.home() / ".m2" / "settings.xml"
     try:
         if path.stat().st_size > SETTINGS_BYTES_MAX:
             return _Settings()
-        # The file is the user's own, and a size limit keeps even a wrong one harmless.
+        # The file is the user's own, and its size is limited.
         root = ET.fromstring(path.read_bytes())  # noqa: S314
     except (OSError, ET.ParseError):
         return _Settings()

@@ -1,7 +1,7 @@
-"""Where things lie on this machine: the cache of downloads, and directories that come and go.
+"""Paths on this machine: the cache of downloads, and the directories of clusters.
 
-Only names are decided here. What is put into the places, and what may be removed from them, is
-the business of `artifact` (jars), `workspace` (data directories) and `keeper` (kept clusters).
+Paths only. `artifact` manages the jars, `workspace` the data directories, and `cluster_keeper` the
+kept clusters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CACHE_DIR_VARIABLE = "FLUSS_CACHE_DIR"
 
 
 def cache_dir() -> Path:
-    """The directory for what is worth keeping; `FLUSS_CACHE_DIR` names another one."""
+    """Return the cache directory; `FLUSS_CACHE_DIR` overrides it."""
     named = os.environ.get(CACHE_DIR_VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -28,15 +28,15 @@ def cache_dir() -> Path:
 
 
 def jars_dir() -> Path:
-    """Where downloaded jars are kept."""
+    """Return the directory of downloaded jars."""
     return cache_dir() / "jars"
 
 
 def kept_dir(name: str) -> Path:
-    """The home of the cluster `name` that outlives the command which started it."""
+    """Return the home directory of a cluster that outlives the command which started it."""
     return cache_dir() / "clusters" / name
 
 
 def scratch_dir() -> Path:
-    """Where clusters that nobody wants to keep put their data."""
+    """Return the directory for the data of temporary clusters."""
     return Path(tempfile.gettempdir()) / f"fluss-clusters-{getpass.getuser()}"

@@ -1,16 +1,16 @@
-"""A cluster that belongs to no single command: kept until it is told to end, or shared.
+"""A cluster that outlives its command: kept until `down`, or shared by several processes.
 
-A process of its own, the keeper, holds the cluster as `JavaCluster` would. Its home is a directory:
+A separate process, the keeper, runs the cluster with `JavaCluster`. Its home is a directory:
 
-    alive.lock    held by the keeper: whether it runs is what this lock says, not a pid
-    start.lock    held by who is about to start one
-    users.lock    held, shared, by everybody who uses a shared cluster
-    state.json    what the keeper tells the world: its phase, its pid, the addresses
-    keeper.log    what goes wrong in the keeper itself
+    alive.lock    held by the keeper; this lock, not a pid, tells whether it runs
+    start.lock    held while a keeper is being started
+    users.lock    held, shared, by each process that uses a shared cluster
+    state.json    the keeper's phase, its pid, the addresses
+    keeper.log    errors of the keeper itself
 
-`up`, `down` and `status` are for people. `share_cluster` is for processes that want one cluster
-between them, such as the workers of a test run: the first one starts it, the kernel counts them by
-their locks, and the keeper ends when the last one is gone, even if all of them were killed.
+`up`, `down` and `status` are for people. `share_cluster` is for processes that share one cluster,
+such as the workers of a test run: the first one starts it, the kernel counts them by their locks,
+and the keeper ends after the last one, even if all of them are killed.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from fluss.errors import FlussError, LocalServerError, MissingRuntimeError
 from fluss_testkit.cluster_profiles import Profile, find_profile
 from fluss_testkit.file_locks import FileLock
 from fluss_testkit.java_cluster import START_TIMEOUT_S, STOP_TIMEOUT_S, JavaCluster
-from fluss_testkit.server_logs import tail_logs
+from fluss_testkit.log_tail import tail_logs
 from fluss_testkit.workspace import write_file
 
 POLL_S = 0.1
 KEEPER_POLL_S = 0.25
-# Who only looks whether a keeper lives holds its lock for an instant.
-GLANCE_S = 2.0
+# Probing whether a keeper runs holds its lock for an instant.
+LOCK_PROBE_S = 2.0
 STARTING, READY, FAILED = "starting", "ready", "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What kind of cluster a keeper shall start."""
+class ClusterSpec:
+    """The cluster that a keeper starts."""
 
     profiles: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Order:
     shared: bool = False
 
     def cluster(self) -> JavaCluster:
-        """The cluster, not yet started."""
+        """Create the cluster without starting it."""
         return JavaCluster(
             *(find_profile(name) for name in self.profiles),
             Profile(options=self.options),
@@ -65,7 +65,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCluster:
-    """What a keeper says about its cluster."""
+    """The state that a keeper publishes about its cluster."""
 
     pid: int
     bootstrap_servers: str
@@ -77,12 +77,12 @@ class KeptCluster:
     fresh: bool
 
 
-def up(home: Path, order: Order) -> tuple[KeptCluster, bool]:
-    """The kept cluster of that home, and whether it had to be started.
+def up(home: Path, spec: ClusterSpec) -> tuple[KeptCluster, bool]:
+    """Return the kept cluster of a home, and whether this call started it.
 
     Raises:
         MissingRuntimeError: Java, or the server's jar, is missing.
-        LocalServerError: It did not start; a note holds what the logs say.
+        LocalServerError: The cluster did not start; a note has the ends of the logs.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     gate = FileLock(home / "start.lock")
@@ -91,23 +91,23 @@ def up(home: Path, order: Order) -> tuple[KeptCluster, bool]:
         there = status(home)
         if there is not None:
             return there, False
-        _spawn(home, order)
+        _spawn(home, spec)
         return _await_ready(home), True
     finally:
         gate.release()
 
 
 def status(home: Path) -> KeptCluster | None:
-    """The kept cluster of that home, if it runs and is ready."""
+    """Return the kept cluster of a home if it runs and is ready."""
     state = _read_state(home) if _is_alive(home) else {}
     return _kept(state) if state.get("phase") == READY else None
 
 
 def down(home: Path) -> bool:
-    """End the kept cluster of that home; False when there was none.
+    """Stop the kept cluster of a home; return False where there was none.
 
     Raises:
-        LocalServerError: It would not end, which not even SIGKILL explains.
+        LocalServerError: The keeper did not end, not even by SIGKILL.
     """
     if not _is_alive(home):
         return False
@@ -115,53 +115,54 @@ def down(home: Path) -> bool:
         pid = _read_state(home).get("pid")
         if isinstance(pid, int) and _is_alive(home):
             os.kill(pid, number)
-        give_up = time.monotonic() + patience_s
-        while time.monotonic() < give_up:
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
             if not _is_alive(home):
                 return True
             time.sleep(POLL_S)
     raise LocalServerError(
-        f"the keeper of {home} does not end.", hint="look into its log.", path=str(home)
+        f"the keeper of {home} does not end.", hint="see its log.", path=str(home)
     )
 
 
 @contextmanager
-def share_cluster(home: Path, order: Order) -> Iterator[KeptCluster]:
-    """Use the cluster of that home together with other processes.
+def share_cluster(home: Path, spec: ClusterSpec) -> Iterator[KeptCluster]:
+    """Share the cluster of a home with other processes.
 
     Raises:
         MissingRuntimeError: Java, or the server's jar, is missing.
-        LocalServerError: It did not start; a note holds what the logs say.
+        LocalServerError: The cluster did not start; a note has the ends of the logs.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     users = FileLock(home / "users.lock")
-    users.shared()  # waits for a keeper that is just about to leave
+    users.shared()  # waits for a keeper that is about to end
     try:
-        yield up(home, order)[0]
+        yield up(home, spec)[0]
     finally:
         users.release()
 
 
-# --- seen from outside --------------------------------------------------------------------------
+# --- in the calling process ---------------------------------------------------------------------
 
 
-def _spawn(home: Path, order: Order) -> None:
-    """Start a keeper; returns when it has detached itself."""
+def _spawn(home: Path, spec: ClusterSpec) -> None:
+    """Start a keeper; return when it has detached itself."""
     (home / "state.json").unlink(missing_ok=True)
-    # Our own interpreter and our own module; the order travels by pipe, for it holds passwords.
+    # Our own interpreter and module; the specification goes through a pipe, because it has
+    # passwords.
     subprocess.run(  # noqa: S603
         [sys.executable, "-m", "fluss_testkit", "keep", str(home)],
-        input=json.dumps(asdict(order)),
+        input=json.dumps(asdict(spec)),
         text=True,
         check=True,
     )
 
 
 def _await_ready(home: Path) -> KeptCluster:
-    give_up = time.monotonic() + START_TIMEOUT_S + GLANCE_S
+    deadline = time.monotonic() + START_TIMEOUT_S + LOCK_PROBE_S
     alive = True
-    while alive and time.monotonic() < give_up:
-        alive = _is_alive(home)  # asked first: what a dead keeper wrote is all there
+    while alive and time.monotonic() < deadline:
+        alive = _is_alive(home)  # first: a dead keeper has written all of its state
         state = _read_state(home)
         if state.get("phase") == READY:
             return _kept(state)
@@ -169,7 +170,7 @@ def _await_ready(home: Path) -> KeptCluster:
             raise _failure(state)
         time.sleep(POLL_S)
     failure = LocalServerError(
-        "the cluster's keeper ended without a word." if not alive else "the keeper is stuck.",
+        "the cluster's keeper ended without a message." if not alive else "the keeper is stuck.",
         hint=f"see {home / 'keeper.log'}.",
         path=str(home),
     )
@@ -190,7 +191,7 @@ def _is_alive(home: Path) -> bool:
     try:
         return not lock.try_exclusive()
     except FileNotFoundError:
-        return False  # not even a home
+        return False  # the home does not exist
     finally:
         lock.release()
 
@@ -208,32 +209,32 @@ def _kept(state: Mapping[str, Any]) -> KeptCluster:
     return KeptCluster(**{**facts, "log_paths": tuple(facts["log_paths"])})
 
 
-# --- the keeper itself --------------------------------------------------------------------------
+# --- in the keeper ------------------------------------------------------------------------------
 
 
 def keep(home: Path) -> None:
-    """Become the keeper of that home; the order comes on standard input.
+    """Fork the keeper of a home; standard input has the cluster's specification.
 
-    Returns in the calling process as soon as the keeper, a process of its own, has the lock.
+    Returns in the calling process as soon as the keeper, a separate process, has the lock.
     """
-    order = Order(**json.load(sys.stdin))
+    spec = ClusterSpec(**json.load(sys.stdin))
     alive = FileLock(home / "alive.lock")
-    give_up = time.monotonic() + GLANCE_S
+    deadline = time.monotonic() + LOCK_PROBE_S
     while not alive.try_exclusive():
-        if time.monotonic() > give_up:
-            raise LocalServerError(f"a keeper of {home} lives already.", hint="stop it first.")
+        if time.monotonic() > deadline:
+            raise LocalServerError(f"a keeper of {home} runs already.", hint="stop it first.")
         time.sleep(POLL_S)
     if os.fork():
         return
     try:
         _detach(home)
-        _Keeper(home, order).run()
+        _Keeper(home, spec).run()
     finally:
-        os._exit(0)  # the code above us belongs to the process that has returned
+        os._exit(0)  # the callers belong to the process that has returned
 
 
 def _detach(home: Path) -> None:
-    """Leave the terminal: no signals from it, nothing written to it."""
+    """Detach from the terminal: no signals from it, no output to it."""
     os.setsid()
     quiet = os.open(os.devnull, os.O_RDONLY)
     log = os.open(home / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -242,23 +243,23 @@ def _detach(home: Path) -> None:
 
 
 class _Keeper:
-    """Starts a cluster, says so, and waits for a reason to stop it."""
+    """Starts a cluster, publishes its state, and waits until it has to stop."""
 
-    def __init__(self, home: Path, order: Order) -> None:
+    def __init__(self, home: Path, spec: ClusterSpec) -> None:
         self._home = home
-        self._order = order
-        self._told_to_stop = False
+        self._spec = spec
+        self._stop_requested = False
 
     def run(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: self._tell_to_stop())
-        self._say({"phase": STARTING})
+            signal.signal(number, lambda *_: self._request_stop())
+        self._publish({"phase": STARTING})
         try:
-            with self._order.cluster() as cluster:
-                self._say({"phase": READY, **_facts(cluster, self._order)})
+            with self._spec.cluster() as cluster:
+                self._publish({"phase": READY, **_facts(cluster, self._spec)})
                 self._wait(cluster)
         except FlussError as error:
-            self._say(
+            self._publish(
                 {
                     "phase": FAILED,
                     "missing": isinstance(error, MissingRuntimeError),
@@ -268,25 +269,25 @@ class _Keeper:
                 }
             )
 
-    def _tell_to_stop(self) -> None:
-        self._told_to_stop = True
+    def _request_stop(self) -> None:
+        self._stop_requested = True
 
     def _wait(self, cluster: JavaCluster) -> None:
         users = FileLock(self._home / "users.lock")
         nodes = len(cluster.pids)
-        while not self._told_to_stop:
+        while not self._stop_requested:
             if len(cluster.pids) < nodes:
-                sys.stderr.write(f"a server ended by itself:\n{cluster.log_tail()}\n")
+                sys.stderr.write(f"a server ended unexpectedly:\n{cluster.log_tail()}\n")
                 return
-            if self._order.shared and users.try_exclusive():
-                return  # nobody is left; whoever comes now waits until we are gone
+            if self._spec.shared and users.try_exclusive():
+                return  # no user is left; a new one waits until this keeper has ended
             time.sleep(KEEPER_POLL_S)
 
-    def _say(self, state: Mapping[str, Any]) -> None:
+    def _publish(self, state: Mapping[str, Any]) -> None:
         write_file(self._home / "state.json", json.dumps({"pid": os.getpid(), **state}, indent=2))
 
 
-def _facts(cluster: JavaCluster, order: Order) -> dict[str, Any]:
+def _facts(cluster: JavaCluster, spec: ClusterSpec) -> dict[str, Any]:
     return {
         "bootstrap_servers": cluster.bootstrap_servers,
         "sasl_bootstrap_servers": cluster.sasl_bootstrap_servers,
@@ -294,5 +295,5 @@ def _facts(cluster: JavaCluster, order: Order) -> dict[str, Any]:
         "pids": dict(cluster.pids),
         "directory": str(cluster.directory),
         "log_paths": [str(path) for path in cluster.log_paths],
-        "fresh": order.data_dir is None,
+        "fresh": spec.data_dir is None,
     }

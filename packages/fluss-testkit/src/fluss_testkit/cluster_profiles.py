@@ -1,8 +1,7 @@
-"""The shapes a cluster can have: how many servers, how many replicas, which server options.
+"""Profiles of a cluster: how many servers and replicas, which server options.
 
-A profile says only what it cares about, so several can be laid over each other: small segments
-on three replicated servers is `merge([SMALL_SEGMENTS, REPLICATED])`. Which files and ports follow
-from that is decided in `config`.
+A profile sets only some values, so several can be combined: small segments on three replicated
+servers is `merge([SMALL_SEGMENTS, REPLICATED])`. `java_config` derives files and ports from it.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from fluss.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A wish about a cluster; None leaves the matter to the other profiles or to the default.
+    """Settings of a cluster; None leaves a value to the other profiles or to the default.
 
     Attributes:
-        tablet_servers: How many of them.
-        replication_factor: How many of them hold each bucket, unless the table says otherwise.
-        zookeeper_session_ms: How long a dead server is believed to live.
-        heap_mb: The most heap one JVM may take.
-        separate: Whether every server has a process of its own, so that it can be killed alone.
+        tablet_servers: The number of tablet servers.
+        replication_factor: The number of replicas of a bucket, unless the table sets it.
+        zookeeper_session_ms: How long a dead server is considered alive.
+        heap_mb: The heap limit of one JVM.
+        separate: Whether each server has its own process, so that it can be killed alone.
         options: Options of the servers, as in Fluss's server.yaml.
     """
 
@@ -44,7 +43,7 @@ SMALL_SEGMENTS = Profile(
         "remote.log.task-interval-duration": "1s",
     }
 )
-"""Logs roll every 64 KiB, and what has rolled goes to remote storage within a second or two."""
+"""Logs roll every 64 KiB, and sealed segments move to remote storage within a second or two."""
 
 FAST_SNAPSHOTS = Profile(options={"kv.snapshot.interval": "2s"})
 """Primary-key tables are snapshotted every two seconds."""
@@ -56,7 +55,7 @@ REPLICATED = Profile(
     heap_mb=512,
     separate=True,
 )
-"""Three tablet servers, a process each; a killed one is given up after 6 s, not after 60."""
+"""Three tablet servers, one process each; a killed one is considered dead after 6 s, not 60."""
 
 PROFILES: Mapping[str, Profile] = {
     "single": SINGLE,
@@ -67,10 +66,10 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def find_profile(name: str) -> Profile:
-    """The profile of that name.
+    """Return the profile of that name.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no such profile.
     """
     try:
         return PROFILES[name]
@@ -81,7 +80,7 @@ def find_profile(name: str) -> Profile:
 
 
 def merge(profiles: Iterable[Profile]) -> Profile:
-    """One profile out of many; where two speak about the same matter, the later one wins."""
+    """Combine profiles; a later one overrides the values of an earlier one."""
     merged = Profile()
     for each in profiles:
         merged = Profile(

@@ -1,8 +1,9 @@
-"""A lock on a file, which the kernel releases when the last process that holds it is gone.
+"""A lock on a file, which the kernel releases when the last process that holds it has ended.
 
 The lock belongs to the open file, not to the process: a child that inherits the descriptor holds
-it, too. That is what makes it the truth about who is alive, where a number in a pid file is only
-a memory of it. Needs a POSIX system.
+it, too. Therefore it is a reliable sign that a process runs, which a pid file is not. Needs a
+POSIX
+system.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 
 class FileLock:
-    """One open file with, or without, a lock on it."""
+    """One file that can be opened and locked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -21,17 +22,17 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """Whether this object holds the file open."""
+        """Whether this object has the file open."""
         return self._file is not None
 
     def fileno(self) -> int:
-        """The descriptor, to be handed to a child that shall hold the lock as well."""
+        """Return the descriptor; a child that inherits it holds the lock as well."""
         if self._file is None:
             raise ValueError(f"{self.path} is not locked")
         return self._file
 
     def try_exclusive(self) -> bool:
-        """Lock against everybody, unless somebody holds any lock on it."""
+        """Take an exclusive lock; return False where any lock is held."""
         try:
             self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -39,15 +40,15 @@ class FileLock:
         return True
 
     def exclusive(self) -> None:
-        """Lock against everybody; waits for those who hold it."""
+        """Take an exclusive lock; wait for all holders."""
         self._lock(fcntl.LOCK_EX)
 
     def shared(self) -> None:
-        """Lock against those who want it for themselves; waits for one who has it."""
+        """Take a shared lock; wait for an exclusive holder."""
         self._lock(fcntl.LOCK_SH)
 
     def release(self) -> None:
-        """Close the file: the lock is gone, unless a child has inherited it."""
+        """Close the file, which releases the lock unless a child has inherited it."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -1,7 +1,7 @@
-"""A real Apache Fluss on this machine: started, stopped, and hurt on purpose.
+"""`JavaCluster`: a real Apache Fluss on this machine, with methods that make servers fail.
 
-What a cluster consists of is decided in `profiles` and `config`; here processes are started in
-order, watched until they are ready, and stopped so that nothing is left behind.
+`cluster_profiles` and `java_config` decide the servers of a cluster. This file starts their
+processes in order, waits until they are ready, and stops them so that nothing is left behind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from typing import Self
 
 from fluss.errors import ConfigError, LocalServerError
 from fluss_testkit.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
-from fluss_testkit.assembly import COORDINATOR, Assembly, assemble, tablet_name
+from fluss_testkit.cluster_processes import (
+    COORDINATOR,
+    ClusterProcesses,
+    create_processes,
+    tablet_name,
+)
 from fluss_testkit.cluster_profiles import Profile, merge
 from fluss_testkit.java_config import (
     ClusterConfig,
@@ -24,10 +29,10 @@ from fluss_testkit.java_config import (
     ports_needed,
     write_files,
 )
+from fluss_testkit.java_launcher import compiled_launcher
 from fluss_testkit.java_runtime import JavaRuntime, find_java
-from fluss_testkit.launcher import compiled_launcher
+from fluss_testkit.log_tail import LogSizes, mark_logs, tail_logs
 from fluss_testkit.ports import PortLease, lease_ports
-from fluss_testkit.server_logs import LogMark, mark_logs, tail_logs
 from fluss_testkit.server_process import JavaCommand
 from fluss_testkit.workspace import Workspace, open_workspace, own_scratch_dir
 
@@ -42,29 +47,30 @@ class JavaCluster:
         with JavaCluster() as cluster:
             connect(cluster.bootstrap_servers)
 
-    Where a JDK is at hand and one tablet server is wanted, everything runs in one JVM; otherwise
-    each server is a process. All of them listen on loopback ports of their own, one plain and one
-    that asks for user and password (SASL/PLAIN), and all end with this process, however it ends.
+    With a JDK and one tablet server, everything runs in one JVM; otherwise each server is a
+    process.
+    Each server has its own loopback ports, a plain one and one that requires a login (SASL/PLAIN).
+    All servers stop with this process, however it ends.
 
-    One warning that belongs to Fluss and not to this helper: **a server whose rows have no second
-    replica loses acknowledged rows when it is killed.** After SIGKILL a 0.9.1 server cuts its log
-    back to a checkpoint that is written every 5 s, and offsets go backwards. Stop such a cluster
-    gracefully (`stop`, or leaving the `with` block), or give it replicas.
+    **In Fluss 0.9.1 a killed server without replicas loses acknowledged rows.** After SIGKILL the
+    server cuts its log back to a checkpoint that is written every 5 s, and offsets go backwards.
+    Stop
+    such a cluster gracefully (`stop`, or leaving the `with` block), or give it replicas.
 
-    An object may be used by one thread at a time. In a process forked from the one that started
-    the cluster, `stop` does nothing.
+    One thread at a time may use an object. In a process forked from the one that started the
+    cluster, `stop` does nothing.
 
     Args:
-        profiles: Its shape; later ones win over earlier ones (see
-        `fluss_testkit.cluster_profiles`). data_dir: A directory whose data survives; None is a
-        fresh one that vanishes. options: Options of the servers, as in Fluss's server.yaml; they
-        win over the profiles'. users: Names and passwords for the SASL listener; by default `admin`
-        and a random password. port: The coordinator's plain port; by default a free one, in a kept
-        directory the same
-            one again.
+        profiles: Its profiles; later ones override earlier ones
+        (`fluss_testkit.cluster_profiles`).
+        data_dir: A directory that keeps the data; None for a temporary one.
+        options: Options of the servers, as in Fluss's server.yaml; they override the profiles'.
+        users: Names and passwords for the SASL listener; by default `admin` and a random password.
+        port: The coordinator's plain port; by default a free one, which a kept directory
+        remembers.
         server_jar: Another build of the server than the published one.
         java: The Java to use; by default that of JAVA_HOME or the PATH.
-        start_timeout_s: How long the start may take.
+        start_timeout_s: The time limit of the start.
     """
 
     def __init__(
@@ -85,7 +91,7 @@ class JavaCluster:
         self._server_jar = server_jar
         self._java = java
         self._start_timeout_s = start_timeout_s
-        self._assembly: Assembly | None = None
+        self._processes: ClusterProcesses | None = None
         self._owner_pid = os.getpid()
 
     def __enter__(self) -> Self:
@@ -104,50 +110,51 @@ class JavaCluster:
 
         Raises:
             MissingRuntimeError: Java, or the server's jar, is missing.
-            ConfigError: The profiles or options make no sense.
-            LocalServerError: The servers did not become ready; a note holds the ends of their logs.
+            ConfigError: The profiles or options are invalid.
+            LocalServerError: The servers did not become ready; a note has the ends of their logs.
         """
-        if self._assembly is not None:
+        if self._processes is not None:
             raise LocalServerError("this cluster runs already.", hint="stop it first.")
         java = self._java or find_java()
         jars = (self._server_jar or find_jar(FLUSS_SERVER), find_jar(LOG_BINDING))
         workspace = open_workspace(self._data_dir)
         try:
-            assembly = self._assemble(workspace, java, jars)
+            processes = self._create_processes(workspace, java, jars)
         except BaseException:
             workspace.leave()
             raise
         try:
-            assembly.start(self._start_timeout_s)
+            processes.start(self._start_timeout_s)
         except BaseException:
-            assembly.stop(graceful=False)
+            processes.stop(graceful=False)
             raise
-        self._assembly = assembly
+        self._processes = processes
         self._owner_pid = os.getpid()
         return self
 
     def stop(self, *, graceful: bool | None = None) -> None:
-        """End the servers; stopping twice is no mistake.
+        """Stop the servers. Idempotent.
 
         Args:
-            graceful: Whether the servers may tidy up, which takes 4 s. By default they may when
-                the directory is kept; one that vanishes needs no tidying.
+            graceful: Whether the servers shut down gracefully, which takes 4 s. By default only
+                where
+                the directory is kept.
         """
-        assembly = self._assembly
-        if assembly is None or os.getpid() != self._owner_pid:
+        processes = self._processes
+        if processes is None or os.getpid() != self._owner_pid:
             return
-        self._assembly = None
-        assembly.stop(graceful=assembly.workspace.kept if graceful is None else graceful)
+        self._processes = None
+        processes.stop(graceful=processes.workspace.kept if graceful is None else graceful)
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients begin: the coordinator, and with replicas the tablet servers as well."""
-        return ",".join(each.plain_address for each in self._entrances())
+        """The addresses for clients: the coordinator, and separate tablet servers as well."""
+        return ",".join(each.plain_address for each in self._client_endpoints())
 
     @property
     def sasl_bootstrap_servers(self) -> str:
-        """The same for clients that give a user and a password."""
-        return ",".join(each.sasl_address for each in self._entrances())
+        """The addresses for clients with a user and a password."""
+        return ",".join(each.sasl_address for each in self._client_endpoints())
 
     @property
     def users(self) -> Mapping[str, str]:
@@ -156,17 +163,17 @@ class JavaCluster:
 
     @property
     def config(self) -> ClusterConfig:
-        """All that was decided before the start, each server's addresses among it."""
+        """The resolved configuration, with each server's addresses."""
         return self._started().config
 
     @property
     def directory(self) -> Path:
-        """Where data, configuration and logs are."""
+        """The directory of data, configuration and logs."""
         return self._started().workspace.root
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """The living server processes by name."""
+        """The process ids of the running servers by name."""
         return self._started().pids
 
     @property
@@ -174,56 +181,57 @@ class JavaCluster:
         """The log of each process."""
         return self._started().log_paths
 
-    def mark_logs(self) -> LogMark:
-        """Remember how long the logs are now, for `log_tail`."""
+    def mark_logs(self) -> LogSizes:
+        """Return the sizes of the logs now, for `log_tail`."""
         return mark_logs(self.log_paths)
 
-    def log_tail(self, since: LogMark | None = None) -> str:
-        """The ends of the logs, no more than was written since the mark."""
+    def log_tail(self, since: LogSizes | None = None) -> str:
+        """Return the ends of the logs, at most what was written since the mark."""
         return tail_logs(self.log_paths, since=since)
 
-    # --- hurting it ---------------------------------------------------------------------------
+    # --- failures -----------------------------------------------------------------------------
 
     def kill_tablet_server(self, number: int) -> None:
-        """Kill a tablet server on the spot (SIGKILL)."""
-        self._started().node(tablet_name(number)).kill()
+        """Kill a tablet server (SIGKILL)."""
+        self._started().server(tablet_name(number)).kill()
 
     def stop_tablet_server(self, number: int) -> None:
-        """Stop a tablet server as an operator would (SIGTERM), and wait until it has ended."""
-        node = self._started().node(tablet_name(number))
-        node.terminate()
-        if not node.wait(STOP_TIMEOUT_S):
-            node.kill()
+        """Stop a tablet server (SIGTERM), and wait until it has ended."""
+        server = self._started().server(tablet_name(number))
+        server.terminate()
+        if not server.wait(STOP_TIMEOUT_S):
+            server.kill()
 
     def pause_tablet_server(self, number: int) -> None:
-        """Let a tablet server hang (SIGSTOP)."""
-        self._started().node(tablet_name(number)).pause()
+        """Pause a tablet server (SIGSTOP)."""
+        self._started().server(tablet_name(number)).pause()
 
     def resume_tablet_server(self, number: int) -> None:
-        """Let a hanging tablet server go on (SIGCONT)."""
-        self._started().node(tablet_name(number)).resume()
+        """Resume a paused tablet server (SIGCONT)."""
+        self._started().server(tablet_name(number)).resume()
 
     def restart_tablet_server(self, number: int) -> None:
-        """Start a killed or stopped tablet server at its old address, and wait until it is back.
+        """Restart a tablet server at its old address, and wait until it is ready.
 
-        After a kill it is let in only when ZooKeeper has given up its predecessor.
+        After a kill it can register only when the ZooKeeper session of its predecessor has
+        expired.
         """
         self._started().start_tablet_server(number, self._start_timeout_s)
 
     def kill_coordinator(self) -> None:
-        """Kill the coordinator on the spot (SIGKILL)."""
-        self._started().node(COORDINATOR).kill()
+        """Kill the coordinator (SIGKILL)."""
+        self._started().server(COORDINATOR).kill()
 
     def restart_coordinator(self) -> None:
-        """Start a killed coordinator at its old address, and wait until it is back."""
+        """Restart a killed coordinator at its old address, and wait until it is ready."""
         self._started().start_coordinator(self._start_timeout_s)
 
-    # --- putting it together --------------------------------------------------------------------
+    # --- creation -------------------------------------------------------------------------------
 
-    def _assemble(
+    def _create_processes(
         self, workspace: Workspace, java: JavaRuntime, jars: tuple[Path, ...]
-    ) -> Assembly:
-        memory = workspace.recall()
+    ) -> ClusterProcesses:
+        memory = workspace.load_memory()
         launcher = compiled_launcher(java, jars)
         lease = self._lease_ports(memory.get("ports", ()))
         try:
@@ -239,10 +247,10 @@ class JavaCluster:
                 logging=workspace.config / "logging.properties",
             )
             files = write_files(config, workspace)
-            workspace.remember(
+            workspace.save_memory(
                 {"ports": lease.ports, "users": users, "tablet_servers": len(config.tablet_servers)}
             )
-            return assemble(config, files, workspace, lease, command)
+            return create_processes(config, files, workspace, lease, command)
         except BaseException:
             lease.release()
             raise
@@ -255,23 +263,23 @@ class JavaCluster:
             preferred=remembered,
         )
 
-    def _entrances(self) -> tuple[ServerPorts, ...]:
+    def _client_endpoints(self) -> tuple[ServerPorts, ...]:
         config = self.config
         return (config.coordinator, *(config.tablet_servers if config.separate else ()))
 
-    def _started(self) -> Assembly:
-        if self._assembly is None:
+    def _started(self) -> ClusterProcesses:
+        if self._processes is None:
             raise LocalServerError("the cluster does not run.", hint="start it first.")
-        return self._assembly
+        return self._processes
 
 
 def _check_memory(memory: Mapping[str, object], config: ClusterConfig, at: Workspace) -> None:
-    """Refuse to start fewer servers than the data lies on."""
+    """Refuse to start fewer servers than have the data."""
     before = memory.get("tablet_servers", 0)
     now = len(config.tablet_servers)
     if isinstance(before, int) and now < before:
         raise ConfigError(
-            f"the data in {at.root} lies on {before} tablet servers, but {now} shall start.",
-            hint="start it with the profile it was made with, or name another directory.",
+            f"the data in {at.root} is on {before} tablet servers, but {now} would start.",
+            hint="start it with the profile it was created with, or name another directory.",
             path=str(at.root),
         )

@@ -1,8 +1,9 @@
-"""Turns a profile into the files that Fluss and ZooKeeper read; knows their keys and their traps.
+"""Writes the configuration files of Fluss and ZooKeeper from a profile.
 
-Pure text: nothing is started here, and the only side effect is writing files. A server's
-configuration is a list of `key: value` lines, which is less than YAML: no quoting, and a `#` ends
-the line wherever it stands. What cannot be written that way is refused.
+It starts nothing; its only side effect is writing files. A server's configuration is a list of
+`key: value` lines, which is less than YAML: there is no quoting, and a `#` always starts a
+comment.
+Values that cannot be written that way are refused.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ SASL_LISTENER = "SASL"
 PORTS_PER_SERVER = 2
 TABLET_SERVERS_MAX = 9
 ZOOKEEPER_TICK_MS = 1_000
-ZOOKEEPER_SESSION_MIN_MS = 2 * ZOOKEEPER_TICK_MS  # ZooKeeper grants no less
+ZOOKEEPER_SESSION_MIN_MS = 2 * ZOOKEEPER_TICK_MS  # ZooKeeper's own minimum
 ZOOKEEPER_SESSION_MAX_MS = 120_000
 
-# Kept apart from the options of a user: a wrong one would break the cluster or its helper.
+# Users may not set these options; a wrong value would break the cluster or this package.
 OWN_OPTIONS = frozenset(
     {
         "advertised.listeners",
@@ -49,25 +50,25 @@ PLAIN_MODULE = "org.apache.fluss.security.auth.sasl.plain.PlainLoginModule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPorts:
-    """Where one coordinator or tablet server listens."""
+    """The ports of one coordinator or tablet server."""
 
     plain: int
     sasl: int
 
     @property
     def plain_address(self) -> str:
-        """The address for everybody."""
+        """The address without a login."""
         return f"{HOST}:{self.plain}"
 
     @property
     def sasl_address(self) -> str:
-        """The address that asks for user and password."""
+        """The address that requires a login."""
         return f"{HOST}:{self.sasl}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """Everything about a cluster that is decided before its first process starts."""
+    """The resolved configuration of a cluster."""
 
     coordinator: ServerPorts
     tablet_servers: tuple[ServerPorts, ...]
@@ -81,23 +82,23 @@ class ClusterConfig:
 
 
 def ports_needed(profile: Profile) -> int:
-    """How many ports `configure` wants."""
+    """Return how many ports `configure` needs."""
     return 1 + PORTS_PER_SERVER * (1 + _tablet_servers(profile))
 
 
 def configure(
     profile: Profile, ports: Sequence[int], users: Mapping[str, str], *, can_share: bool
 ) -> ClusterConfig:
-    """Fill in what a profile leaves open, and check the rest.
+    """Fill in the defaults of a profile, and check its values.
 
     Args:
-        profile: The wishes, merged into one.
-        ports: As many as `ports_needed` says; the first is the coordinator's plain one.
+        profile: The merged profile.
+        ports: As many as `ports_needed` returns; the first is the coordinator's plain one.
         users: Names and passwords for the SASL listener.
-        can_share: Whether one JVM can host several servers here.
+        can_share: Whether one JVM can host several servers.
 
     Raises:
-        ConfigError: The wishes contradict each other, or cannot be written down.
+        ConfigError: Values contradict each other, or cannot be written.
     """
     servers = _tablet_servers(profile)
     replicas = _within(profile.replication_factor, 1, (1, servers), "replication_factor")
@@ -131,7 +132,7 @@ def configure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFiles:
-    """What was written: a properties file for ZooKeeper, a directory for each server."""
+    """The written files: a properties file for ZooKeeper, a directory for each server."""
 
     zookeeper: Path
     coordinator: Path
@@ -166,7 +167,7 @@ def write_files(config: ClusterConfig, workspace: Workspace) -> ConfigFiles:
     )
 
 
-# The configuration is not logged, since it holds passwords; ZooKeeper's own chatter is muted.
+# The configuration is not logged, because it has passwords; ZooKeeper logs only warnings.
 LOGGING_TEXT = """\
 handlers=java.util.logging.ConsoleHandler
 java.util.logging.ConsoleHandler.level=ALL
@@ -216,7 +217,7 @@ def _zookeeper_text(config: ClusterConfig, workspace: Workspace) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A value of a Java properties file, which is Latin-1 and treats backslashes as its own."""
+    """Escape a value for a Java properties file, which is Latin-1 with backslash escapes."""
     text = value.replace("\\", "\\\\")
     return "".join(each if each.isascii() else f"\\u{ord(each):04x}" for each in text)
 

@@ -1,7 +1,7 @@
-"""Finds a Java that can run Fluss, and learns whether it can compile.
+"""Finds a Java that can run Fluss, and whether it has a compiler.
 
-`JAVA_HOME` comes first, then `java` on the PATH. A JDK can compile our launcher, so that one JVM
-can host a whole cluster; a mere JRE runs the jar's own main classes, one process each.
+`JAVA_HOME` comes first, then `java` on the PATH. A JDK compiles our launcher, so that one JVM can
+host a whole cluster; a JRE runs the jar's own main classes, one process each.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class JavaRuntime:
 
     @property
     def compiler(self) -> Path | None:
-        """Its javac; None in a mere JRE."""
+        """Its javac; None in a JRE."""
         path = self.home / "bin" / "javac"
         return path if path.exists() else None
 
 
 def find_java() -> JavaRuntime:
-    """The Java to use.
+    """Return the Java to use.
 
     Raises:
         MissingRuntimeError: There is none, or it is too old.
@@ -77,7 +77,7 @@ def _executable() -> Path:
 
 
 def _ask(executable: Path) -> dict[str, str]:
-    """What Java says about itself, as properties."""
+    """Return the system properties of a Java."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         # JAVA_HOME and the PATH are the user's own choice of program.
@@ -102,6 +102,6 @@ def _ask(executable: Path) -> dict[str, str]:
 
 
 def _feature_version(text: str) -> int:
-    """`17.0.15` is 17, and `1.8.0_392` is 8."""
+    """Return the feature version: 17 for `17.0.15`, 8 for `1.8.0_392`."""
     match = re.match(r"(?:1\.)?(\d+)", text)
     return int(match.group(1)) if match else 0

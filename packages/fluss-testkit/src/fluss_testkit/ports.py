@@ -1,10 +1,13 @@
-"""Ports of the loopback interface, leased so that two clusters never get the same.
+"""Leases of loopback ports, so that two clusters never get the same port.
 
-Servers are told their ports before they start, so that a server which comes back has the address
-it had. A port is taken from below the range that the kernel hands out by itself, is tried by
-binding it, and is leased by a lock on a small file, which servers inherit: the lease ends when
-the last process that holds it is dead, however it died. Only a program that asks for a fixed port
-of ours, between the try and the server's own bind, can still win a race; the server then says so.
+Servers get their ports before they start, so that a restarted server has its old address. A port
+is
+chosen below the range of ephemeral ports, tried by binding it, and leased by a lock on a small
+file. Servers inherit the lock: the lease ends when the last process that holds it has ended,
+however
+it ended. Only a program that binds one of these ports between the try and the server's own bind
+can
+win a race; the server then reports it.
 """
 
 from __future__ import annotations
@@ -19,30 +22,30 @@ from fluss.errors import LocalServerError
 from fluss_testkit.file_locks import FileLock
 
 HOST = "127.0.0.1"
-# Linux hands out ports from 32768 on, macOS and Windows from 49152 on; below 20000 live the
-# well-known ones, Fluss's own 9123 among them.
+# Ephemeral ports begin at 32768 on Linux, at 49152 on macOS and Windows; well-known ones, such as
+# Fluss's own 9123, are below 20000.
 FIRST_PORT = 20_000
-LAST_PORT = 22_000  # as many little lock files at most
+LAST_PORT = 22_000  # limits the number of lock files
 
 
 class PortLease:
-    """A number of free ports, ours until `release` or until the last heir of the locks is dead."""
+    """Leased ports. The lease ends with `release`, or with the last process that inherited it."""
 
     def __init__(self, locks: dict[int, FileLock]) -> None:
         self._locks = locks
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports, in the order they were asked for."""
+        """The ports, in the order of the request."""
         return tuple(self._locks)
 
     @property
     def file_descriptors(self) -> tuple[int, ...]:
-        """What a process must inherit to keep the lease alive."""
+        """The descriptors that a process must inherit to keep the lease."""
         return tuple(lock.fileno() for lock in self._locks.values())
 
     def release(self) -> None:
-        """Give the ports up, as far as this process is concerned."""
+        """Release this process's locks."""
         for lock in self._locks.values():
             lock.release()
 
@@ -53,28 +56,32 @@ def lease_ports(
     """Lease `count` free ports.
 
     Args:
-        count: How many.
-        directory: Where the locks lie; the same for all who shall not get in each other's way.
-        first: What the first one must be.
-        preferred: What they should be where that is free, in the same order.
+        count: The number of ports.
+        directory: The directory of the lock files, shared by all clusters that must not collide.
+        first: The required first port; None for any.
+        preferred: The preferred ports, in order; taken ones are replaced.
 
     Raises:
-        LocalServerError: `first` is taken, or nothing is free.
+        LocalServerError: `first` is taken, or no port is free.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    wishes = iter(preferred)
+    preferences = iter(preferred)
     fallback = _candidates()
     locks: dict[int, FileLock] = {}
     try:
         if first is not None:
-            next(wishes, None)
+            next(preferences, None)
             locks[first] = _exactly(first, directory)
         while len(locks) < count:
-            wish = next(wishes, None)
-            lock = None if wish is None or wish in locks else _try_port(wish, directory)
-            if wish is None or lock is None:
-                wish, lock = _first_free(fallback, directory)
-            locks[wish] = lock
+            preference = next(preferences, None)
+            lock = (
+                None
+                if preference is None or preference in locks
+                else _try_port(preference, directory)
+            )
+            if preference is None or lock is None:
+                preference, lock = _first_free(fallback, directory)
+            locks[preference] = lock
     except BaseException:
         PortLease(locks).release()
         raise
@@ -104,7 +111,7 @@ def _first_free(candidates: Iterator[int], directory: Path) -> tuple[int, FileLo
 
 
 def _candidates() -> Iterator[int]:
-    # Chance, not secrecy: neighbours in a row would be neighbours in another cluster's row, too.
+    # Random order, so that concurrent clusters rarely try the same ports.
     ports = range(FIRST_PORT, LAST_PORT)
     return iter(random.sample(ports, len(ports)))
 
@@ -114,7 +121,7 @@ def _try_port(port: int, directory: Path) -> FileLock | None:
     if not lock.try_exclusive():
         return None
     with suppress(OSError), socket.socket() as probe:
-        # What a stopped server's connections leave behind for a minute does not make it taken.
+        # Ignores connections of a stopped server in TIME_WAIT.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return lock

@@ -1,9 +1,10 @@
 """Asks servers, in their own protocol, whether they are ready.
 
-A port that accepts connections proves little: a coordinator listens before it has elected
-anybody, and a tablet server before it has heard of the cluster. A cluster is ready when the
-coordinator knows every tablet server, every tablet server knows the coordinator and all of its
-peers, and the database that a new cluster begins with is there.
+An open port is not enough: a coordinator listens before it has elected a leader, and a tablet
+server
+before it knows the cluster. A cluster is ready when the coordinator knows every tablet server,
+every
+tablet server knows the coordinator and all its peers, and the default database exists.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ ANSWER_BYTES_MAX = 1 << 20
 REQUEST_ID = 1
 
 Check = Callable[[], str | None]
-"""Asks for what is still missing; None when nothing is."""
+"""Returns what is still missing; None when the server is ready."""
 
 
-def listening(port: int) -> str | None:
-    """Whether anybody accepts connections there."""
+def check_port(port: int) -> str | None:
+    """Check that a server accepts connections on a port."""
     try:
         socket.create_connection((HOST, port), ASK_TIMEOUT_S).close()
     except OSError as error:
@@ -38,8 +39,8 @@ def listening(port: int) -> str | None:
     return None
 
 
-def coordinator_ready(address: str, tablet_servers: int) -> str | None:
-    """Whether the coordinator knows that many tablet servers, and has a database."""
+def check_coordinator(address: str, tablet_servers: int) -> str | None:
+    """Check that the coordinator knows that many tablet servers, and has a database."""
     try:
         missing = _missing_member(address, ServerRole.COORDINATOR, tablet_servers)
         if missing is None:
@@ -50,8 +51,8 @@ def coordinator_ready(address: str, tablet_servers: int) -> str | None:
     return missing
 
 
-def tablet_server_ready(address: str, tablet_servers: int) -> str | None:
-    """Whether the tablet server knows the coordinator and that many tablet servers."""
+def check_tablet_server(address: str, tablet_servers: int) -> str | None:
+    """Check that the tablet server knows the coordinator and that many tablet servers."""
     try:
         return _missing_member(address, ServerRole.TABLET_SERVER, tablet_servers)
     except (OSError, FlussError) as error:
@@ -72,11 +73,11 @@ def _missing_member(address: str, role: ServerRole, tablet_servers: int) -> str 
 
 
 def _ask(address: str, key: ApiKey, request: Message) -> Any:
-    """One request on a connection of its own."""
+    """Send one request on a new connection."""
     host, port = address.rsplit(":", 1)
-    asked = RequestHeader(api_key=key, api_version=0, request_id=REQUEST_ID)
+    header = RequestHeader(api_key=key, api_version=0, request_id=REQUEST_ID)
     with socket.create_connection((host, int(port)), ASK_TIMEOUT_S) as connection:
-        connection.sendall(b"".join(write_request(asked, [messages.write_message(request)])))
+        connection.sendall(b"".join(write_request(header, [messages.write_message(request)])))
         answered, body = read_response(_receive(connection))
     if answered.type is not ResponseType.SUCCESS:
         raise messages.read_error(body)
@@ -84,12 +85,12 @@ def _ask(address: str, key: ApiKey, request: Message) -> Any:
 
 
 def _receive(connection: socket.socket) -> memoryview:
-    """The one frame that comes back."""
+    """Receive one frame."""
     splitter = FrameSplitter(frame_bytes_max=ANSWER_BYTES_MAX)
     frames: list[memoryview] = []
     while not frames:
         received = connection.recv_into(splitter.get_buffer())
         if not received:
-            raise ConnectionError("it hung up")
+            raise ConnectionError("the server closed the connection")
         frames = splitter.buffer_updated(received)
     return frames[0]

@@ -1,7 +1,8 @@
-"""`RealServer`: the real Fluss as `fluss_server.LocalCluster(kind="real")` starts it.
+"""`RealServer`: the real Fluss for `fluss_server.LocalCluster(kind="real")`.
 
-Found by the entry point `real` of the group `fluss.local_clusters`, so that the embedded server and
-this package do not import each other.
+The entry point `real` of the group `fluss.local_clusters` names it, so that neither package
+imports
+the other.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ class RealServer:
     """A running Fluss 0.9.1 of one tablet server.
 
     Args:
-        path: The directory that keeps the data; None is a fresh one that vanishes.
+        path: The directory that keeps the data; None for a temporary one.
         port: The port for clients; None for a free one.
-        users: Names and passwords; with some there is a second port that asks for them.
-        start_timeout_s: How long the start may take.
+        users: Names and passwords for the second port, which requires a login.
+        start_timeout_s: The time limit of the start.
 
     Raises:
         MissingRuntimeError: Java is missing.
-        LocalServerError: It could not start.
+        LocalServerError: The server could not start.
     """
 
     def __init__(
@@ -43,5 +44,5 @@ class RealServer:
         self.pid = next(iter(self._cluster.pids.values()))
 
     def stop(self) -> None:
-        """End it and wait until its processes are gone."""
+        """Stop the server and wait until its processes have ended."""
         self._cluster.stop()

@@ -1,9 +1,11 @@
-"""One server process: its command line, its log, its leash, and the signals it can be given.
+"""One server process: its command line, its log, and the signals it can be sent.
 
-A node is a process group of its own, so that Ctrl-C in a terminal does not reach it before its
-parent has decided, and so that a signal reaches the Java process behind the watchdog, too. Its
-standard input is the leash: when this process dies, however it dies, the pipe breaks and the node
-stops by itself. In which order nodes start and stop is decided in `cluster`.
+Each server is its own process group. So Ctrl-C in a terminal does not reach it before its parent
+has
+decided, and a signal reaches the Java process behind the watchdog, too. Its standard input is a
+pipe
+from this process: when this process ends, however it ends, the pipe breaks and the server stops.
+`cluster_processes` decides the order in which servers start and stop.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from enum import Enum
 from pathlib import Path
 
 from fluss.errors import LocalServerError
+from fluss_testkit.java_launcher import MAIN_CLASS, WATCHDOG
 from fluss_testkit.java_runtime import JavaRuntime
-from fluss_testkit.launcher import MAIN_CLASS, WATCHDOG
 
-# Nodes whose parent was killed stop in the order of their roles, this far apart.
+# Servers whose parent was killed stop in the order of their roles, at this interval.
 ORPHAN_STEP_S = 1.5
 FLUSS = "org.apache.fluss.server"
 ZOOKEEPER_MAIN = (
@@ -31,7 +33,7 @@ ZOOKEEPER_MAIN = (
 
 
 class Role(Enum):
-    """What a server process can do; the names are the launcher's."""
+    """The roles of a server process; the values are the launcher's names."""
 
     ZOOKEEPER = "zookeeper"
     COORDINATOR = "coordinator"
@@ -39,13 +41,13 @@ class Role(Enum):
 
     @property
     def stops_after(self) -> int:
-        """How many kinds of server must have stopped before this one does."""
+        """How many other roles must have stopped before this one stops."""
         return [Role.TABLET, Role.COORDINATOR, Role.ZOOKEEPER].index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duty:
-    """A role, and the file or directory that configures it."""
+class RoleConfig:
+    """A role, and its configuration file or directory."""
 
     role: Role
     config: Path
@@ -53,7 +55,7 @@ class Duty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaCommand:
-    """What the command lines of all nodes of a cluster have in common."""
+    """The common part of the command lines of a cluster's processes."""
 
     java: JavaRuntime
     jars: tuple[Path, ...]
@@ -62,24 +64,28 @@ class JavaCommand:
     scratch: Path
     logging: Path
 
-    def line(self, duties: Sequence[Duty]) -> list[str]:
-        """The command line of a node with these duties; without a launcher it can have but one."""
+    def line(self, roles: Sequence[RoleConfig]) -> list[str]:
+        """Return the command line of a process with these roles; one role without a launcher."""
         if self.launcher is not None:
-            words = [word for duty in duties for word in (duty.role.value, str(duty.config))]
+            words = [
+                word
+                for role_config in roles
+                for word in (role_config.role.value, str(role_config.config))
+            ]
             return [*self._java(self.launcher), MAIN_CLASS, *words]
-        (duty,) = duties
-        orphan_delay_s = ORPHAN_STEP_S * duty.role.stops_after
+        (role_config,) = roles
+        orphan_delay_s = ORPHAN_STEP_S * role_config.role.stops_after
         watchdog = [sys.executable, "-I", "-S", str(WATCHDOG), str(orphan_delay_s)]
-        return [*watchdog, *self._java(), *_jar_main(duty)]
+        return [*watchdog, *self._java(), *_jar_main(role_config)]
 
     def _java(self, *classes: Path) -> list[str]:
         return [
             str(self.java.executable),
             f"-Xmx{self.heap_mb}m",
-            # Small and quick to start, rather than fast for days.
+            # Quick to start and small, rather than fast in the long run.
             *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
             "-XX:+ExitOnOutOfMemoryError",
-            # Arrow reaches into buffers of the JDK.
+            # Arrow accesses JDK buffers by reflection.
             "--add-opens=java.base/java.nio=ALL-UNNAMED",
             "-Dfile.encoding=UTF-8",
             f"-Djava.io.tmpdir={self.scratch}",
@@ -88,19 +94,23 @@ class JavaCommand:
         ]
 
 
-def _jar_main(duty: Duty) -> list[str]:
-    """The main class that the jar itself has for a role, and its arguments."""
-    match duty.role:
+def _jar_main(role_config: RoleConfig) -> list[str]:
+    """Return the jar's own main class of a role, and its arguments."""
+    match role_config.role:
         case Role.ZOOKEEPER:
-            return [ZOOKEEPER_MAIN, str(duty.config)]
+            return [ZOOKEEPER_MAIN, str(role_config.config)]
         case Role.COORDINATOR:
-            return [f"{FLUSS}.coordinator.CoordinatorServer", "--configDir", str(duty.config)]
+            return [
+                f"{FLUSS}.coordinator.CoordinatorServer",
+                "--configDir",
+                str(role_config.config),
+            ]
         case Role.TABLET:
-            return [f"{FLUSS}.tablet.TabletServer", "--configDir", str(duty.config)]
+            return [f"{FLUSS}.tablet.TabletServer", "--configDir", str(role_config.config)]
 
 
-class Node:
-    """A server process that can be started again after it has ended."""
+class ServerProcess:
+    """A server process that can be restarted after it has ended."""
 
     def __init__(
         self, name: str, command: list[str], log_path: Path, *, inherit: tuple[int, ...]
@@ -113,22 +123,22 @@ class Node:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs (or is paused)."""
+        """Whether the process runs or is paused."""
         return self.pid is not None
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended by itself; None while it runs, and when its end was asked for."""
+        """The exit code of an unexpected end; None while it runs, and after a requested stop."""
         return None if self._process is None else self._process.poll()
 
     @property
     def pid(self) -> int | None:
-        """The process, which is also its process group; None where none runs."""
+        """The process id, which is also the process group; None where no process runs."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> None:
-        """Start the process; its log is continued.
+        """Start the process; append to its log.
 
         Raises:
             LocalServerError: It runs already, or the operating system refuses.
@@ -138,7 +148,7 @@ class Node:
         self._forget()
         try:
             with self.log_path.open("ab") as log:
-                # Java was found by `runtime`, and the arguments are ours.
+                # `java_runtime` found Java, and the arguments are ours.
                 self._process = subprocess.Popen(  # noqa: S603
                     self._command,
                     stdin=subprocess.PIPE,
@@ -155,16 +165,16 @@ class Node:
                 node=self.name,
             ) from error
 
-    def ask_to_stop(self) -> None:
-        """Ask for a graceful end; see `wait` for when it has come."""
-        self._let_go(b"stop\n")
+    def request_stop(self) -> None:
+        """Request a graceful stop; `wait` waits for it."""
+        self._close_stdin(b"stop\n")
 
     def terminate(self) -> None:
-        """Send SIGTERM, as an operator would."""
+        """Send SIGTERM."""
         self._signal(self._running(), signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait until the process is gone."""
+        """Send SIGKILL, and wait until the process has ended."""
         process = self._process
         if process is not None and process.poll() is None:
             self._signal(process, signal.SIGKILL)
@@ -172,18 +182,20 @@ class Node:
         self._forget()
 
     def pause(self) -> None:
-        """Send SIGSTOP: the process hangs, its connections stay open."""
+        """Send SIGSTOP: the process hangs, its connections remain open."""
         process = self._running()
         self._signal(process, signal.SIGSTOP)
-        if hasattr(os, "waitid"):  # not on every macOS, where it hangs a moment later
+        if hasattr(
+            os, "waitid"
+        ):  # missing on some macOS versions, where the process stops a moment later
             os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Send SIGCONT: the process goes on."""
+        """Send SIGCONT: the process continues."""
         self._signal(self._running(), signal.SIGCONT)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether the process has ended within that time."""
+        """Wait for the end of the process; return whether it ended in time."""
         if self._process is None:
             return True
         try:
@@ -204,14 +216,14 @@ class Node:
             )
         return self._process
 
-    def _let_go(self, last_words: bytes) -> None:
-        leash = None if self._process is None else self._process.stdin
-        if leash is not None and not leash.closed:
+    def _close_stdin(self, last_line: bytes) -> None:
+        stdin = None if self._process is None else self._process.stdin
+        if stdin is not None and not stdin.closed:
             with suppress(OSError):  # it ended a moment ago
-                leash.write(last_words)
+                stdin.write(last_line)
             with suppress(OSError):
-                leash.close()
+                stdin.close()
 
     def _forget(self) -> None:
-        self._let_go(b"")
+        self._close_stdin(b"")
         self._process = None

@@ -1,12 +1,12 @@
-"""The directory of one cluster: a fresh one that vanishes with it, or a kept one.
+"""The directory of one cluster: a temporary one that is deleted with it, or a kept one.
 
-    LOCK             held by everybody who works here, the servers included
-    cluster.json     what a later start needs: the ports, and how many servers there were
-    config/          what the servers read; tmp/ what they unpack; logs/ what they say
+    LOCK             held by every process that uses the directory, the servers included
+    cluster.json     for later starts: the ports, and the number of servers
+    config/          configuration of the servers; tmp/ their unpacked libraries; logs/ their logs
     zookeeper/ tablet-0/ ... remote/      their data
 
-A fresh directory whose lock nobody holds is litter, left by a process that was killed; the next
-cluster removes it.
+A temporary directory without a lock holder was left by a killed process; the next cluster removes
+it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fluss_testkit.file_locks import FileLock
 
 MEMORY_FILE = "cluster.json"
 FRESH_PREFIX = "run-"
-PATIENCE_S = 15.0  # what servers whose parent was killed may take to end, and a little more
+LOCK_TIMEOUT_S = 15.0  # longer than servers need to stop after their parent was killed
 
 
 class Workspace:
-    """A locked directory, and the names of things in it."""
+    """A locked directory, and the paths in it."""
 
     def __init__(self, root: Path, lock: FileLock, *, kept: bool) -> None:
         self.root = root
@@ -40,21 +40,21 @@ class Workspace:
 
     @property
     def config(self) -> Path:
-        """Where the servers' configuration is written."""
+        """The directory of the servers' configuration."""
         return self.root / "config"
 
     @property
     def logs(self) -> Path:
-        """Where the servers' logs are."""
+        """The directory of the servers' logs."""
         return self.root / "logs"
 
     @property
     def scratch(self) -> Path:
-        """Where the servers unpack their native libraries."""
+        """The directory where the servers unpack their native libraries."""
         return self.root / "tmp"
 
-    def recall(self) -> dict[str, Any]:
-        """What the last cluster in this directory wrote down; empty when there was none."""
+    def load_memory(self) -> dict[str, Any]:
+        """Return what the last cluster in this directory stored; empty where there was none."""
         try:
             memory = json.loads((self.root / MEMORY_FILE).read_text("utf-8"))
         except FileNotFoundError:
@@ -67,29 +67,29 @@ class Workspace:
             ) from error
         return dict(memory) if isinstance(memory, dict) else {}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Write down what the next cluster in this directory needs."""
+    def save_memory(self, memory: dict[str, Any]) -> None:
+        """Store what the next cluster in this directory needs."""
         write_file(self.root / MEMORY_FILE, json.dumps(memory, indent=2) + "\n")
 
     def leave(self) -> None:
-        """Remove a fresh directory, and let go of a kept one. The servers must be dead."""
+        """Remove a temporary directory, and release the lock. The servers must have ended."""
         if not self.kept:
             shutil.rmtree(self.root, ignore_errors=True)
         self.lock.release()
 
 
 def open_workspace(directory: Path | None) -> Workspace:
-    """The directory of a new cluster; None asks for a fresh one that vanishes afterwards.
+    """Open the directory of a new cluster; None for a temporary one.
 
     Raises:
-        LocalServerError: A living cluster works there.
-        ConfigError: It holds something else.
+        LocalServerError: A running cluster uses it.
+        ConfigError: It is not the directory of a cluster.
     """
     return _fresh() if directory is None else _kept(directory.expanduser().resolve())
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file atomically; only its owner may read it."""
     draft = path.with_name(path.name + ".new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
@@ -99,11 +99,11 @@ def write_file(path: Path, text: str) -> None:
 
 def _fresh() -> Workspace:
     base = own_scratch_dir()
-    # Between the making of a directory and its lock it would look like litter.
+    # Without this lock a new directory looks like a leftover until it is locked.
     gate = FileLock(base / "gate.lock")
     gate.exclusive()
     try:
-        _sweep(base)
+        _remove_leftovers(base)
         root = Path(tempfile.mkdtemp(dir=base, prefix=FRESH_PREFIX))
         lock = FileLock(root / "LOCK")
         lock.exclusive()
@@ -113,10 +113,10 @@ def _fresh() -> Workspace:
 
 
 def own_scratch_dir() -> Path:
-    """The place for fresh clusters, made if need be, and refused if it is somebody else's.
+    """Create the directory for temporary clusters; refuse one of another user.
 
     Raises:
-        LocalServerError: It cannot be made, or another user was there first.
+        LocalServerError: It cannot be created, or belongs to another user.
     """
     base = scratch_dir()
     _make(base)
@@ -129,31 +129,31 @@ def own_scratch_dir() -> Path:
     return base
 
 
-def _sweep(base: Path) -> None:
+def _remove_leftovers(base: Path) -> None:
     for directory in base.glob(FRESH_PREFIX + "*"):
         lock = FileLock(directory / "LOCK")
         try:
             if lock.try_exclusive():
                 shutil.rmtree(directory, ignore_errors=True)
         except OSError:
-            continue  # somebody else was faster
+            continue  # another process was faster
         finally:
             lock.release()
 
 
 def _kept(root: Path) -> Workspace:
     _make(root)
-    strangers = [each.name for each in root.iterdir()]
-    if strangers and not {"LOCK", MEMORY_FILE} & set(strangers):
+    others = [each.name for each in root.iterdir()]
+    if others and not {"LOCK", MEMORY_FILE} & set(others):
         raise ConfigError(
-            f"{root} is not the data directory of a cluster; it holds {strangers[0]!r}.",
+            f"{root} is not the data directory of a cluster; it has {others[0]!r}.",
             hint="name an empty directory, or one that a cluster has used before.",
             path=str(root),
         )
     lock = FileLock(root / "LOCK")
-    give_up = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
     while not lock.try_exclusive():
-        if time.monotonic() > give_up:
+        if time.monotonic() > deadline:
             raise LocalServerError(
                 f"another cluster uses {root}.",
                 hint="stop that one, or name another directory.",
@@ -165,11 +165,11 @@ def _kept(root: Path) -> Workspace:
 
 def _make(directory: Path) -> None:
     try:
-        # Logs and configuration of a cluster hold the passwords of its users.
+        # Logs and configuration have the passwords of users.
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise LocalServerError(
-            f"the directory {directory} cannot be made: {error.strerror}.",
-            hint="name one that can be written.",
+            f"the directory {directory} cannot be created: {error.strerror}.",
+            hint="name one that this user may write.",
             path=str(directory),
         ) from error

@@ -13,7 +13,7 @@ from fluss.wire import messages as pb
 from fluss_server.catalog.alteration import altered_table
 from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.catalog_store import CatalogStore
-from fluss_server.catalog.creation import check, completed, read_descriptor
+from fluss_server.catalog.creation import check_table, read_descriptor, with_defaults
 
 PATH = TablePath("shop", "orders")
 KEYED = (
@@ -44,14 +44,14 @@ def open_catalog(tmp_path):
 
 def refusal_of(table: TableDescriptor) -> int:
     with pytest.raises(FlussError) as refused:
-        check(completed(table))
+        check_table(with_defaults(table))
     return refused.value.error_code
 
 
 def test_everything_is_there_when_it_is_opened_again(open_catalog):
     catalog = open_catalog()
     catalog.create_database("shop", DatabaseDescriptor("for sale", {"a": "b"}), now_ms=5)
-    table = completed(TableDescriptor(KEYED, partition_keys=["day"], bucket_count=3))
+    table = with_defaults(TableDescriptor(KEYED, partition_keys=["day"], bucket_count=3))
     made = catalog.create_table(PATH, table, now_ms=6)
     spec = PartitionSpec({"day": "monday"})
     partition = catalog.create_partition(made, "monday", spec)
@@ -65,12 +65,12 @@ def test_everything_is_there_when_it_is_opened_again(open_catalog):
 def test_numbers_are_never_given_twice(open_catalog):
     catalog = open_catalog()
     catalog.create_database("shop", DatabaseDescriptor(), now_ms=1)
-    first = catalog.create_table(PATH, completed(TableDescriptor(PLAIN)), now_ms=1).table_id
+    first = catalog.create_table(PATH, with_defaults(TableDescriptor(PLAIN)), now_ms=1).table_id
     writers = [catalog.next_writer_id() for _ in range(3)]
     assert writers == [0, 1, 2]
     catalog.drop_table(PATH)
     again = open_catalog()
-    second = again.create_table(PATH, completed(TableDescriptor(PLAIN)), now_ms=1).table_id
+    second = again.create_table(PATH, with_defaults(TableDescriptor(PLAIN)), now_ms=1).table_id
     assert second > first
     assert again.next_writer_id() not in writers
     assert again.take_numbers(1, 0, 100) == 0
@@ -80,12 +80,12 @@ def test_numbers_are_never_given_twice(open_catalog):
 def test_a_dropped_table_leaves_a_note_of_its_files(open_catalog):
     catalog = open_catalog()
     catalog.create_database("shop", DatabaseDescriptor(), now_ms=1)
-    made = catalog.create_table(PATH, completed(TableDescriptor(PLAIN)), now_ms=1)
+    made = catalog.create_table(PATH, with_defaults(TableDescriptor(PLAIN)), now_ms=1)
     catalog.drop_database("shop")
     again = open_catalog()
-    assert again.doomed() == [again.directory_of(made, None)]
-    again.absolve(again.doomed()[0])
-    assert again.doomed() == []
+    assert again.pending_deletions() == [again.directory_of(made, None)]
+    again.deletion_done(again.pending_deletions()[0])
+    assert again.pending_deletions() == []
 
 
 def test_a_change_that_fails_half_way_changes_nothing(open_catalog, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_change_that_fails_half_way_changes_nothing(open_catalog, monkeypatch)
     catalog.create_database("shop", DatabaseDescriptor(), now_ms=1)
     monkeypatch.setattr(catalog, "_write_schema", None)
     with pytest.raises(TypeError):
-        catalog.create_table(PATH, completed(TableDescriptor(PLAIN)), now_ms=1)
+        catalog.create_table(PATH, with_defaults(TableDescriptor(PLAIN)), now_ms=1)
     assert catalog.find_table(PATH) is None
     assert open_catalog().find_table(PATH) is None
 
@@ -109,7 +109,7 @@ def test_a_file_that_is_no_catalog_is_named(tmp_path, garbage):
 
 
 def test_a_table_gets_what_fluss_adds_to_it():
-    made = completed(
+    made = with_defaults(
         TableDescriptor(KEYED, properties={"table.merge-engine": "versioned"}),
         default_buckets=4,
     )
@@ -194,7 +194,7 @@ def altering(**changes):
     return request
 
 
-TABLE = completed(TableDescriptor(PLAIN))
+TABLE = with_defaults(TableDescriptor(PLAIN))
 BIGINT = b'{"type":"BIGINT"}'
 
 

@@ -70,5 +70,5 @@ def test_floats_are_ordered_as_in_java():
 
 @pytest.mark.parametrize("function", ["rbm32", "rbm64"])
 def test_bitmaps_are_refused(function):
-    with pytest.raises(UnsupportedOperationError, match="not built"):
+    with pytest.raises(UnsupportedOperationError, match="does not implement"):
         aggregator(AggFunction.of(function), DataTypes.bytes())

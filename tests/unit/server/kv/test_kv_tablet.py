@@ -205,9 +205,9 @@ def test_numbers_are_given_in_ranges_and_never_twice(tmp_path):
 
 
 def _order(*target: int):
-    from fluss_server.put_request import PutOrder
+    from fluss_server.put_request import PutOptions
 
-    return PutOrder(target_columns=target)
+    return PutOptions(target_columns=target)
 
 
 def test_rows_of_an_older_schema_are_padded(make):
@@ -289,10 +289,10 @@ def test_the_log_is_needed_until_the_rows_are_on_disk(make):
         limit=None
     ).close()  # moves the row into the store's memory, no further
     assert harness.tablet.applied_offset == 0
-    assert harness.tablet.wants_flush(now_ms=1_000 + PENDING_MS_MAX)
+    assert harness.tablet.needs_flush(now_ms=1_000 + PENDING_MS_MAX)
     harness.tablet.flush()
     assert harness.tablet.applied_offset == 1
-    assert not harness.tablet.wants_flush(now_ms=10**15)
+    assert not harness.tablet.needs_flush(now_ms=10**15)
 
 
 def test_reading_in_order_sees_stored_and_pending_rows(make):

@@ -14,7 +14,7 @@ from fluss_server.kv.kv_store import _broken
         (
             "IO error: No space left on device: While appending to file: /d/9.log",
             "disk of .* is full",
-            "make room",
+            "free space",
         ),
         ("Corruption: block checksum mismatch", "cannot be read or written", "remove this folder"),
     ],

@@ -186,7 +186,7 @@ def kept(directory):
         append(log, batch_bytes(2, first=2 * moment, writer=(4, moment)), now_ms=1_000 + moment)
         if moment == 99:
             log.sync()
-            log.keep(log.progress())
+            log.keep(log.recovery_point())
     log.sync()
     return log
 
@@ -227,7 +227,7 @@ def test_what_was_written_down_is_not_believed_when_it_is_damaged(tmp_path, suff
 def test_indexes_of_another_moment_are_not_believed(tmp_path):
     log = kept(tmp_path / "log-0")
     earlier = {each: each.read_bytes() for each in (tmp_path / "log-0").glob("*.*index")}
-    log.keep(log.progress())
+    log.keep(log.recovery_point())
     for path, data in earlier.items():
         path.write_bytes(data)
     log = opened(crash(log, tmp_path / "log-0"))
@@ -237,7 +237,7 @@ def test_indexes_of_another_moment_are_not_believed(tmp_path):
 
 def test_writers_of_batches_that_a_power_cut_took_are_forgotten(tmp_path):
     log = kept(tmp_path / "log-0")
-    log.keep(log.progress())
+    log.keep(log.recovery_point())
     directory = crash(log, tmp_path / "log-0")
     size = len(batch_bytes(2, writer=(4, 0)))
     with log_file(directory).open("r+b") as file:
@@ -266,9 +266,9 @@ def test_a_segment_is_sealed_while_what_is_known_of_it_is_written_down(tmp_path,
         busy.remove(path)
 
     append(log, batch_bytes(3, writer=(4, 0)))
-    progress = log.progress()
+    recovery_point = log.recovery_point()
     monkeypatch.setattr(files, "replace_file", replace_slowly)
-    keeper = threading.Thread(target=log.keep, args=(progress,))
+    keeper = threading.Thread(target=log.keep, args=(recovery_point,))
     keeper.start()
     assert begun.wait(10)
     log.roll()

@@ -1,6 +1,8 @@
-"""What exists: databases, tables, schemas, partitions, counters, producer offsets.
+"""Metadata: databases, tables, schemas, partitions, counters, producer offsets.
 
-`catalog` is the one who knows and may change it, `store` its sqlite file, `entries` the nouns,
-`creation` and `alteration` the rules for tables. Readers look at memory only; a change is one
-transaction of the file, after which memory follows. Rows are somebody else's business.
+`catalog` answers queries and applies changes, `catalog_store` is its sqlite file,
+`catalog_entries` its nouns, `creation` and `alteration` the rules for tables. `manifests` repeats
+the metadata in the directories it describes, and `directory_tree` compares the two. Queries read
+memory only; a change is one transaction of the file, after which memory follows. Rows are not
+stored here.
 """

@@ -1,8 +1,8 @@
-"""What becomes of a table that is altered: other properties, or columns added at the end.
+"""The rules of ALTER TABLE and ALTER DATABASE: other properties, or columns added at the end.
 
-Java: `MetadataManager.alterTableProperties`, `SchemaUpdate`, `FlussConfigUtils`. Pure: a
-descriptor and a request in, a descriptor out. How the answer is coded follows Fluss: -1 for
-schema changes that it has not got, 56 for options that cannot change.
+Java: `MetadataManager.alterTableProperties`, `SchemaUpdate`, `FlussConfigUtils`. Pure functions: a
+descriptor and a request in, a descriptor out. Error codes follow Fluss: -1 for schema changes that
+it does not support, 56 for options that cannot change.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import PREFIX, MergeEngine, TableOptions
 from fluss.model.types.type_json import type_from_json
 from fluss.wire import messages as pb
-from fluss_server.catalog.creation import check, with_other
-from fluss_server.server_errors import refuse, with_code
+from fluss_server.catalog.creation import check_table, with_properties
+from fluss_server.server_errors import request_error, with_code
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _LAST: Final = 0
 
-# What 0.9.1 and main let change; the rest is fixed when a table is made.
+# The options that 0.9.1 and main can alter; the others are fixed when the table is created.
 _ALTERABLE: Final = frozenset(
     option.key
     for option in (
@@ -43,10 +43,10 @@ _ALTERABLE: Final = frozenset(
 
 
 def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> TableDescriptor:
-    """The table after the request; the very same object where nothing changes.
+    """Return the table after the request; the identical object where nothing changes.
 
     Raises:
-        FlussError: The change is not allowed, or not possible.
+        FlussError: The change is not allowed or not possible.
     """
     changes_schema = any(
         (
@@ -57,7 +57,7 @@ def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> Tabl
         )
     )
     if changes_schema and request.config_changes:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
             "Table alteration can only be applied to one of the following: table properties or "
             "table schema.",
@@ -79,8 +79,8 @@ def _with_changes(table: TableDescriptor, changes: Any) -> TableDescriptor:
         _apply(change, target)
     if own == dict(table.properties) and custom == dict(table.custom_properties):
         return table
-    made = with_other(table, properties=own, custom_properties=custom)
-    check(made)
+    made = with_properties(table, properties=own, custom_properties=custom)
+    check_table(made)
     return made
 
 
@@ -89,7 +89,7 @@ def _check_alterable(key: str, table: TableDescriptor) -> None:
     if key == TableOptions.standby_replica.key and not table.has_primary_key:
         allowed = False
     if not allowed:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
             f"The option {key!r} is not supported to alter yet.",
         )
@@ -102,7 +102,7 @@ def _apply(change: pb.PbAlterConfig, properties: dict[str, str]) -> None:
         case 1:
             properties.pop(change.config_key, None)
         case _:
-            raise refuse(
+            raise request_error(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"The property {change.config_key!r} can be set or deleted; the operation "
                 f"{change.op_type} is neither, or has no value.",
@@ -112,7 +112,7 @@ def _apply(change: pb.PbAlterConfig, properties: dict[str, str]) -> None:
 def altered_database(
     database: DatabaseDescriptor, request: pb.AlterDatabaseRequest
 ) -> DatabaseDescriptor:
-    """The database after the request; an equal one where nothing changes."""
+    """Return the database after the request; an equal one where nothing changes."""
     properties = dict(database.custom_properties)
     for change in request.config_changes:
         _apply(change, properties)
@@ -132,7 +132,7 @@ def _altered_schema(table: TableDescriptor, request: pb.AlterTableRequest) -> Sc
         (request.modify_columns, "modify"),
     ):
         if refused:
-            raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"Not support {what} column now.")
+            raise request_error(ErrorCode.UNKNOWN_SERVER_ERROR, f"Not support {what} column now.")
     schema = table.schema
     for added in request.add_columns:
         schema = _with_column(schema, added, merges=_aggregates(table))
@@ -142,12 +142,16 @@ def _altered_schema(table: TableDescriptor, request: pb.AlterTableRequest) -> Sc
 def _with_column(schema: Schema, added: pb.PbAddColumn, *, merges: bool) -> Schema:
     name = added.column_name
     if name in schema.column_names:
-        raise refuse(ErrorCode.INVALID_ALTER_TABLE_EXCEPTION, f"Column {name} already exists.")
+        raise request_error(
+            ErrorCode.INVALID_ALTER_TABLE_EXCEPTION, f"Column {name} already exists."
+        )
     if added.column_position_type != _LAST:
-        raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "Only support addColumn column at last now.")
+        raise request_error(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "Only support addColumn column at last now."
+        )
     data_type = type_from_json(parse_json(added.data_type_json, "data type"))
     if not data_type.nullable:
-        raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"Column {name} must be nullable.")
+        raise request_error(ErrorCode.UNKNOWN_SERVER_ERROR, f"Column {name} must be nullable.")
     column = Column(
         name,
         data_type,
@@ -164,7 +168,7 @@ def _aggregation(added: pb.PbAddColumn, *, merges: bool) -> AggFunction | None:
     if not added.HasField("agg_function_type"):
         return None
     if not merges:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_CONFIG_EXCEPTION,
             f"The column {added.column_name!r} has an aggregation function, but the table has not "
             "the merge engine aggregation.",
@@ -187,5 +191,5 @@ def _with_schema(table: TableDescriptor, schema: Schema) -> TableDescriptor:
         properties=table.properties,
         custom_properties=table.custom_properties,
     )
-    check(made)
+    check_table(made)
     return made

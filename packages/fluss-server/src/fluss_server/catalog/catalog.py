@@ -1,10 +1,11 @@
-"""The catalog: what exists, what may be made or dropped, and under which numbers.
+"""The catalog: which databases, tables and partitions exist, and under which ids.
 
-Everything is in memory; a change goes to the file first and to memory when the file has it, and
-then into the manifests of the directories that it is about (`manifests`).
-Called on the event loop alone, except for `take_numbers`. What a drop leaves on disk is named
-`doomed` in the same transaction, so that files are deleted because somebody said so, never
-because nobody knows them.
+Everything is in memory. A change goes to the file first, to memory when the file has it, and then
+into the manifests of the directories concerned (`manifests`).
+
+The event loop alone calls it, except for `take_numbers`. A drop lists the directories it leaves in
+the table `doomed`, in the same transaction. Only listed directories are deleted, never directories
+that are merely unknown.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.partitions import PartitionSpec, qualified_partition_name
-from fluss_server.catalog.catalog_store import CatalogStore
-from fluss_server.catalog.creation import BUCKETS_MAX, PARTITIONS_MAX
-from fluss_server.catalog.entries import (
+from fluss_server.catalog.catalog_entries import (
     DatabaseEntry,
     PartitionEntry,
     ProducerOffsets,
     TableEntry,
     read_only,
 )
+from fluss_server.catalog.catalog_store import CatalogStore
+from fluss_server.catalog.creation import BUCKETS_MAX, PARTITIONS_MAX
 from fluss_server.catalog.manifests import (
     Manifest,
     Manifests,
@@ -43,8 +44,8 @@ from fluss_server.data_layout import (
     table_directory,
     table_manifest,
 )
-from fluss_server.ledger_marks import Floors
-from fluss_server.server_errors import refuse
+from fluss_server.ledger_marks import NextNumbers
+from fluss_server.server_errors import request_error
 
 DEFAULT_DATABASE: Final = "fluss"
 _FIRST_SCHEMA_ID: Final = 1
@@ -52,14 +53,14 @@ _WRITER_IDS_TAKEN: Final = 1_000
 
 
 class Catalog:
-    """What exists.
+    """The metadata of one server.
 
     Args:
-        store: The file it is kept in.
-        manifests: The directories of databases and tables; None where there are none.
+        store: The file that keeps it.
+        manifests: The manifests to keep up to date; None for no manifests.
 
     Raises:
-        FlussError: What the file says makes no sense.
+        FlussError: A row of the file cannot be parsed.
     """
 
     def __init__(self, store: CatalogStore, manifests: Manifests | None = None) -> None:
@@ -78,44 +79,46 @@ class Catalog:
 
     @property
     def databases(self) -> list[DatabaseEntry]:
-        """All databases, by name."""
+        """All databases, sorted by name."""
         return [self._databases[name] for name in sorted(self._databases)]
 
     def has_database(self, name: str) -> bool:
-        """Whether there is a database of this name."""
+        """Return whether a database of this name exists."""
         return name in self._databases
 
     def database(self, name: str) -> DatabaseEntry:
-        """The database of this name.
+        """Return the database of this name.
 
         Raises:
-            DatabaseNotFoundError: There is none.
+            DatabaseNotFoundError: It does not exist.
         """
         found = self._databases.get(name)
         if found is None:
-            raise refuse(ErrorCode.DATABASE_NOT_EXIST, f"Database '{name}' does not exist.")
+            raise request_error(ErrorCode.DATABASE_NOT_EXIST, f"Database '{name}' does not exist.")
         return found
 
     def create_database(self, name: str, descriptor: DatabaseDescriptor, *, now_ms: int) -> None:
-        """Make a database.
+        """Create a database.
 
         Raises:
-            DatabaseAlreadyExistsError: There is one of this name.
+            DatabaseAlreadyExistsError: A database of this name exists.
         """
         if name in self._databases:
-            raise refuse(ErrorCode.DATABASE_ALREADY_EXIST, f"Database {name} already exists.")
+            raise request_error(
+                ErrorCode.DATABASE_ALREADY_EXIST, f"Database {name} already exists."
+            )
         check_new_name("database name", name)
         entry = DatabaseEntry(
             name=name, descriptor=descriptor, created_ms=now_ms, modified_ms=now_ms
         )
         with self._store.transaction():
             self._store.put("databases", name, descriptor.to_json(), now_ms, now_ms)
-            self._absolve_manifest(name)
+            self._unmark_manifest(name)
         self._databases[name] = entry
         self._describe_database(entry)
 
     def change_database(self, name: str, descriptor: DatabaseDescriptor, *, now_ms: int) -> None:
-        """Give a database another comment or other properties."""
+        """Replace a database's comment and properties."""
         entry = replace(self.database(name), descriptor=descriptor, modified_ms=now_ms)
         with self._store.transaction():
             self._store.put("databases", name, descriptor.to_json(), entry.created_ms, now_ms)
@@ -123,18 +126,18 @@ class Catalog:
         self._describe_database(entry)
 
     def drop_database(self, name: str) -> list[TableEntry]:
-        """Drop a database with all its tables; returns those."""
+        """Drop a database with all its tables; return the tables."""
         self.database(name)
         tables = self.tables_of(name)
         with self._store.transaction():
-            for each in tables:
-                self._drop_rows(each)
+            for table in tables:
+                self._drop_rows(table)
             self._store.delete("databases", name=name)
             if self._manifests is not None:
-                self._doom([database_manifest(name)])
-        for each in tables:
-            self._forget(each)
-            self._remove_manifest(each)
+                self._mark_for_deletion([database_manifest(name)])
+        for table in tables:
+            self._forget(table)
+            self._remove_manifest(table)
         del self._databases[name]
         self.remove_manifests()
         return tables
@@ -147,41 +150,41 @@ class Catalog:
         return list(self._tables.values())
 
     def tables_of(self, database: str) -> list[TableEntry]:
-        """The tables of a database, by name."""
+        """Return the tables of a database, sorted by name."""
         found = (each for each in self._tables.values() if each.path.database_name == database)
         return sorted(found, key=lambda each: each.path.table_name)
 
     def find_table(self, path: TablePath) -> TableEntry | None:
-        """The table of this path, None where there is none."""
+        """Return the table of this path; None where it does not exist."""
         return self._tables.get(path)
 
     def table(self, path: TablePath) -> TableEntry:
-        """The table of this path.
+        """Return the table of this path.
 
         Raises:
-            TableNotFoundError: There is none.
+            TableNotFoundError: It does not exist.
         """
         found = self._tables.get(path)
         if found is None:
-            raise refuse(ErrorCode.TABLE_NOT_EXIST, f"Table '{path}' does not exist.")
+            raise request_error(ErrorCode.TABLE_NOT_EXIST, f"Table '{path}' does not exist.")
         return found
 
     def find_table_by_id(self, table_id: int) -> TableEntry | None:
-        """The table with this id, None where there is none."""
+        """Return the table with this id; None where it does not exist."""
         return self._tables_by_id.get(table_id)
 
     def create_table(
         self, path: TablePath, descriptor: TableDescriptor, *, now_ms: int
     ) -> TableEntry:
-        """Make a table of a descriptor that has been checked.
+        """Create a table from a descriptor that has been checked.
 
         Raises:
             DatabaseNotFoundError: Its database does not exist.
-            TableAlreadyExistsError: There is a table of this path.
+            TableAlreadyExistsError: A table of this path exists.
         """
         self.database(path.database_name)
         if path in self._tables:
-            raise refuse(ErrorCode.TABLE_ALREADY_EXIST, f"Table {path} already exists.")
+            raise request_error(ErrorCode.TABLE_ALREADY_EXIST, f"Table {path} already exists.")
         with self._store.transaction():
             entry = TableEntry(
                 path=path,
@@ -201,7 +204,7 @@ class Catalog:
     def change_table(
         self, path: TablePath, descriptor: TableDescriptor, *, now_ms: int
     ) -> TableEntry:
-        """Give a table other properties or a newer schema; returns what it is then."""
+        """Replace a table's properties or add a schema; return the new entry."""
         known = self.table(path)
         schema_id = known.schema_id + (descriptor.schema != known.descriptor.schema)
         entry = replace(
@@ -220,7 +223,7 @@ class Catalog:
         return entry
 
     def drop_table(self, path: TablePath) -> TableEntry:
-        """Drop a table; returns what it was."""
+        """Drop a table; return its entry."""
         entry = self.table(path)
         with self._store.transaction():
             self._drop_rows(entry)
@@ -231,41 +234,41 @@ class Catalog:
     # --- partitions -----------------------------------------------------------------------------
 
     def partitions_of(self, table: TableEntry) -> list[PartitionEntry]:
-        """The partitions of a table, by name."""
+        """Return the partitions of a table, sorted by name."""
         found = self._partitions.get(table.table_id, {})
         return [found[name] for name in sorted(found)]
 
     def find_partition(self, table: TableEntry, name: str) -> PartitionEntry | None:
-        """The partition of this name, None where there is none."""
+        """Return the partition of this name; None where it does not exist."""
         return self._partitions.get(table.table_id, {}).get(name)
 
     def find_partition_by_id(self, partition_id: int) -> PartitionEntry | None:
-        """The partition with this id, None where there is none."""
+        """Return the partition with this id; None where it does not exist."""
         return self._partitions_by_id.get(partition_id)
 
     def create_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
-        """Make a partition.
+        """Create a partition.
 
         Raises:
-            PartitionAlreadyExistsError: There is one of this name.
-            LimitExceededError: The table has as many as it may have.
+            PartitionAlreadyExistsError: A partition of this name exists.
+            LimitExceededError: The table has as many partitions or buckets as it may have.
         """
         shown = qualified_partition_name(spec.spec_map)
         known = self._partitions.get(table.table_id, {})
         if name in known:
-            raise refuse(
+            raise request_error(
                 ErrorCode.PARTITION_ALREADY_EXISTS,
                 f"Partition '{shown}' already exists for table {table.path}",
             )
         if len(known) + 1 > PARTITIONS_MAX:
-            raise refuse(
+            raise request_error(
                 ErrorCode.PARTITION_MAX_NUM_EXCEPTION,
                 f"Exceed the maximum number of partitions for table {table.path}, only allow "
                 f"{PARTITIONS_MAX} partitions.",
             )
         total = table.bucket_count * (len(known) + 1)
         if total > BUCKETS_MAX:
-            raise refuse(
+            raise request_error(
                 ErrorCode.BUCKET_MAX_NUM_EXCEPTION,
                 f"Adding partition '{name}' would result in {total} total buckets for table "
                 f"{table.path}, exceeding the maximum of {BUCKETS_MAX} buckets.",
@@ -283,27 +286,27 @@ class Catalog:
         return entry
 
     def drop_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
-        """Drop a partition; returns what it was.
+        """Drop a partition; return its entry.
 
         Raises:
-            PartitionNotFoundError: There is none of this name.
+            PartitionNotFoundError: No partition has this name.
         """
         entry = self.find_partition(table, name)
         if entry is None:
-            raise refuse(
+            raise request_error(
                 ErrorCode.PARTITION_NOT_EXISTS,
                 f"Partition '{qualified_partition_name(spec.spec_map)}' does not exist for table "
                 f"{table.path}",
             )
         with self._store.transaction():
             self._store.delete("partitions", id=entry.partition_id)
-            self._doom([self.directory_of(table, entry)])
+            self._mark_for_deletion([self.directory_of(table, entry)])
         del self._partitions[table.table_id][name]
         del self._partitions_by_id[entry.partition_id]
         return entry
 
     def directory_of(self, table: TableEntry, partition: PartitionEntry | None) -> Path:
-        """Where a table's or a partition's buckets are, relative to the data directory."""
+        """Return the directory of a table or partition, relative to the data directory."""
         if partition is None:
             return table_directory(table.path, table.table_id)
         return partition_directory(
@@ -313,15 +316,15 @@ class Catalog:
     # --- numbers --------------------------------------------------------------------------------
 
     def next_writer_id(self) -> int:
-        """An id that no writer has had; those of a block that a crash loses are never given."""
-        for each in self._writer_ids:
-            return each
+        """Return an id that no writer has had; a restart skips the rest of a block of ids."""
+        for writer_id in self._writer_ids:
+            return writer_id
         first = self._store.take_numbers("writer", _WRITER_IDS_TAKEN)
         self._writer_ids = iter(range(first + 1, first + _WRITER_IDS_TAKEN))
         return first
 
     def take_numbers(self, table_id: int, column_id: int, count: int) -> int:
-        """Take numbers for an auto-increment column, and return how many had been taken before.
+        """Take numbers for an auto-increment column; return how many had been taken before.
 
         Any thread may call it.
         """
@@ -332,9 +335,9 @@ class Catalog:
         return first
 
     @property
-    def floors(self) -> Floors:
-        """Numbers that have not been given out."""
-        return Floors(
+    def next_numbers(self) -> NextNumbers:
+        """The next free id of each counter."""
+        return NextNumbers(
             table_id=self._store.next_number("table"),
             partition_id=self._store.next_number("partition"),
             writer_id=self._store.next_number("writer"),
@@ -343,11 +346,11 @@ class Catalog:
     # --- producers ------------------------------------------------------------------------------
 
     def producer(self, producer_id: str) -> ProducerOffsets | None:
-        """What a producer wrote down, expired or not."""
+        """Return the offsets that a producer registered, expired or not."""
         return self._producers.get(producer_id)
 
     def put_producer(self, offsets: ProducerOffsets) -> None:
-        """Keep what a producer writes down, in the place of what there was."""
+        """Store the offsets of a producer, replacing its earlier ones."""
         with self._store.transaction():
             self._store.put(
                 "producers", offsets.producer_id, offsets.expires_ms, bytes(offsets.body)
@@ -355,35 +358,35 @@ class Catalog:
         self._producers[offsets.producer_id] = offsets
 
     def drop_producers(self, ids: Iterable[str]) -> None:
-        """Forget what producers wrote down; those who wrote nothing are no mistake."""
+        """Delete the offsets of producers; unknown ids are ignored."""
         known = [each for each in ids if each in self._producers]
         if not known:
             return
         with self._store.transaction():
-            for each in known:
-                self._store.delete("producers", id=each)
-        for each in known:
-            del self._producers[each]
+            for producer_id in known:
+                self._store.delete("producers", id=producer_id)
+        for producer_id in known:
+            del self._producers[producer_id]
 
     def expired_producers(self, *, now_ms: int) -> list[str]:
-        """The producers whose time is over."""
+        """Return the ids of the producers whose offsets have expired."""
         return [key for key, each in self._producers.items() if each.expires_ms < now_ms]
 
-    # --- what was dropped -----------------------------------------------------------------------
+    # --- deletions ------------------------------------------------------------------------------
 
-    def doomed(self) -> list[Path]:
-        """Directories of dropped tables and partitions that may still be on disk."""
+    def pending_deletions(self) -> list[Path]:
+        """Return the directories of dropped tables and partitions that may still be on disk."""
         return [Path(path) for (path,) in self._store.rows("SELECT path FROM doomed")]
 
-    def absolve(self, path: Path) -> None:
-        """Take note that a doomed directory is gone."""
+    def deletion_done(self, path: Path) -> None:
+        """Record that a directory has been deleted."""
         with self._store.transaction():
             self._store.delete("doomed", path=path.as_posix())
 
     # --- manifests ------------------------------------------------------------------------------
 
     def manifest_of_table(self, entry: TableEntry) -> Manifest:
-        """What the directory of a table says of it."""
+        """Return the manifest that the directory of a table must have."""
         numbers = {
             str(position): self._store.next_number(_numbers_name(entry.table_id, position))
             for position in _numbered_positions(entry)
@@ -391,12 +394,12 @@ class Catalog:
         return manifest_of_table(entry, numbers)
 
     def remove_manifests(self) -> None:
-        """Remove the manifests of databases that were dropped; tables are removed later."""
-        for path in self.doomed():
-            # A table's directory never has this name: those end with a number.
+        """Remove the manifests of dropped databases; the files of tables are removed later."""
+        for path in self.pending_deletions():
+            # A table's directory never has this name, because it ends with a number.
             if path.name == MANIFEST and self._manifests is not None:
                 self._manifests.remove(path)
-                self.absolve(path)
+                self.deletion_done(path)
 
     def _describe_database(self, entry: DatabaseEntry) -> None:
         if self._manifests is not None:
@@ -415,11 +418,11 @@ class Catalog:
             )
 
     def _remove_manifest(self, entry: TableEntry) -> None:
-        """Leave nothing that a repair could make a dropped table of; its files go later."""
+        """Remove a dropped table's manifest, so that a repair cannot restore the table."""
         if self._manifests is not None:
             self._manifests.remove(table_manifest(entry.path, entry.table_id))
 
-    def _absolve_manifest(self, database: str) -> None:
+    def _unmark_manifest(self, database: str) -> None:
         self._store.delete("doomed", path=database_manifest(database).as_posix())
 
     def close(self) -> None:
@@ -482,9 +485,9 @@ class Catalog:
         self._store.delete("tables", id=entry.table_id)
         self._store.delete("schemas", table_id=entry.table_id)
         self._store.delete("partitions", table_id=entry.table_id)
-        self._doom([self.directory_of(entry, None)])
+        self._mark_for_deletion([self.directory_of(entry, None)])
 
-    def _doom(self, paths: Iterable[Path]) -> None:
+    def _mark_for_deletion(self, paths: Iterable[Path]) -> None:
         for path in paths:
             self._store.put("doomed", path.as_posix())
 
@@ -494,8 +497,8 @@ class Catalog:
     def _forget(self, entry: TableEntry) -> None:
         del self._tables[entry.path]
         del self._tables_by_id[entry.table_id]
-        for each in self._partitions.pop(entry.table_id, {}).values():
-            del self._partitions_by_id[each.partition_id]
+        for partition in self._partitions.pop(entry.table_id, {}).values():
+            del self._partitions_by_id[partition.partition_id]
 
     def _remember_partition(self, entry: PartitionEntry) -> None:
         self._partitions.setdefault(entry.table_id, {})[entry.name] = entry
@@ -512,6 +515,6 @@ def _numbered_positions(entry: TableEntry) -> list[int]:
 
 
 def create_default_database(catalog: Catalog, *, now_ms: int) -> None:
-    """Make the database that every fresh cluster has, where there is none at all."""
+    """Create the database that every new cluster has, where there is none."""
     if not catalog.databases:
         catalog.create_database(DEFAULT_DATABASE, DatabaseDescriptor(), now_ms=now_ms)

@@ -1,12 +1,12 @@
-"""The sqlite file of the catalog: its tables, transactions, and what is said when it is damaged.
+"""The sqlite file of the catalog: its tables and transactions, and the detection of damage.
 
-One connection, used by the event loop for changes and, for numbers only, by storage threads; a
-lock keeps them apart. WAL with full syncs, because what was created must be there after a crash
-of the machine: changes are rare and small.
+One connection. The event loop uses it for changes, and storage threads use it to take numbers; a
+lock serializes them. It uses WAL with full syncs, because what was created must survive a crash of
+the machine; changes are rare and small.
 
-sqlite drops a transaction whose frames in the WAL are damaged, and all after it, without an error.
-So each transaction has a number and leaves a checksum of all rows, both in the same transaction;
-afterwards they are written to the ledger. A file that lost or changed anything has another number
+sqlite silently drops a transaction whose frames in the WAL are damaged, and all later ones. So
+each transaction has a number and stores a checksum of all rows, in the same transaction;
+afterwards both are written to the ledger. A file that lost or changed anything has another number
 or another checksum.
 """
 
@@ -56,14 +56,14 @@ CREATE TABLE producers (
 ) WITHOUT ROWID;
 CREATE TABLE doomed (path TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-# One row: what the file says of itself.
+# One row: the number and the checksums of the newest transaction.
 _CHECKS: Final = """
 CREATE TABLE checks (
     one INTEGER PRIMARY KEY CHECK (one = 1), directory BLOB NOT NULL, sequence INTEGER NOT NULL,
     sum BLOB NOT NULL, sealed BLOB NOT NULL
 );
 """
-# The columns that name a row.
+# The primary key of each table.
 _KEYS: Final = {
     "counters": ("name",),
     "databases": ("name",),
@@ -87,10 +87,10 @@ class Seal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a file says of itself; its rows have been compared with that.
+    """The state that a file records about itself; its rows have been compared with it.
 
     Args:
-        version: The version of its tables; 0 where it has none yet.
+        version: The version of its tables; 0 where it has no tables yet.
         directory_id: The data directory that it belongs to.
         sequence: The number of its last transaction.
         row_sum: The sum of the hashes of all rows.
@@ -104,8 +104,8 @@ class Contents:
     @property
     def seal(self) -> Seal:
         """The state of the catalog."""
-        said = self.directory_id + struct.pack("<q", self.sequence) + self.row_sum_bytes
-        check = hashlib.blake2b(said, digest_size=_HASH_BYTES).digest()
+        recorded = self.directory_id + struct.pack("<q", self.sequence) + self.row_sum_bytes
+        check = hashlib.blake2b(recorded, digest_size=_HASH_BYTES).digest()
         return Seal(sequence=self.sequence, check=check)
 
     @property
@@ -115,15 +115,15 @@ class Contents:
 
     @property
     def has_checks(self) -> bool:
-        """Whether the file was made by a version that numbers its transactions."""
+        """Whether a version that numbers its transactions created the file."""
         return self.version >= FORMAT
 
 
 def read_contents(path: Path) -> Contents:
-    """What a file says of itself, read without changing anything.
+    """Read the recorded state of a file without changing the file.
 
     Raises:
-        LocalServerError: It is damaged, or was made by a newer version.
+        LocalServerError: The file is damaged, or a newer version created it.
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as opened:
@@ -152,13 +152,13 @@ def _contents_of(opened: sqlite3.Connection, path: Path, *, compares: bool = Tru
             for table in _KEYS
             for row in opened.execute(f"SELECT * FROM {table}")  # noqa: S608 - names are ours
         )
-    said: list[Row] = []
+    recorded: list[Row] = []
     if version >= FORMAT:
-        said = opened.execute("SELECT directory, sequence, sum, sealed FROM checks").fetchall()
-    if said:
-        directory_id, sequence = said[0][:2]
+        recorded = opened.execute("SELECT directory, sequence, sum, sealed FROM checks").fetchall()
+    if recorded:
+        directory_id, sequence = recorded[0][:2]
     found = Contents(version=version, directory_id=directory_id, sequence=sequence, row_sum=row_sum)
-    if compares and said and said[0][2:] != (found.row_sum_bytes, found.seal.check):
+    if compares and recorded and recorded[0][2:] != (found.row_sum_bytes, found.seal.check):
         raise damaged(path, "is damaged: its rows are not those that were written")
     return found
 
@@ -167,12 +167,12 @@ class CatalogStore:
     """The open file.
 
     Args:
-        path: Where it is; made where it is missing.
+        path: The file; created where it is missing.
         is_durable: Whether a change waits for the disk.
-        compares: Whether the rows must be those that the file says it has.
+        compares: Whether the rows must match the recorded checksum.
 
     Raises:
-        LocalServerError: It is damaged, or was made by a newer version.
+        LocalServerError: The file is damaged, or a newer version created it.
     """
 
     def __init__(self, path: Path, *, is_durable: bool = True, compares: bool = True) -> None:
@@ -195,7 +195,7 @@ class CatalogStore:
 
     @property
     def contents(self) -> Contents:
-        """What the file says of itself now."""
+        """The recorded state of the file."""
         return self._contents
 
     def begin(
@@ -205,12 +205,12 @@ class CatalogStore:
         on_seal: Callable[[Seal], None],
         refuse_change: Callable[[], None],
     ) -> None:
-        """Number transactions from now on, and say so to the ledger.
+        """Start to number transactions and to report them to the ledger.
 
         Args:
             directory_id: The data directory.
             on_seal: Called with the state after each transaction.
-            refuse_change: Called before each transaction; raises where none may be.
+            refuse_change: Called before each transaction; raises where no change is allowed.
 
         Raises:
             OSError: The ledger cannot be written.
@@ -227,17 +227,17 @@ class CatalogStore:
         self._seal()
 
     def skip_to(self, sequence: int) -> None:
-        """Give the transaction that is open at least this number."""
+        """Raise the number of the open transaction to at least this one."""
         if self._contents.sequence < sequence:
             self._contents = replace(self._contents, sequence=sequence - 1)
 
     def rows(self, statement: str, *values: object) -> list[Row]:
-        """What a query finds."""
+        """Run a query and return its rows."""
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
     def put(self, table: str, *row: object) -> None:
-        """Write a row in the place of the one with the same key, inside a transaction."""
+        """Insert a row, or replace the one with the same key. Needs an open transaction."""
         keys = _KEYS[table]
         self.delete(table, **dict(zip(keys, row, strict=False)))
         marks = ", ".join("?" * len(row))
@@ -245,7 +245,7 @@ class CatalogStore:
         self._add(_hash_of(table, row))
 
     def delete(self, table: str, **where: object) -> None:
-        """Delete the rows with these values, inside a transaction."""
+        """Delete the rows with these values. Needs an open transaction."""
         values = tuple(where.values())
         condition = f"{table} WHERE {' AND '.join(f'{name} = ?' for name in where)}"
         found = self._connection.execute(f"SELECT * FROM {condition}", values).fetchall()  # noqa: S608 - names are ours
@@ -255,10 +255,10 @@ class CatalogStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what happens inside, or nothing.
+        """Apply everything inside the block, or nothing.
 
         Raises:
-            DamagedDataError: The file is not there any more, or the ledger is not this server's.
+            DamagedDataError: The file was removed, or the ledger belongs to another server.
             OSError: The ledger cannot be written.
         """
         with self._lock:
@@ -271,36 +271,38 @@ class CatalogStore:
             try:
                 self._seal()
             except OSError:
-                # The change is made and will be found; the next one waits for the ledger.
+                # The change is committed and the next start finds it; the next change waits for
+                # the ledger.
                 _LOG.exception("the ledger could not be written")
 
     def take_numbers(self, name: str, count: int) -> int:
-        """Take numbers that nobody gets again, and return the first of them."""
+        """Take numbers from a counter, and return the first of them. No number is taken twice."""
         with self.transaction():
             return self.take_numbers_here(name, count)
 
     def take_numbers_here(self, name: str, count: int) -> int:
-        """The same inside a transaction of the caller's."""
+        """Do the same inside the caller's transaction."""
         start = self.next_number(name)
         self.put("counters", name, start + count)
         return start
 
     def next_number(self, name: str) -> int:
-        """The number that is given next."""
+        """Return the next number of a counter."""
         found = self.rows("SELECT next FROM counters WHERE name = ?", name)
         return int(found[0][0]) if found else 0
 
-    def check_place(self) -> None:
+    def check_in_place(self) -> None:
         """Refuse to write where the file was removed or replaced.
 
         Raises:
-            DamagedDataError: It was; sqlite would go on writing into a file without a name.
+            DamagedDataError: The file is another one; sqlite would continue to write to the
+                unlinked one.
         """
         try:
-            is_there = os.path.samestat(self._place, self.path.stat())
+            is_in_place = os.path.samestat(self._place, self.path.stat())
         except OSError:
-            is_there = False
-        if not is_there:
+            is_in_place = False
+        if not is_in_place:
             raise removed(self.path, "no database or table is changed")
 
     def close(self) -> None:
@@ -327,7 +329,7 @@ class CatalogStore:
         self._contents = replace(self._contents, row_sum=self._contents.row_sum + hashes)
 
     def _number(self) -> None:
-        """Give the transaction its number, and write down what all rows are after it."""
+        """Store the transaction's number and the checksum of all rows."""
         self._contents = replace(self._contents, sequence=self._contents.sequence + 1)
         if self._contents.has_checks:
             seal = self._contents.seal
@@ -362,7 +364,7 @@ class CatalogStore:
 
 
 def _unreadable(path: Path, error: sqlite3.Error) -> DamagedDataError:
-    """The error for a catalog that sqlite cannot read."""
+    """Return the error for a catalog that sqlite cannot read."""
     return DamagedDataError(
         f"The catalog {path} cannot be read: {error}. Nothing was changed.",
         hint=WAYS_OUT,

@@ -1,8 +1,9 @@
-"""What becomes of a table descriptor when a table is created: defaults put in, nonsense refused.
+"""The rules of CREATE TABLE: defaults are added, and invalid descriptors are refused.
 
-The rules are those of `fluss.model.tables.table_rules`, the codes and defaults those of Fluss's
-coordinator (Java: `CoordinatorService.applySystemDefaults`, `TableDescriptorValidation`). Whether
-the name is free is the catalog's question.
+The rules are those of `fluss.model.tables.table_rules`; the codes and defaults are those of
+Fluss's
+coordinator (Java: `CoordinatorService.applySystemDefaults`, `TableDescriptorValidation`). The
+catalog checks whether the name is free.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from fluss.model.schema.aggregation import AggFunctionType
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import MergeEngine, TableOptions
 from fluss.model.tables.table_rules import check_new_table
-from fluss_server.server_errors import refuse, with_code
+from fluss_server.server_errors import request_error, with_code
 
 BUCKETS_MAX: Final = 128_000  # max.bucket.num
 PARTITIONS_MAX: Final = 1_000  # max.partition.num
 DEFAULT_BUCKETS: Final = 1  # default.bucket.number
 KV_FORMAT_VERSION: Final = "2"
 
-_NOT_BUILT: Final = frozenset({AggFunctionType.RBM32, AggFunctionType.RBM64})
+_UNSUPPORTED: Final = frozenset({AggFunctionType.RBM32, AggFunctionType.RBM64})
 
 
 def read_descriptor(text: bytes) -> TableDescriptor:
-    """The descriptor in a CREATE_TABLE request.
+    """Read the descriptor of a CREATE_TABLE request.
 
     Raises:
-        FlussError: With code 15, whatever is wrong with it.
+        FlussError: The descriptor is invalid; the code is always 15.
     """
     try:
         return TableDescriptor.from_json(text)
@@ -37,34 +38,38 @@ def read_descriptor(text: bytes) -> TableDescriptor:
         raise with_code(error, ErrorCode.INVALID_TABLE_EXCEPTION) from error
 
 
-def completed(asked: TableDescriptor, *, default_buckets: int = DEFAULT_BUCKETS) -> TableDescriptor:
-    """The descriptor with everything that the server adds by itself."""
-    options = asked.options
+def with_defaults(
+    requested: TableDescriptor, *, default_buckets: int = DEFAULT_BUCKETS
+) -> TableDescriptor:
+    """Return the descriptor with the defaults that the server adds."""
+    options = requested.options
     added: dict[str, str] = {}
 
     def default(option: str, value: str) -> None:
-        if option not in asked.properties:
+        if option not in requested.properties:
             added[option] = value
 
     default(TableOptions.replication_factor.key, "1")
-    if len(asked.partition_keys) > 1 and _says_true(asked, TableOptions.auto_partition_enabled.key):
+    if len(requested.partition_keys) > 1 and _is_true(
+        requested, TableOptions.auto_partition_enabled.key
+    ):
         default(TableOptions.auto_partition_precreate.key, "0")
-    if asked.has_primary_key:
-        if _merges(options):
+    if requested.has_primary_key:
+        if _has_merge_engine(options):
             default(TableOptions.delete_behavior.key, "IGNORE")
         default(TableOptions.kv_format_version.key, KV_FORMAT_VERSION)
-    count = asked.bucket_count if asked.bucket_count is not None else default_buckets
-    properties = {**asked.properties, **added}
-    return with_other(asked, properties=properties).with_bucket_count(count)
+    count = requested.bucket_count if requested.bucket_count is not None else default_buckets
+    properties = {**requested.properties, **added}
+    return with_properties(requested, properties=properties).with_bucket_count(count)
 
 
-def with_other(
+def with_properties(
     table: TableDescriptor,
     *,
     properties: dict[str, str] | None = None,
     custom_properties: dict[str, str] | None = None,
 ) -> TableDescriptor:
-    """The same table with other properties."""
+    """Return the table with other properties."""
     return TableDescriptor(
         table.schema,
         partition_keys=table.partition_keys,
@@ -78,11 +83,11 @@ def with_other(
     )
 
 
-def check(table: TableDescriptor) -> None:
-    """Refuse what no table can be.
+def check_table(table: TableDescriptor) -> None:
+    """Refuse an invalid table.
 
     Raises:
-        FlussError: With the code that Fluss's coordinator answers.
+        FlussError: The table is invalid; the code is the one that Fluss's coordinator returns.
     """
     _check_buckets(table)
     _check_time_key(table)
@@ -93,13 +98,13 @@ def check(table: TableDescriptor) -> None:
     except FlussError as error:
         raise with_code(error, ErrorCode.INVALID_CONFIG_EXCEPTION) from error
     if table.options.datalake_enabled:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_TABLE_EXCEPTION,
             f"{TableOptions.datalake_enabled.key!r} is set, but this cluster has no lake.",
         )
     for column in table.schema.columns:
-        if column.aggregation is not None and column.aggregation.type in _NOT_BUILT:
-            raise refuse(
+        if column.aggregation is not None and column.aggregation.type in _UNSUPPORTED:
+            raise request_error(
                 ErrorCode.INVALID_CONFIG_EXCEPTION,
                 f"The embedded server does not combine bitmaps: the column {column.name!r} has the "
                 f"aggregation function {column.aggregation.type}.",
@@ -108,10 +113,10 @@ def check(table: TableDescriptor) -> None:
 
 
 def check_replication(table: TableDescriptor) -> None:
-    """Refuse more copies than there are servers, as Fluss does where buckets get their places."""
+    """Refuse more replicas than there are servers, as Fluss does when it assigns buckets."""
     factor = table.options.replication_factor
     if factor is not None and factor > 1:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {factor} larger than available tablet servers: 1.",
             hint="The embedded server is one node; leave table.replication.factor out.",
@@ -120,38 +125,38 @@ def check_replication(table: TableDescriptor) -> None:
 
 def _check_buckets(table: TableDescriptor) -> None:
     if (table.bucket_count or 0) > BUCKETS_MAX:
-        raise refuse(
+        raise request_error(
             ErrorCode.BUCKET_MAX_NUM_EXCEPTION,
             f"Bucket count {table.bucket_count} exceeds the maximum limit {BUCKETS_MAX}.",
         )
 
 
 def _check_time_key(table: TableDescriptor) -> None:
-    """Which of several partition keys is the time: Fluss answers these with another code."""
+    """Check the time key of several partition keys; Fluss has a separate code for it."""
     keys = table.partition_keys
-    if len(keys) <= 1 or not _says_true(table, TableOptions.auto_partition_enabled.key):
+    if len(keys) <= 1 or not _is_true(table, TableOptions.auto_partition_enabled.key):
         return
     key = table.options.auto_partition_key
     if key not in keys:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_TABLE_EXCEPTION,
             f"{TableOptions.auto_partition_key.key!r} is {key!r}, which is none of the partition keys "
             f"{', '.join(keys)}.",
         )
     if table.options.auto_partition_precreate > 0:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_TABLE_EXCEPTION,
             "A table with several partition keys cannot have partitions made ahead; "
             f"{TableOptions.auto_partition_precreate.key!r} has to be 0.",
         )
 
 
-def _says_true(table: TableDescriptor, key: str) -> bool:
+def _is_true(table: TableDescriptor, key: str) -> bool:
     return table.properties.get(key, "").lower() == "true"
 
 
-def _merges(options: TableOptions) -> bool:
+def _has_merge_engine(options: TableOptions) -> bool:
     try:
         return options.merge_engine in set(MergeEngine)
     except FlussError:
-        return False  # not one of them; the check that follows says so
+        return False  # not a merge engine; `check_table` refuses it

@@ -1,8 +1,8 @@
-"""The directories of databases, tables and buckets, compared with catalog and ledger.
+"""Compares the directories of databases, tables and buckets with the catalog and the ledger.
 
-Both ways: what the catalog and the ledger know must be there, and what is there must be known. A
-directory that nobody knows belonged to a table which the catalog has lost; a new table could get
-its name and its number. Where nothing can have been lost, what is missing is made again.
+Both ways: what the catalog and the ledger list must exist, and what exists must be listed. An
+unlisted directory belonged to a table that the catalog has lost, and a new table could get its
+name and its id. Where no data can have been lost, missing directories are created again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from fluss.model.paths import TableBucket
 from fluss_server.catalog.catalog import Catalog
-from fluss_server.catalog.entries import TableEntry
+from fluss_server.catalog.catalog_entries import TableEntry
 from fluss_server.catalog.manifests import Manifests, manifest_of_database
 from fluss_server.damage_errors import DamagedDataError, damaged
 from fluss_server.data_layout import DATA, MANIFEST, database_manifest, table_manifest
@@ -34,9 +34,9 @@ class TreeCheck:
 
     Args:
         directory: The data directory.
-        catalog: What exists.
-        ledger: Which buckets have a log.
-        manifests: The manifests.
+        catalog: The databases, tables and partitions.
+        ledger: The buckets that have a log.
+        manifests: The manifests of the directories.
         sequence: The number of the catalog's last change.
     """
 
@@ -54,14 +54,14 @@ class TreeCheck:
         self._ledger = ledger
         self._manifests = manifests
         self._sequence = sequence
-        self._doomed = set(catalog.doomed())
+        self._doomed = set(catalog.pending_deletions())
         self._logs: dict[tuple[int, int | None], dict[int, TableBucket]] = {}
         for bucket in ledger.buckets():
             of_parent = self._logs.setdefault((bucket.table_id, bucket.partition_id), {})
             of_parent[bucket.bucket] = bucket
 
     def find(self) -> list[DamagedDataError]:
-        """Everything that contradicts; what is merely not written yet is written."""
+        """Return all contradictions; create what is merely not written yet."""
         found = list(self._unknown_databases())
         for entry in self._catalog.databases:
             path = database_manifest(entry.name)
@@ -74,7 +74,7 @@ class TreeCheck:
         return found
 
     def forget_dropped(self) -> None:
-        """Free what the ledger has of tables and partitions that do not exist any more."""
+        """Free the ledger's slots of tables and partitions that no longer exist."""
         for table_id, partition_id in list(self._logs):
             table = self._catalog.find_table_by_id(table_id)
             known = table is not None
@@ -84,7 +84,7 @@ class TreeCheck:
             if not known:
                 self._ledger.forget(table_id, partition_id)
 
-    # --- what is there must be known ------------------------------------------------------------
+    # --- what exists must be listed -------------------------------------------------------------
 
     def _unknown_databases(self) -> Iterator[DamagedDataError]:
         for path in self._directories(Path(DATA)):
@@ -117,9 +117,9 @@ class TreeCheck:
                     "from an earlier moment, or the directory was put there",
                 )
             else:
-                _LOG.warning("%s is no directory of this server's and is left alone", path)
+                _LOG.warning("%s is not a directory of this server and is ignored", path)
 
-    # --- what is known must be there ------------------------------------------------------------
+    # --- what is listed must exist --------------------------------------------------------------
 
     def _table(self, table: TableEntry) -> Iterator[DamagedDataError]:
         problem = self._manifests.keep(
@@ -151,26 +151,26 @@ class TreeCheck:
         self, table: TableEntry, parent: Path, partition_id: int | None
     ) -> Iterator[DamagedDataError]:
         logs = self._logs.get((table.table_id, partition_id), {})
-        there = set()
+        existing = set()
         for path in self._directories(parent):
             name = _BUCKET.fullmatch(path.name)
             if name is not None:
-                there.add(int(name.group(1)))
-        for bucket in sorted(logs.keys() - there):
+                existing.add(int(name.group(1)))
+        for bucket in sorted(logs.keys() - existing):
             mark = self._ledger.entry(logs[bucket]).mark
             end_offset = 0 if mark is None else mark.end_offset
             yield damaged(
                 self._directory / parent / f"log-{bucket}",
                 f"is missing; it is the log of {table.path} with the offsets below {end_offset}",
             )
-        for bucket in sorted(each for each in there if each >= table.bucket_count):
+        for bucket in sorted(each for each in existing if each >= table.bucket_count):
             yield damaged(
                 self._directory / parent / f"log-{bucket}",
                 f"is not a bucket of {table.path}, which has {table.bucket_count}",
             )
 
     def _directories(self, path: Path) -> list[Path]:
-        """The directories in a directory, relative to the data directory."""
+        """Return the subdirectories of a directory, relative to the data directory."""
         try:
             children = sorted((self._directory / path).iterdir())
         except (FileNotFoundError, NotADirectoryError):

@@ -1,10 +1,10 @@
-"""Manifests: what the directories of databases and tables say of themselves.
+"""Manifests: files in the directories of databases and tables that describe them.
 
-The catalog is the truth. A manifest repeats a part of it in the directory that it is about, with
-the number of the change that wrote it, so that a catalog from an earlier moment contradicts the
-directories, and a lost one can be made again from them. A manifest is JSON and a last line with its
-checksum. It is written after the change is in the catalog; one that is missing, damaged or older
-is written again, one that is newer or another directory's is a contradiction.
+The catalog is authoritative. A manifest repeats a part of it in the directory it describes, with
+the number of the change that wrote it. So a catalog from an earlier moment contradicts the
+directories, and a lost one can be rebuilt from them. A manifest is JSON and a last line with its
+checksum. It is written after the change is in the catalog. A manifest that is missing, damaged or
+older is written again; a newer one, or one of another directory, is a contradiction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fluss_server.damage_errors import DamagedDataError, damaged
 from fluss_server.log import log_files as files
 
 if TYPE_CHECKING:
-    from fluss_server.catalog.entries import DatabaseEntry, TableEntry
+    from fluss_server.catalog.catalog_entries import DatabaseEntry, TableEntry
 
 _LOG = logging.getLogger(__name__)
 _LAST_LINE: Final = "\ncrc32c "
@@ -32,12 +32,12 @@ _BYTES_MAX: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a directory is.
+    """The description of one directory.
 
     Args:
         kind: "database" or "table".
-        identity: What never changes.
-        content: Everything else.
+        identity: The fields that never change.
+        content: All other fields.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Manifest:
 
 
 def manifest_of_database(entry: DatabaseEntry) -> Manifest:
-    """The manifest of a database."""
+    """Return the manifest of a database."""
     return Manifest(
         kind="database",
         identity={"name": entry.name},
@@ -59,7 +59,7 @@ def manifest_of_database(entry: DatabaseEntry) -> Manifest:
 
 
 def manifest_of_table(entry: TableEntry, numbers: Mapping[str, int]) -> Manifest:
-    """The manifest of a table; `numbers` are the next ones of its auto-increment columns."""
+    """Return the manifest of a table; `numbers` has its next auto-increment numbers."""
     return Manifest(
         kind="table",
         identity={
@@ -94,18 +94,18 @@ class Manifests:
         self._directory_id = directory_id.hex()
 
     def put(self, path: Path, manifest: Manifest, *, sequence: int) -> None:
-        """Write a manifest, and make the directory that it is in.
+        """Write a manifest, and create its directory.
 
-        One that cannot be written is written by the next start.
+        A manifest that cannot be written now is written by the next start.
         """
-        said = {
+        fields = {
             "kind": manifest.kind,
             "directory": self._directory_id,
             "sequence": sequence,
             **manifest.identity,
             **manifest.content,
         }
-        text = json.dumps(said, ensure_ascii=False)
+        text = json.dumps(fields, ensure_ascii=False)
         data = f"{text}{_LAST_LINE}{crc32c(text.encode()):08x}\n".encode()
         try:
             target = self._directory / path
@@ -115,14 +115,14 @@ class Manifests:
             _LOG.exception("%s could not be written; the next start writes it", path)
 
     def make_directory(self, path: Path) -> None:
-        """Make the directory of a partition, whose name says what it is."""
+        """Create the directory of a partition; its name identifies it, so it has no manifest."""
         try:
             (self._directory / path).mkdir(parents=True, exist_ok=True)
         except OSError:
             _LOG.exception("%s could not be made; the next start makes it", path)
 
     def remove(self, path: Path) -> None:
-        """Remove a manifest, and its directory where nothing else is in it."""
+        """Remove a manifest, and its directory where it is empty then."""
         with contextlib.suppress(OSError):
             (self._directory / path).unlink(missing_ok=True)
             (self._directory / path).parent.rmdir()
@@ -131,12 +131,12 @@ class Manifests:
         """Compare a manifest with the catalog, and write it again where it is missing or old.
 
         Args:
-            path: Where it is, relative to the data directory.
-            manifest: What it must say.
+            path: The manifest's path, relative to the data directory.
+            manifest: Its expected content.
             sequence: The number of the catalog's last change.
 
         Returns:
-            The contradiction, if there is one.
+            The contradiction; None where there is none.
         """
         target = self._directory / path
         found = read_manifest(target)
@@ -181,7 +181,7 @@ class Manifests:
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """What a manifest says; None where there is none, or a damaged one."""
+    """Read a manifest; None where it is missing or damaged."""
     try:
         with path.open("rb") as file:
             text = file.read(_BYTES_MAX).decode()

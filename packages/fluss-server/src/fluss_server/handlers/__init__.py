@@ -1,7 +1,7 @@
-"""What the server serves: one function per API key, and the table of all of them.
+"""The request handlers: one function per API key, and the table of all of them.
 
-API_VERSIONS is answered from that table, so that nothing is promised which is not here. A key
-without a handler is refused with an error code, which is kinder than the silence of Fluss.
+API_VERSIONS is answered from that table, so the server offers nothing that it does not serve. A
+key without a handler is refused with an error code; Fluss does not respond at all.
 """
 
 from __future__ import annotations
@@ -13,42 +13,45 @@ from typing import Final
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.handlers import (
-    serve_cluster as cluster,
-    serve_databases as databases,
-    serve_fetch as fetch,
-    serve_keys as keys,
-    serve_offsets as offsets,
-    serve_partitions as partitions,
-    serve_produce as produce,
-    serve_producers as producers,
-    serve_scan_kv as scan_kv,
-    serve_tables as tables,
-    serve_unsupported as elsewhere,
+    serve_cluster,
+    serve_databases,
+    serve_fetch,
+    serve_keys,
+    serve_offsets,
+    serve_partitions,
+    serve_produce,
+    serve_producers,
+    serve_scan_kv,
+    serve_tables,
+    serve_unsupported,
 )
-from fluss_server.request import Call, Handler, plain
+from fluss_server.request_handler import Call, Handler, message_handler
 from fluss_server.server_node import Node
 
 _SERVED = (
-    *cluster.HANDLERS,
-    *databases.HANDLERS,
-    *tables.HANDLERS,
-    *partitions.HANDLERS,
-    *produce.HANDLERS,
-    *fetch.HANDLERS,
-    *offsets.HANDLERS,
-    *keys.HANDLERS,
-    *scan_kv.HANDLERS,
-    *producers.HANDLERS,
-    *elsewhere.HANDLERS,
+    *serve_cluster.HANDLERS,
+    *serve_databases.HANDLERS,
+    *serve_tables.HANDLERS,
+    *serve_partitions.HANDLERS,
+    *serve_produce.HANDLERS,
+    *serve_fetch.HANDLERS,
+    *serve_offsets.HANDLERS,
+    *serve_keys.HANDLERS,
+    *serve_scan_kv.HANDLERS,
+    *serve_producers.HANDLERS,
+    *serve_unsupported.HANDLERS,
 )
 
 
 def _api_versions(node: Node, call: Call, request: pb.ApiVersionsRequest) -> pb.ApiVersionsResponse:
-    """What this server serves."""
+    """Return the API keys and versions of this server."""
     del node, call, request
-    return cluster.versions_of([each.key for each in HANDLERS.values()])
+    return serve_cluster.versions_of([handler.key for handler in HANDLERS.values()])
 
 
 HANDLERS: Final[Mapping[int, Handler]] = MappingProxyType(
-    {int(each.key): each for each in (*_SERVED, plain(ApiKey.API_VERSIONS, _api_versions))}
+    {
+        int(handler.key): handler
+        for handler in (*_SERVED, message_handler(ApiKey.API_VERSIONS, _api_versions))
+    }
 )

@@ -1,4 +1,4 @@
-"""Small things that several handlers need: codes in a bucket's answer, partitions."""
+"""Response fields that the handlers of many API keys share: a bucket's error, its partition id."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from fluss_server.server_errors import code_and_text
 _TEXT_CHARS_MAX = 4_000
 
 
-def refusal(error: BaseException) -> dict[str, Any]:
-    """The fields in which a bucket's answer says why it was refused."""
+def error_fields(error: BaseException) -> dict[str, Any]:
+    """Return the fields of a bucket's response that report an error."""
     code, text = code_and_text(error)
     return {"error_code": code, "error_message": text[:_TEXT_CHARS_MAX]}
 
 
+def set_error(response: Any, error: BaseException) -> None:
+    """Set the same fields in a bucket's protobuf response."""
+    for name, value in error_fields(error).items():
+        setattr(response, name, value)
+
+
 def partition_id_of(message: Any) -> int | None:
-    """The partition that a protobuf message names, if it names one."""
+    """Return the partition id of a protobuf message; None where it has none."""
     return message.partition_id if message.HasField("partition_id") else None

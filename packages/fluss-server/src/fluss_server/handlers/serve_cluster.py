@@ -1,4 +1,4 @@
-"""What a client asks of a cluster as such: versions, login, metadata, writer ids, health."""
+"""Requests about the cluster: versions, login, metadata, writer ids, configuration, health."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey, ServerApis
 from fluss.wire.table_paths import read_table_path, write_table_path
-from fluss_server.catalog.entries import PartitionEntry, TableEntry
-from fluss_server.request import Call, plain
-from fluss_server.server_errors import refuse
+from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
+from fluss_server.request_handler import Call, message_handler
+from fluss_server.server_errors import request_error
 from fluss_server.server_node import NODE_ID, Node
 
 _EPOCH = 0
@@ -19,21 +19,21 @@ _EPOCH = 0
 def authenticate(
     node: Node, call: Call, request: pb.AuthenticateRequest
 ) -> pb.AuthenticateResponse:
-    """Let somebody in, or not."""
+    """Authenticate the connection."""
     del node
-    return call.caller.gate.respond(request)
+    return call.caller.auth.respond(request)
 
 
 def versions_of(keys: list[ApiKey]) -> pb.ApiVersionsResponse:
-    """The answer to API_VERSIONS of a server with these handlers.
+    """Return the response to API_VERSIONS of a server with these handlers.
 
-    It names no role: whoever is told one refuses to use this port for the other.
+    It names no role: a client that receives one refuses to use this port for the other role.
     """
     return ServerApis.of(sorted(keys)).to_response()
 
 
 def init_writer(node: Node, call: Call, request: pb.InitWriterRequest) -> pb.InitWriterResponse:
-    """An id for an idempotent writer."""
+    """Return an id for an idempotent writer."""
     del call, request
     return pb.InitWriterResponse(writer_id=node.catalog.next_writer_id())
 
@@ -42,7 +42,7 @@ def init_writer(node: Node, call: Call, request: pb.InitWriterRequest) -> pb.Ini
 
 
 def get_metadata(node: Node, call: Call, request: pb.MetadataRequest) -> pb.MetadataResponse:
-    """Where everything is: here, at the address that the caller came in by."""
+    """Return one node for all roles and buckets, at the address that the client connected to."""
     host, port = call.caller.address
     response = pb.MetadataResponse()
     response.coordinator_server.node_id = NODE_ID
@@ -92,7 +92,7 @@ def _asked_partitions(
             None if table is None else node.catalog.find_partition(table, path.partition_name)
         )
         if table is None or partition is None:
-            raise refuse(
+            raise request_error(
                 ErrorCode.PARTITION_NOT_EXISTS,
                 f"The partition '{path.partition_name}' of table "
                 f"'{path.database_name}.{path.table_name}' does not exist.",
@@ -103,7 +103,7 @@ def _asked_partitions(
         partition = node.catalog.find_partition_by_id(partition_id)
         table = None if partition is None else node.catalog.find_table_by_id(partition.table_id)
         if partition is None or table is None or (by_id and table.table_id not in by_id):
-            raise refuse(
+            raise request_error(
                 ErrorCode.PARTITION_NOT_EXISTS,
                 f"The partition id '{partition_id}' does not exist or you don't have permission to "
                 "access it.",
@@ -118,7 +118,7 @@ def _asked_partitions(
 def get_security_token(
     node: Node, call: Call, request: pb.GetFileSystemSecurityTokenRequest
 ) -> pb.GetFileSystemSecurityTokenResponse:
-    """No token: nothing of this server lies in a remote store."""
+    """Return an empty token: this server has no remote store."""
     del node, call, request
     return pb.GetFileSystemSecurityTokenResponse(schema="file", token=b"")
 
@@ -126,7 +126,7 @@ def get_security_token(
 def describe_configs(
     node: Node, call: Call, request: pb.DescribeClusterConfigsRequest
 ) -> pb.DescribeClusterConfigsResponse:
-    """What an acknowledgement promises, which no real server says; nothing else can be changed."""
+    """Return the durability mode; the server has no other dynamic configuration."""
     del call, request
     response = pb.DescribeClusterConfigsResponse()
     response.configs.add(
@@ -140,7 +140,7 @@ def describe_configs(
 def get_health(
     node: Node, call: Call, request: pb.GetClusterHealthRequest
 ) -> pb.GetClusterHealthResponse:
-    """Green: a server of one node that answers is well."""
+    """Return green: a server of one node that responds is healthy."""
     del call, request
     count = 0
     for table in node.catalog.tables:
@@ -158,10 +158,10 @@ def get_health(
 
 
 HANDLERS = (
-    plain(ApiKey.AUTHENTICATE, authenticate),
-    plain(ApiKey.INIT_WRITER, init_writer),
-    plain(ApiKey.GET_METADATA, get_metadata),
-    plain(ApiKey.GET_FILESYSTEM_SECURITY_TOKEN, get_security_token),
-    plain(ApiKey.DESCRIBE_CLUSTER_CONFIGS, describe_configs),
-    plain(ApiKey.GET_CLUSTER_HEALTH, get_health),
+    message_handler(ApiKey.AUTHENTICATE, authenticate),
+    message_handler(ApiKey.INIT_WRITER, init_writer),
+    message_handler(ApiKey.GET_METADATA, get_metadata),
+    message_handler(ApiKey.GET_FILESYSTEM_SECURITY_TOKEN, get_security_token),
+    message_handler(ApiKey.DESCRIBE_CLUSTER_CONFIGS, describe_configs),
+    message_handler(ApiKey.GET_CLUSTER_HEALTH, get_health),
 )

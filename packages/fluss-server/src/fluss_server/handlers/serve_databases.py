@@ -10,15 +10,15 @@ from fluss.model.tables.database import DatabaseDescriptor
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.catalog.alteration import altered_database
-from fluss_server.request import Call, plain
-from fluss_server.server_errors import refuse, with_code
+from fluss_server.request_handler import Call, message_handler
+from fluss_server.server_errors import request_error, with_code
 from fluss_server.server_node import Node
 
 
 def create_database(
     node: Node, call: Call, request: pb.CreateDatabaseRequest
 ) -> pb.CreateDatabaseResponse:
-    """Make a database."""
+    """Create a database."""
     del call
     name = request.database_name
     if request.ignore_if_exists and node.catalog.has_database(name):
@@ -36,15 +36,15 @@ def create_database(
 async def drop_database(
     node: Node, call: Call, request: pb.DropDatabaseRequest
 ) -> pb.DropDatabaseResponse:
-    """Drop a database, with its tables where that is asked for."""
+    """Drop a database, with its tables where the request says `cascade`."""
     del call
     name = request.database_name
     if request.ignore_if_not_exists and not node.catalog.has_database(name):
         return pb.DropDatabaseResponse()
     node.catalog.database(name)
     if not request.cascade and node.catalog.tables_of(name):
-        raise refuse(ErrorCode.DATABASE_NOT_EMPTY, f"Database {name} is not empty.")
-    await asyncio.gather(*map(node.bury, node.catalog.drop_database(name)))
+        raise request_error(ErrorCode.DATABASE_NOT_EMPTY, f"Database {name} is not empty.")
+    await asyncio.gather(*map(node.delete_dropped, node.catalog.drop_database(name)))
     return pb.DropDatabaseResponse()
 
 
@@ -66,25 +66,25 @@ def alter_database(
 def list_databases(
     node: Node, call: Call, request: pb.ListDatabasesRequest
 ) -> pb.ListDatabasesResponse:
-    """The names of all databases, or what there is to know of each."""
+    """Return the names of all databases, or their summaries."""
     del call
     response = pb.ListDatabasesResponse()
-    for each in node.catalog.databases:
+    for database in node.catalog.databases:
         if request.include_summary:
             response.database_summary.add(
-                database_name=each.name,
-                created_time=each.created_ms,
-                table_count=len(node.catalog.tables_of(each.name)),
+                database_name=database.name,
+                created_time=database.created_ms,
+                table_count=len(node.catalog.tables_of(database.name)),
             )
         else:
-            response.database_name.append(each.name)
+            response.database_name.append(database.name)
     return response
 
 
 def database_exists(
     node: Node, call: Call, request: pb.DatabaseExistsRequest
 ) -> pb.DatabaseExistsResponse:
-    """Whether there is such a database."""
+    """Return whether a database exists."""
     del call
     return pb.DatabaseExistsResponse(exists=node.catalog.has_database(request.database_name))
 
@@ -92,7 +92,7 @@ def database_exists(
 def get_database_info(
     node: Node, call: Call, request: pb.GetDatabaseInfoRequest
 ) -> pb.GetDatabaseInfoResponse:
-    """What there is to know of a database."""
+    """Return the descriptor and the times of a database."""
     del call
     found = node.catalog.database(request.database_name)
     return pb.GetDatabaseInfoResponse(
@@ -103,10 +103,10 @@ def get_database_info(
 
 
 HANDLERS = (
-    plain(ApiKey.CREATE_DATABASE, create_database),
-    plain(ApiKey.DROP_DATABASE, drop_database),
-    plain(ApiKey.ALTER_DATABASE, alter_database),
-    plain(ApiKey.LIST_DATABASES, list_databases),
-    plain(ApiKey.DATABASE_EXISTS, database_exists),
-    plain(ApiKey.GET_DATABASE_INFO, get_database_info),
+    message_handler(ApiKey.CREATE_DATABASE, create_database),
+    message_handler(ApiKey.DROP_DATABASE, drop_database),
+    message_handler(ApiKey.ALTER_DATABASE, alter_database),
+    message_handler(ApiKey.LIST_DATABASES, list_databases),
+    message_handler(ApiKey.DATABASE_EXISTS, database_exists),
+    message_handler(ApiKey.GET_DATABASE_INFO, get_database_info),
 )

@@ -1,9 +1,9 @@
-"""FETCH_LOG: rows of logs, at once or when there are enough of them.
+"""FETCH_LOG: rows of logs, immediately or when `min_bytes` are available.
 
-A fetch that finds too little is parked with all its buckets and looks again when one of them has
-been written to, until its time is over (Fluss 0.9.1 lets a parked fetch sleep through writes). It
-is answered at once where something is wrong with a bucket, and where a filter left batches out:
-the reader goes on behind them.
+A fetch that finds too little waits with all its buckets. It reads again when one of them has been
+written to, until its time is over (in Fluss 0.9.1 a waiting fetch sleeps through writes). It is
+answered immediately where a bucket has an error, and where a filter skipped batches: the reader
+continues after them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fluss.wire.zero_copy import (
     FetchedTable,
     FetchLogResponse,
 )
-from fluss_server.handlers.bucket_answers import partition_id_of, refusal
-from fluss_server.request import Call, laid_out
-from fluss_server.server_errors import refuse
+from fluss_server.handlers.bucket_answers import error_fields, partition_id_of
+from fluss_server.request_handler import Call, layout_handler
+from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
 from fluss_server.tablets import Tablet
 
@@ -36,8 +36,8 @@ _WAIT_MS_DEFAULT: Final = 100
 
 
 @dataclass(slots=True)
-class _Found:
-    """What one look at the logs found."""
+class _FetchResult:
+    """The result of one read of all requested buckets."""
 
     tables: list[FetchedTable] = field(default_factory=list)
     size: int = 0
@@ -49,8 +49,8 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    """What was read of one bucket."""
+class _BucketBatches:
+    """The batches read from one bucket."""
 
     records: tuple[Buffer, ...]
     size: int
@@ -60,18 +60,18 @@ class _Rows:
 def fetch_log(
     node: Node, call: Call, request: pb.FetchLogRequest
 ) -> FetchLogResponse | Awaitable[FetchLogResponse]:
-    """Read; wait for rows where the request says so."""
+    """Read the requested buckets; wait for rows where the request says so."""
     for table in request.tables_req:
         if table.HasField("filter_predicate") and not table.HasField("filter_schema_id"):
-            raise refuse(
+            raise request_error(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 "A filter needs the id of the schema that it was made for (filter_schema_id).",
             )
-    found = _look(node, request)
+    found = _read_all(node, request)
     wait_ms = _wait_ms(node, request)
     if not wait_ms or found.is_urgent or found.size >= request.min_bytes:
         return found.response
-    return _park(node, call, request, wait_ms)
+    return _wait_for_rows(node, call, request, wait_ms)
 
 
 def _wait_ms(node: Node, request: pb.FetchLogRequest) -> int:
@@ -81,20 +81,20 @@ def _wait_ms(node: Node, request: pb.FetchLogRequest) -> int:
     return max(min(wait_ms, node.config.limits.fetch_wait_ms_max), 0)
 
 
-async def _park(
+async def _wait_for_rows(
     node: Node, call: Call, request: pb.FetchLogRequest, wait_ms: int
 ) -> FetchLogResponse:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_ms / 1000
     event = asyncio.Event()
     tablets = _tablets_of(node, request)
-    for each in tablets:
-        each.await_rows(event)
+    for tablet in tablets:
+        tablet.await_rows(event)
     try:
         while True:
-            # What has come since the last look is seen by this one, and what comes during it wakes.
+            # This read sees what was written before it; what is written during it sets the event.
             event.clear()
-            found = _look(node, request)
+            found = _read_all(node, request)
             if found.is_urgent or found.size >= request.min_bytes:
                 break
             try:
@@ -102,19 +102,20 @@ async def _park(
                     await event.wait()
             except TimeoutError:
                 break
-            if call.caller.is_gone:
+            if call.caller.is_closed:
                 return FetchLogResponse()
     finally:
-        for each in tablets:
-            each.forget(event)
-    await call.caller.can_take_more()
+        for tablet in tablets:
+            tablet.forget(event)
+    await call.caller.drain()
     return found.response
 
 
 def _tablets_of(node: Node, request: pb.FetchLogRequest) -> list[Tablet]:
-    """The buckets of a request that are there.
+    """Return the existing buckets of a request.
 
-    A table may be dropped between the first look and this one. The next look answers for its
+    A table may be dropped between the first read and this one. The next read reports the error of
+    its
     buckets; an error of the whole request would make clients give up the server.
     """
     found = []
@@ -128,21 +129,21 @@ def _tablets_of(node: Node, request: pb.FetchLogRequest) -> list[Tablet]:
     return found
 
 
-# --- one look -------------------------------------------------------------------------------------
+# --- one read -------------------------------------------------------------------------------------
 
 
-def _look(node: Node, request: pb.FetchLogRequest) -> _Found:
-    found = _Found()
+def _read_all(node: Node, request: pb.FetchLogRequest) -> _FetchResult:
+    found = _FetchResult()
     room = min(request.max_bytes, node.config.limits.response_bytes_max)
     for table in request.tables_req:
         buckets: list[FetchedBucket] = []
-        for asked in table.buckets_req:
-            bucket, size = _read_bucket(node, table, asked, room=room, is_first=found.size == 0)
+        for requested in table.buckets_req:
+            bucket, size = _read_bucket(node, table, requested, room=room, is_first=found.size == 0)
             buckets.append(bucket)
             room -= size
             found.size += size
-            is_news = bucket.error_code is not None or bucket.filtered_end_offset is not None
-            found.is_urgent = found.is_urgent or is_news
+            is_urgent = bucket.error_code is not None or bucket.filtered_end_offset is not None
+            found.is_urgent = found.is_urgent or is_urgent
         found.tables.append(FetchedTable(table_id=table.table_id, buckets_resp=tuple(buckets)))
     return found
 
@@ -150,24 +151,24 @@ def _look(node: Node, request: pb.FetchLogRequest) -> _Found:
 def _read_bucket(
     node: Node,
     table: pb.PbFetchLogReqForTable,
-    asked: pb.PbFetchLogReqForBucket,
+    requested: pb.PbFetchLogReqForBucket,
     *,
     room: int,
     is_first: bool,
 ) -> tuple[FetchedBucket, int]:
-    """One bucket's rows, and how many bytes of the log they take."""
-    partition_id = partition_id_of(asked)
+    """Read one bucket; return its response and how many bytes of the log it takes."""
+    partition_id = partition_id_of(requested)
     try:
-        tablet = node.tablets.find(table.table_id, partition_id, asked.bucket_id)
-        found = _read(tablet, table, asked, room=room, is_first=is_first)
+        tablet = node.tablets.find(table.table_id, partition_id, requested.bucket_id)
+        found = _read(tablet, table, requested, room=room, is_first=is_first)
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
         refused = FetchedBucket(
-            partition_id=partition_id, bucket_id=asked.bucket_id, **refusal(error)
+            partition_id=partition_id, bucket_id=requested.bucket_id, **error_fields(error)
         )
         return refused, 0
     bucket = FetchedBucket(
         partition_id=partition_id,
-        bucket_id=asked.bucket_id,
+        bucket_id=requested.bucket_id,
         high_watermark=tablet.log.high_watermark,
         log_start_offset=tablet.log.start_offset,
         records=found.records,
@@ -179,28 +180,30 @@ def _read_bucket(
 def _read(
     tablet: Tablet,
     table: pb.PbFetchLogReqForTable,
-    asked: pb.PbFetchLogReqForBucket,
+    requested: pb.PbFetchLogReqForBucket,
     *,
     room: int,
     is_first: bool,
-) -> _Rows:
+) -> _BucketBatches:
     from fluss_server.log import stored_projection as projection
 
     log, is_projected = tablet.log, table.projection_pushdown_enabled
     if is_projected:
         projection.check_projectable(tablet.schemas)
-    offset = log.start_offset if asked.fetch_offset == EARLIEST else asked.fetch_offset
-    limit = min(room, asked.max_fetch_bytes)
+    offset = log.start_offset if requested.fetch_offset == EARLIEST else requested.fetch_offset
+    limit = min(room, requested.max_fetch_bytes)
     if table.HasField("filter_predicate") and table.filter_schema_id in tablet.schemas.schemas:
         data, end = _read_filtered(tablet, table, offset, limit, at_least_one=is_first)
     else:
         data, end = log.read(offset, limit, at_least_one=is_first).data, None
     if not data or not is_projected:
-        return _Rows(records=(data,), size=len(data), filtered_end_offset=end)
-    # As in Fluss, columns are looked at when there is something to cut them out of.
+        return _BucketBatches(records=(data,), size=len(data), filtered_end_offset=end)
+    # As in Fluss, the requested columns are checked only where there are batches.
     positions = projection.check_projection(table.projected_fields, tablet.schemas)
     projected: Sequence[Buffer] = projection.project_batches(data, positions, tablet.schemas)
-    return _Rows(records=tuple(projected), size=count_bytes(projected), filtered_end_offset=end)
+    return _BucketBatches(
+        records=tuple(projected), size=count_bytes(projected), filtered_end_offset=end
+    )
 
 
 def _read_filtered(
@@ -218,4 +221,4 @@ def _read_filtered(
     return found.data, found.filtered_end_offset
 
 
-HANDLERS = (laid_out(ApiKey.FETCH_LOG, fetch_log, response=FETCH_LOG_RESPONSE),)
+HANDLERS = (layout_handler(ApiKey.FETCH_LOG, fetch_log, response=FETCH_LOG_RESPONSE),)

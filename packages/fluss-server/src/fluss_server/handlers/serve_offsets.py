@@ -1,4 +1,4 @@
-"""LIST_OFFSETS, LIMIT_SCAN and GET_TABLE_STATS: ends of logs, their last rows, counts."""
+"""LIST_OFFSETS, LIMIT_SCAN and GET_TABLE_STATS: offsets of logs, first and last rows, counts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.zero_copy import LIMIT_SCAN_RESPONSE, LimitScanResponse
-from fluss_server.handlers.bucket_answers import partition_id_of, refusal
-from fluss_server.request import Call, laid_out, plain
-from fluss_server.server_errors import refuse
+from fluss_server.handlers.bucket_answers import error_fields, partition_id_of, set_error
+from fluss_server.request_handler import Call, layout_handler, message_handler
+from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
 from fluss_server.tablets import Tablet
 
@@ -23,7 +23,7 @@ _ALL_BYTES: Final = 2**31 - 1
 
 
 def list_offsets(node: Node, call: Call, request: pb.ListOffsetsRequest) -> pb.ListOffsetsResponse:
-    """For each bucket asked about, the offset asked for."""
+    """Return the requested offset of each requested bucket."""
     del call
     response = pb.ListOffsetsResponse()
     for bucket_id in request.bucket_id:
@@ -32,8 +32,7 @@ def list_offsets(node: Node, call: Call, request: pb.ListOffsetsRequest) -> pb.L
             tablet = node.tablets.find(request.table_id, partition_id_of(request), bucket_id)
             answer.offset = _offset(tablet.log, request, now_ms=node.now_ms())
         except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
-            for name, value in refusal(error).items():
-                setattr(answer, name, value)
+            set_error(answer, error)
     return response
 
 
@@ -46,12 +45,14 @@ def _offset(log: BucketLog, request: pb.ListOffsetsRequest, *, now_ms: int) -> i
         case 2:
             return _offset_since(log, request.startTimestamp, now_ms=now_ms)
         case other:
-            raise refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"There is no offset of type {other}.")
+            raise request_error(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"There is no offset of type {other}."
+            )
 
 
 def _offset_since(log: BucketLog, timestamp: int, *, now_ms: int) -> int:
     if timestamp > now_ms:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_TIMESTAMP_EXCEPTION,
             f"The timestamp {timestamp} lies in the future; the server's clock says {now_ms}.",
         )
@@ -65,7 +66,7 @@ def _offset_since(log: BucketLog, timestamp: int, *, now_ms: int) -> int:
 def limit_scan(
     node: Node, call: Call, request: pb.LimitScanRequest
 ) -> LimitScanResponse | Awaitable[LimitScanResponse]:
-    """The last rows of a log, or the first keys of a table that has keys."""
+    """Return the last rows of a log, or the first keys of a primary-key table."""
     del call
     try:
         tablet = node.tablets.find(request.table_id, partition_id_of(request), request.bucket_id)
@@ -73,7 +74,7 @@ def limit_scan(
             return _scan_keys(node, tablet, request.limit)
         records = _last_rows(tablet.log, request.limit, node.config.limits.response_bytes_max)
     except Exception as error:  # noqa: BLE001 - the answer has a field for it
-        return LimitScanResponse(**refusal(error))
+        return LimitScanResponse(**error_fields(error))
     return LimitScanResponse(is_log_table=True, records=records)
 
 
@@ -86,10 +87,10 @@ def _last_rows(log: BucketLog, limit: int, bytes_max: int) -> tuple[Buffer, ...]
         found.append(read.data)
         size += len(read.data)
         if size > bytes_max:
-            raise refuse(
+            raise request_error(
                 ErrorCode.RECORD_TOO_LARGE_EXCEPTION,
                 f"The last {limit} rows are more than the {bytes_max} bytes that one answer holds.",
-                hint="Ask for fewer, or read the log from an offset.",
+                hint="Request fewer, or read the log from an offset.",
             )
         offset = min(read.end_offset, log.high_watermark)
     return tuple(found)
@@ -97,11 +98,11 @@ def _last_rows(log: BucketLog, limit: int, bytes_max: int) -> tuple[Buffer, ...]
 
 async def _scan_keys(node: Node, tablet: Tablet, limit: int) -> LimitScanResponse:
     try:
-        async with tablet.turn.enter():
+        async with tablet.lock.reserve():
             state = await node.open_state(tablet)
             records = await node.in_storage(state.limit_scan, max(limit, 0))
     except Exception as error:  # noqa: BLE001 - the answer has a field for it
-        return LimitScanResponse(**refusal(error))
+        return LimitScanResponse(**error_fields(error))
     return LimitScanResponse(is_log_table=False, records=tuple(memoryview(r) for r in records))
 
 
@@ -111,33 +112,32 @@ async def _scan_keys(node: Node, tablet: Tablet, limit: int) -> LimitScanRespons
 async def get_table_stats(
     node: Node, call: Call, request: pb.GetTableStatsRequest
 ) -> pb.GetTableStatsResponse:
-    """How many rows each bucket has."""
+    """Return how many rows each bucket has."""
     del call
     response = pb.GetTableStatsResponse()
-    for asked in request.buckets_req:
-        answer = response.buckets_resp.add(bucket_id=asked.bucket_id)
-        partition_id = partition_id_of(asked)
+    for requested in request.buckets_req:
+        answer = response.buckets_resp.add(bucket_id=requested.bucket_id)
+        partition_id = partition_id_of(requested)
         if partition_id is not None:
             answer.partition_id = partition_id
-        await _count(node, request.table_id, asked, answer)
+        await _count(node, request.table_id, requested, answer)
     return response
 
 
-async def _count(node: Node, table_id: int, asked: Any, answer: Any) -> None:
+async def _count(node: Node, table_id: int, requested: Any, answer: Any) -> None:
     try:
-        tablet = node.tablets.find(table_id, partition_id_of(asked), asked.bucket_id)
+        tablet = node.tablets.find(table_id, partition_id_of(requested), requested.bucket_id)
         if tablet.table.descriptor.has_primary_key:
-            async with tablet.turn.enter():
+            async with tablet.lock.reserve():
                 answer.row_count = (await node.open_state(tablet)).row_count
         else:
             answer.row_count = tablet.log.high_watermark - tablet.log.start_offset
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
-        for name, value in refusal(error).items():
-            setattr(answer, name, value)
+        set_error(answer, error)
 
 
 HANDLERS = (
-    plain(ApiKey.LIST_OFFSETS, list_offsets),
-    laid_out(ApiKey.LIMIT_SCAN, limit_scan, response=LIMIT_SCAN_RESPONSE),
-    plain(ApiKey.GET_TABLE_STATS, get_table_stats),
+    message_handler(ApiKey.LIST_OFFSETS, list_offsets),
+    layout_handler(ApiKey.LIMIT_SCAN, limit_scan, response=LIMIT_SCAN_RESPONSE),
+    message_handler(ApiKey.GET_TABLE_STATS, get_table_stats),
 )

@@ -14,22 +14,22 @@ from fluss.model.tables.partitions import (
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
+from fluss_server.catalog.catalog_entries import TableEntry
 from fluss_server.catalog.creation import check_replication
-from fluss_server.catalog.entries import TableEntry
-from fluss_server.request import Call, plain
-from fluss_server.server_errors import refuse, with_code
+from fluss_server.request_handler import Call, message_handler
+from fluss_server.server_errors import request_error, with_code
 from fluss_server.server_node import Node
 
 
 def create_partition(
     node: Node, call: Call, request: pb.CreatePartitionRequest
 ) -> pb.CreatePartitionResponse:
-    """Make a partition."""
+    """Create a partition."""
     del call
     table = _partitioned(node, request.table_path)
     spec, name = _spec_of(table, request.partition_spec, is_new=True)
     check_replication(table.descriptor)
-    # The flag is misnamed: it says that a partition which exists is no mistake.
+    # The flag is misnamed: it means that an existing partition is not an error.
     if request.ignore_if_not_exists and node.catalog.find_partition(table, name) is not None:
         return pb.CreatePartitionResponse()
     node.catalog.create_partition(table, name, spec)
@@ -39,38 +39,38 @@ def create_partition(
 async def drop_partition(
     node: Node, call: Call, request: pb.DropPartitionRequest
 ) -> pb.DropPartitionResponse:
-    """Drop a partition; its files go in the background."""
+    """Drop a partition; its files are deleted in the background."""
     del call
     table = _partitioned(node, request.table_path)
     spec, name = _spec_of(table, request.partition_spec, is_new=False)
     if request.ignore_if_not_exists and node.catalog.find_partition(table, name) is None:
         return pb.DropPartitionResponse()
-    await node.bury(table, node.catalog.drop_partition(table, name, spec))
+    await node.delete_dropped(table, node.catalog.drop_partition(table, name, spec))
     return pb.DropPartitionResponse()
 
 
 def list_partition_infos(
     node: Node, call: Call, request: pb.ListPartitionInfosRequest
 ) -> pb.ListPartitionInfosResponse:
-    """The partitions of a table, or those with certain values."""
+    """Return the partitions of a table, or those with the requested values."""
     del call
     table = _partitioned(node, request.table_path)
     keys = table.descriptor.partition_keys
-    wanted: dict[str, str] = {}
+    requested: dict[str, str] = {}
     if request.HasField("partial_partition_spec"):
-        wanted = _values_of(request.partial_partition_spec)
-        for key in wanted:
+        requested = _values_of(request.partial_partition_spec)
+        for key in requested:
             if key not in keys:
-                raise refuse(
+                raise request_error(
                     ErrorCode.PARTITION_SPEC_INVALID_EXCEPTION,
                     f"{key!r} is not a partition key of {table.path}; those are {', '.join(keys)}.",
                 )
     response = pb.ListPartitionInfosResponse()
-    for each in node.catalog.partitions_of(table):
-        values = parse_partition_name(each.name, keys).spec_map
-        if any(values[key] != value for key, value in wanted.items()):
+    for partition in node.catalog.partitions_of(table):
+        values = parse_partition_name(partition.name, keys).spec_map
+        if any(values[key] != value for key, value in requested.items()):
             continue
-        info = response.partitions_info.add(partition_id=each.partition_id)
+        info = response.partitions_info.add(partition_id=partition.partition_id)
         for key in keys:
             info.partition_spec.partition_key_values.add(key=key, value=values[key])
     return response
@@ -79,7 +79,7 @@ def list_partition_infos(
 def _partitioned(node: Node, path: pb.PbTablePath) -> TableEntry:
     table = node.catalog.table(read_table_path(path))
     if not table.descriptor.is_partitioned:
-        raise refuse(
+        raise request_error(
             ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION,
             f"Table '{table.path}' is not a partitioned table.",
         )
@@ -104,7 +104,7 @@ def _values_of(message: pb.PbPartitionSpec) -> dict[str, str]:
 
 
 HANDLERS = (
-    plain(ApiKey.CREATE_PARTITION, create_partition),
-    plain(ApiKey.DROP_PARTITION, drop_partition),
-    plain(ApiKey.LIST_PARTITION_INFOS, list_partition_infos),
+    message_handler(ApiKey.CREATE_PARTITION, create_partition),
+    message_handler(ApiKey.DROP_PARTITION, drop_partition),
+    message_handler(ApiKey.LIST_PARTITION_INFOS, list_partition_infos),
 )

@@ -1,8 +1,8 @@
-"""PRODUCE_LOG: batches into the logs of one table's buckets.
+"""PRODUCE_LOG: appends batches to the logs of one table's buckets.
 
-A small request whose buckets are free is done at once; anything else takes its places in line at
-once and waits for its turns. Buckets are independent: what is wrong with one is said in its own
-answer.
+A small request whose buckets are not locked is done inline; any other request reserves its tickets
+immediately and waits for them. Buckets are independent: an error of one bucket is reported in its
+own response.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fluss.wire.byte_buffers import count_bytes
 from fluss.wire.zero_copy import PRODUCE_LOG_REQUEST, ProduceLogRequest
 from fluss.wire.zero_copy.record_batches import WrittenBucket
 from fluss_server.fair_lock import Ticket
-from fluss_server.handlers.bucket_answers import refusal
-from fluss_server.request import Call, laid_out
-from fluss_server.server_errors import refuse
+from fluss_server.handlers.bucket_answers import set_error
+from fluss_server.request_handler import Call, layout_handler
+from fluss_server.server_errors import request_error
 from fluss_server.server_node import INLINE_BYTES_MAX, Node
 from fluss_server.tablets import Tablet
 
@@ -35,13 +35,13 @@ AppendTarget = tuple[WrittenBucket, Tablet, Ticket]
 
 
 def check_acks(acks: int) -> None:
-    """Refuse what is not all, leader or none.
+    """Refuse a value of acks that is not all, leader or none.
 
     Raises:
-        ConfigError: With code 18.
+        ConfigError: The value is another one; the code is 18.
     """
     if acks not in _ACKS:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_REQUIRED_ACKS, f"Invalid required acks {acks}; it is -1, 0 or 1."
         )
 
@@ -49,111 +49,109 @@ def check_acks(acks: int) -> None:
 def produce_log(
     node: Node, call: Call, request: ProduceLogRequest
 ) -> pb.ProduceLogResponse | Awaitable[pb.ProduceLogResponse]:
-    """Append the batches; an answer for each bucket, in the order asked."""
+    """Append the batches; return a response for each bucket, in the order of the request."""
     del call
     check_acks(request.acks)
     answers: list[Answer] = []
-    places: list[tuple[Answer, AppendTarget]] = []
-    for asked in request.buckets_req:
-        answer = Answer(bucket_id=asked.bucket_id, partition_id=asked.partition_id)
+    targets: list[tuple[Answer, AppendTarget]] = []
+    for requested in request.buckets_req:
+        answer = Answer(bucket_id=requested.bucket_id, partition_id=requested.partition_id)
         answers.append(answer)
         try:
-            tablet = _log_tablet(node, request.table_id, asked)
+            tablet = _log_tablet(node, request.table_id, requested)
         except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
-            _tell(answer, error)
+            set_error(answer, error)
             continue
-        places.append((answer, (asked, tablet, tablet.turn.enter())))
-    size = sum(count_bytes(asked.records) for _, (asked, _, _) in places)
-    if size <= INLINE_BYTES_MAX and all(_is_quick(node, place) for _, place in places):
-        for answer, place in places:
-            _append_now(node, answer, place)
+        targets.append((answer, (requested, tablet, tablet.lock.reserve())))
+    size = sum(count_bytes(requested.records) for _, (requested, _, _) in targets)
+    if size <= INLINE_BYTES_MAX and all(_is_quick(node, target) for _, target in targets):
+        for answer, target in targets:
+            _append_now(node, answer, target)
         return pb.ProduceLogResponse(buckets_resp=answers)
-    return _append_all(node, answers, places)
+    return _append_all(node, answers, targets)
 
 
-def _log_tablet(node: Node, table_id: int, asked: WrittenBucket) -> Tablet:
-    tablet = node.tablets.find(table_id, asked.partition_id, asked.bucket_id)
+def _log_tablet(node: Node, table_id: int, requested: WrittenBucket) -> Tablet:
+    tablet = node.tablets.find(table_id, requested.partition_id, requested.bucket_id)
     if tablet.table.descriptor.has_primary_key:
-        # Fluss takes it and thereby breaks the changelog.
-        raise refuse(
+        # Fluss accepts it, which breaks the changelog.
+        raise request_error(
             ErrorCode.INVALID_TABLE_EXCEPTION,
             f"The table {tablet.table.path} has a primary key; its rows are put, not appended.",
         )
     return tablet
 
 
-def _is_quick(node: Node, place: AppendTarget) -> bool:
-    _, _, ticket = place
-    return ticket.is_due and node.publishes_at_once
+def _is_quick(node: Node, target: AppendTarget) -> bool:
+    _, _, ticket = target
+    return ticket.is_granted and node.publishes_immediately
 
 
-def _append_now(node: Node, answer: Answer, place: AppendTarget) -> None:
-    asked, tablet, ticket = place
+def _append_now(node: Node, answer: Answer, target: AppendTarget) -> None:
+    requested, tablet, ticket = target
     try:
-        answer.base_offset = _append(node, tablet, asked)
+        answer.base_offset = _append(node, tablet, requested)
         node.publish_now(tablet)
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
-        _tell(answer, error)
+        set_error(answer, error)
     finally:
-        ticket.leave()
+        ticket.release()
 
 
 async def _append_all(
-    node: Node, answers: Sequence[Answer], places: Sequence[tuple[Answer, AppendTarget]]
+    node: Node, answers: Sequence[Answer], targets: Sequence[tuple[Answer, AppendTarget]]
 ) -> pb.ProduceLogResponse:
-    await asyncio.gather(*(_append_in_turn(node, answer, place) for answer, place in places))
+    await asyncio.gather(*(_append_in_turn(node, answer, target) for answer, target in targets))
     return pb.ProduceLogResponse(buckets_resp=answers)
 
 
-async def _append_in_turn(node: Node, answer: Answer, place: AppendTarget) -> None:
-    asked, tablet, ticket = place
+async def _append_in_turn(node: Node, answer: Answer, target: AppendTarget) -> None:
+    requested, tablet, ticket = target
     try:
-        batches = await _looked_at(node, place)
+        batches = await _checked_ahead(node, target)
         async with ticket:
             tablet.check_exists()
-            if count_bytes(asked.records) <= INLINE_BYTES_MAX:
-                base_offset = _append(node, tablet, asked, batches)
+            if count_bytes(requested.records) <= INLINE_BYTES_MAX:
+                base_offset = _append(node, tablet, requested, batches)
             else:
-                base_offset = await node.in_storage(_append, node, tablet, asked, batches)
+                base_offset = await node.in_storage(_append, node, tablet, requested, batches)
             node.publish_now(tablet)
-        # Others may write while this waits for the disk, and share the next sync.
+        # Without the lock: other requests may write while this one waits for the disk, and share
+        # the next sync.
         await node.publish(tablet)
         answer.base_offset = base_offset
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
-        _tell(answer, error)
+        set_error(answer, error)
 
 
-async def _looked_at(node: Node, place: AppendTarget) -> list[LogBatch] | None:
-    """Large batches are looked at while others have the turn; None where it is there already."""
-    asked, tablet, ticket = place
-    if ticket.is_due or count_bytes(asked.records) <= INLINE_BYTES_MAX:
+async def _checked_ahead(node: Node, target: AppendTarget) -> list[LogBatch] | None:
+    """Check large batches while another request holds the lock; None where it is free."""
+    requested, tablet, ticket = target
+    if ticket.is_granted or count_bytes(requested.records) <= INLINE_BYTES_MAX:
         return None
     try:
-        return await node.in_storage(_checked, tablet, asked)
+        return await node.in_storage(_checked, tablet, requested)
     except BaseException:
-        ticket.leave()
+        ticket.release()
         raise
 
 
 def _append(
-    node: Node, tablet: Tablet, asked: WrittenBucket, batches: list[LogBatch] | None = None
+    node: Node, tablet: Tablet, requested: WrittenBucket, batches: list[LogBatch] | None = None
 ) -> int:
     if batches is None:
-        batches = _checked(tablet, asked)
+        batches = _checked(tablet, requested)
     if not batches:
         return NO_OFFSET
     return tablet.log.append(batches, now_ms=node.now_ms())[0].base_offset
 
 
-def _checked(tablet: Tablet, asked: WrittenBucket) -> list[LogBatch]:
-    from fluss_server.log.batch_checks import checked_batches  # need Arrow: a server starts without
+def _checked(tablet: Tablet, requested: WrittenBucket) -> list[LogBatch]:
+    from fluss_server.log.batch_checks import (
+        checked_batches,  # imports Arrow; a server starts without it
+    )
 
-    return checked_batches(asked.records, tablet.schemas)
-
-
-def _tell(answer: Answer, error: BaseException) -> None:
-    for name, value in refusal(error).items():
-        setattr(answer, name, value)
+    return checked_batches(requested.records, tablet.schemas)
 
 
-HANDLERS = (laid_out(ApiKey.PRODUCE_LOG, produce_log, request=PRODUCE_LOG_REQUEST),)
+HANDLERS = (layout_handler(ApiKey.PRODUCE_LOG, produce_log, request=PRODUCE_LOG_REQUEST),)

@@ -1,4 +1,4 @@
-"""REGISTER, GET and DELETE of producer offsets: what a writer wrote down to come back to."""
+"""REGISTER, GET and DELETE of producer offsets: where a restarted writer resumes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from fluss_server.catalog.entries import ProducerOffsets
-from fluss_server.request import Call, plain
-from fluss_server.server_errors import refuse
+from fluss_server.catalog.catalog_entries import ProducerOffsets
+from fluss_server.request_handler import Call, message_handler
+from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
 
 TTL_MS: Final = 86_400_000  # coordinator.producer-offsets.ttl
@@ -22,7 +22,7 @@ _TIME_MAX: Final = 2**63 - 1
 def register(
     node: Node, call: Call, request: pb.RegisterProducerOffsetsRequest
 ) -> pb.RegisterProducerOffsetsResponse:
-    """Write offsets down, unless there are some that have not expired."""
+    """Store offsets, unless the producer has some that have not expired."""
     del call
     producer_id = _checked(request.producer_id)
     now_ms = node.now_ms()
@@ -44,7 +44,7 @@ def register(
 def get(
     node: Node, call: Call, request: pb.GetProducerOffsetsRequest
 ) -> pb.GetProducerOffsetsResponse:
-    """What was written down, expired or not; an empty answer where nothing was."""
+    """Return the stored offsets, expired or not; an empty response where there are none."""
     del call
     known = node.catalog.producer(_checked(request.producer_id))
     if known is None:
@@ -58,7 +58,7 @@ def get(
 def delete(
     node: Node, call: Call, request: pb.DeleteProducerOffsetsRequest
 ) -> pb.DeleteProducerOffsetsResponse:
-    """Forget what was written down."""
+    """Delete the stored offsets."""
     del call
     node.catalog.drop_producers([_checked(request.producer_id)])
     return pb.DeleteProducerOffsetsResponse()
@@ -66,7 +66,7 @@ def delete(
 
 def _checked(producer_id: str) -> str:
     if not _ID.fullmatch(producer_id):
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_PRODUCER_ID_EXCEPTION,
             f"The producer id {producer_id[:40]!r} is not 1 to 200 ASCII letters, digits, '_' and '-'.",
         )
@@ -74,7 +74,7 @@ def _checked(producer_id: str) -> str:
 
 
 HANDLERS = (
-    plain(ApiKey.REGISTER_PRODUCER_OFFSETS, register),
-    plain(ApiKey.GET_PRODUCER_OFFSETS, get),
-    plain(ApiKey.DELETE_PRODUCER_OFFSETS, delete),
+    message_handler(ApiKey.REGISTER_PRODUCER_OFFSETS, register),
+    message_handler(ApiKey.GET_PRODUCER_OFFSETS, get),
+    message_handler(ApiKey.DELETE_PRODUCER_OFFSETS, delete),
 )

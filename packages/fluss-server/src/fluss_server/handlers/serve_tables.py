@@ -9,26 +9,31 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
 from fluss_server.catalog.alteration import altered_table
-from fluss_server.catalog.creation import check, check_replication, completed, read_descriptor
-from fluss_server.request import Call, plain
-from fluss_server.server_errors import refuse, with_code
+from fluss_server.catalog.creation import (
+    check_replication,
+    check_table,
+    read_descriptor,
+    with_defaults,
+)
+from fluss_server.request_handler import Call, message_handler
+from fluss_server.server_errors import request_error, with_code
 from fluss_server.server_node import Node
 
 
 def create_table(node: Node, call: Call, request: pb.CreateTableRequest) -> pb.CreateTableResponse:
-    """Make a table."""
+    """Create a table."""
     del call
     path = read_table_path(request.table_path)
     _check_name(path)
-    descriptor = completed(read_descriptor(request.table_json))
+    descriptor = with_defaults(read_descriptor(request.table_json))
     if not descriptor.is_partitioned:
         check_replication(descriptor)
-    check(descriptor)
+    check_table(descriptor)
     node.catalog.database(path.database_name)
     if request.ignore_if_exists and node.catalog.find_table(path) is not None:
         return pb.CreateTableResponse()
     table = node.catalog.create_table(path, descriptor, now_ms=node.now_ms())
-    node.make_partitions(table)
+    node.update_partitions(table)
     return pb.CreateTableResponse()
 
 
@@ -52,22 +57,22 @@ async def alter_table(
     if altered is not known.descriptor:
         table = node.catalog.change_table(path, altered, now_ms=node.now_ms())
         await node.tablets.change_table(table)
-        node.make_partitions(table)
+        node.update_partitions(table)
     return pb.AlterTableResponse()
 
 
 async def drop_table(node: Node, call: Call, request: pb.DropTableRequest) -> pb.DropTableResponse:
-    """Drop a table; its files go in the background."""
+    """Drop a table; its files are deleted in the background."""
     del call
     path = read_table_path(request.table_path)
     if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
         return pb.DropTableResponse()
-    await node.bury(node.catalog.drop_table(path))
+    await node.delete_dropped(node.catalog.drop_table(path))
     return pb.DropTableResponse()
 
 
 def list_tables(node: Node, call: Call, request: pb.ListTablesRequest) -> pb.ListTablesResponse:
-    """The names of a database's tables."""
+    """Return the names of a database's tables."""
     del call
     node.catalog.database(request.database_name)
     tables = node.catalog.tables_of(request.database_name)
@@ -75,7 +80,7 @@ def list_tables(node: Node, call: Call, request: pb.ListTablesRequest) -> pb.Lis
 
 
 def table_exists(node: Node, call: Call, request: pb.TableExistsRequest) -> pb.TableExistsResponse:
-    """Whether there is such a table."""
+    """Return whether a table exists."""
     del call
     found = node.catalog.find_table(read_table_path(request.table_path))
     return pb.TableExistsResponse(exists=found is not None)
@@ -84,7 +89,7 @@ def table_exists(node: Node, call: Call, request: pb.TableExistsRequest) -> pb.T
 def get_table_info(
     node: Node, call: Call, request: pb.GetTableInfoRequest
 ) -> pb.GetTableInfoResponse:
-    """What there is to know of a table."""
+    """Return the descriptor, the ids and the times of a table."""
     del call
     table = node.catalog.table(read_table_path(request.table_path))
     return pb.GetTableInfoResponse(
@@ -99,7 +104,7 @@ def get_table_info(
 def get_table_schema(
     node: Node, call: Call, request: pb.GetTableSchemaRequest
 ) -> pb.GetTableSchemaResponse:
-    """One of a table's schemas, the newest where none is named."""
+    """Return one of a table's schemas; the newest where the request names none."""
     del call
     path = read_table_path(request.table_path)
     if request.HasField("schema_id"):
@@ -109,8 +114,8 @@ def get_table_schema(
         schema_id = table.schema_id
     schema = None if table is None else table.schemas.get(schema_id)
     if schema is None:
-        # Also where there is no such table: Fluss looks for the schema alone.
-        raise refuse(
+        # The same error where the table does not exist: Fluss looks for the schema alone.
+        raise request_error(
             ErrorCode.SCHEMA_NOT_EXIST,
             f"Schema for table {path} with schema id {schema_id} does not exist.",
         )
@@ -118,11 +123,11 @@ def get_table_schema(
 
 
 HANDLERS = (
-    plain(ApiKey.CREATE_TABLE, create_table),
-    plain(ApiKey.ALTER_TABLE, alter_table),
-    plain(ApiKey.DROP_TABLE, drop_table),
-    plain(ApiKey.LIST_TABLES, list_tables),
-    plain(ApiKey.TABLE_EXISTS, table_exists),
-    plain(ApiKey.GET_TABLE_INFO, get_table_info),
-    plain(ApiKey.GET_TABLE_SCHEMA, get_table_schema),
+    message_handler(ApiKey.CREATE_TABLE, create_table),
+    message_handler(ApiKey.ALTER_TABLE, alter_table),
+    message_handler(ApiKey.DROP_TABLE, drop_table),
+    message_handler(ApiKey.LIST_TABLES, list_tables),
+    message_handler(ApiKey.TABLE_EXISTS, table_exists),
+    message_handler(ApiKey.GET_TABLE_INFO, get_table_info),
+    message_handler(ApiKey.GET_TABLE_SCHEMA, get_table_schema),
 )

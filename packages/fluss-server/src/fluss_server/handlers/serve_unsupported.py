@@ -1,7 +1,8 @@
-"""What other parts of a cluster would do: lake, remote snapshots, access control.
+"""Features this server does not have: lake tiering, remote snapshots, access control.
 
-Answered as a cluster without a lake, without snapshots and without an authorizer answers. Calls
-that have no such answer (rebalancing, server tags) are served by nobody and refused with a code.
+The responses are those of a cluster without a lake, without snapshots and without an authorizer.
+Requests for which there is no such response (rebalancing, server tags) have no handler and are
+refused with an error code.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
-from fluss_server.catalog.entries import TableEntry
-from fluss_server.request import Call, plain
-from fluss_server.server_errors import refuse
+from fluss_server.catalog.catalog_entries import TableEntry
+from fluss_server.request_handler import Call, message_handler
+from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
 
 _COORDINATOR_EPOCH = 0
-_OTHER_WAYS = "Read the rows by SCAN_KV (this package's clients do) or LIMIT_SCAN (pyfluss does)."
+_ALTERNATIVES = "Read the rows by SCAN_KV (this package's clients do) or LIMIT_SCAN (pyfluss does)."
 
 
 def get_lake_snapshot(node: Node, call: Call, request: pb.GetLakeSnapshotRequest) -> NoReturn:
-    """There is none: rows leave this server for no lake."""
+    """Refuse: this server has no lake."""
     del call
     table = node.catalog.table(read_table_path(request.table_path))
     kind = "readable snapshot" if request.readable else "snapshot"
-    raise refuse(
+    raise request_error(
         ErrorCode.LAKE_SNAPSHOT_NOT_EXIST,
         f"Lake table {kind} doesn't exist for table: {table.path}, table id: {table.table_id}",
     )
@@ -35,18 +36,18 @@ def get_lake_snapshot(node: Node, call: Call, request: pb.GetLakeSnapshotRequest
 def lake_heartbeat(
     node: Node, call: Call, request: pb.LakeTieringHeartbeatRequest
 ) -> pb.LakeTieringHeartbeatResponse:
-    """No table waits to be copied into a lake."""
+    """Return no work: no table waits to be tiered."""
     del node, call, request
     return pb.LakeTieringHeartbeatResponse(coordinator_epoch=_COORDINATOR_EPOCH)
 
 
 def refuse_lake(node: Node, call: Call, request: Any) -> NoReturn:
-    """Nothing can be committed to a lake that is not there."""
+    """Refuse to commit to a lake."""
     del node, request
-    raise refuse(
+    raise request_error(
         ErrorCode.LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION,
         f"{call.key.name}: this cluster has no lake.",
-        hint="Run Fluss itself where tables shall be copied into a lake.",
+        hint="Run Fluss itself for tables that are tiered into a lake.",
     )
 
 
@@ -56,9 +57,9 @@ def refuse_lake(node: Node, call: Call, request: Any) -> NoReturn:
 def get_latest_kv_snapshots(
     node: Node, call: Call, request: pb.GetLatestKvSnapshotsRequest
 ) -> pb.GetLatestKvSnapshotsResponse:
-    """Buckets without snapshots, as Fluss says before the first one: readers take the whole log.
+    """Return the buckets without snapshots, so readers take the whole log.
 
-    Where the log has lost its beginning they would miss rows without knowing, and are refused.
+    Where the log no longer begins at offset 0, readers would miss rows silently; they are refused.
     """
     del call
     table = node.catalog.table(read_table_path(request.table_path))
@@ -69,18 +70,18 @@ def get_latest_kv_snapshots(
         partition_id = _partition_id(node, table, request.partition_name)
         response.partition_id = partition_id
     elif table.descriptor.is_partitioned:
-        raise refuse(
+        raise request_error(
             ErrorCode.PARTITION_NOT_EXISTS,
             f"Table '{table.path}' is a partitioned table, but partition name is not provided.",
         )
     for bucket in range(table.bucket_count):
         log = node.tablets.find(table.table_id, partition_id, bucket).log
         if log.start_offset > 0:
-            raise refuse(
+            raise request_error(
                 ErrorCode.KV_SNAPSHOT_NOT_EXIST,
                 f"The changelog of {log.bucket} begins at offset {log.start_offset}, and the "
                 "embedded server makes no snapshots: the rows cannot be read from the log any more.",
-                hint=_OTHER_WAYS,
+                hint=_ALTERNATIVES,
             )
         response.latest_snapshots.add(bucket_id=bucket)
     return response
@@ -89,30 +90,30 @@ def get_latest_kv_snapshots(
 def get_kv_snapshot_metadata(
     node: Node, call: Call, request: pb.GetKvSnapshotMetadataRequest
 ) -> NoReturn:
-    """There are none."""
+    """Refuse: this server has no snapshots."""
     del node, call
-    raise refuse(
+    raise request_error(
         ErrorCode.KV_SNAPSHOT_NOT_EXIST,
         f"Bucket {request.bucket_id} of table {request.table_id} has no snapshot "
         f"{request.snapshot_id}; the embedded server makes none.",
-        hint=_OTHER_WAYS,
+        hint=_ALTERNATIVES,
     )
 
 
 def list_kv_snapshots(
     node: Node, call: Call, request: pb.ListKvSnapshotsRequest
 ) -> pb.ListKvSnapshotsResponse:
-    """There are none."""
+    """Return an empty list: this server has no snapshots."""
     del call
     if node.catalog.find_table_by_id(request.table_id) is None:
-        raise refuse(ErrorCode.TABLE_NOT_EXIST, f"There is no table {request.table_id}.")
+        raise request_error(ErrorCode.TABLE_NOT_EXIST, f"There is no table {request.table_id}.")
     return pb.ListKvSnapshotsResponse(table_id=request.table_id)
 
 
 def acquire_lease(
     node: Node, call: Call, request: pb.AcquireKvSnapshotLeaseRequest
 ) -> pb.AcquireKvSnapshotLeaseResponse:
-    """All snapshots asked for are unavailable, because there are none."""
+    """Report all requested snapshots as unavailable."""
     del node, call
     return pb.AcquireKvSnapshotLeaseResponse(unavailable_snapshots=request.snapshots_to_lease)
 
@@ -120,7 +121,7 @@ def acquire_lease(
 def release_lease(
     node: Node, call: Call, request: pb.ReleaseKvSnapshotLeaseRequest
 ) -> pb.ReleaseKvSnapshotLeaseResponse:
-    """Nothing was leased."""
+    """Succeed: there are no leases."""
     del node, call, request
     return pb.ReleaseKvSnapshotLeaseResponse()
 
@@ -128,7 +129,7 @@ def release_lease(
 def drop_lease(
     node: Node, call: Call, request: pb.DropKvSnapshotLeaseRequest
 ) -> pb.DropKvSnapshotLeaseResponse:
-    """Nothing was leased."""
+    """Succeed: there are no leases."""
     del node, call, request
     return pb.DropKvSnapshotLeaseResponse()
 
@@ -136,14 +137,14 @@ def drop_lease(
 def list_remote_manifests(
     node: Node, call: Call, request: pb.ListRemoteLogManifestsRequest
 ) -> pb.ListRemoteLogManifestsResponse:
-    """No segment has moved anywhere."""
+    """Return an empty list: this server has no remote segments."""
     del node, call, request
     return pb.ListRemoteLogManifestsResponse()
 
 
 def _check_keyed(table: TableEntry) -> None:
     if not table.descriptor.has_primary_key:
-        raise refuse(
+        raise request_error(
             ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION,
             f"Table '{table.path}' is not a primary key table, so it doesn't have any kv snapshots.",
         )
@@ -151,13 +152,13 @@ def _check_keyed(table: TableEntry) -> None:
 
 def _partition_id(node: Node, table: TableEntry, name: str) -> int:
     if not table.descriptor.is_partitioned:
-        raise refuse(
+        raise request_error(
             ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION,
             f"Table '{table.path}' is not a partitioned table.",
         )
     found = node.catalog.find_partition(table, name)
     if found is None:
-        raise refuse(
+        raise request_error(
             ErrorCode.PARTITION_NOT_EXISTS,
             f"The partition '{name}' of table '{table.path}' does not exist.",
         )
@@ -168,24 +169,24 @@ def _partition_id(node: Node, table: TableEntry, name: str) -> int:
 
 
 def refuse_acls(node: Node, call: Call, request: Any) -> NoReturn:
-    """Whoever may come in may do everything."""
+    """Refuse: every user may do everything."""
     del node, call, request
-    raise refuse(ErrorCode.SECURITY_DISABLED_EXCEPTION, "No Authorizer is configured.")
+    raise request_error(ErrorCode.SECURITY_DISABLED_EXCEPTION, "No Authorizer is configured.")
 
 
 HANDLERS = (
-    plain(ApiKey.GET_LAKE_SNAPSHOT, get_lake_snapshot),
-    plain(ApiKey.LAKE_TIERING_HEARTBEAT, lake_heartbeat),
-    plain(ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT, refuse_lake),
-    plain(ApiKey.COMMIT_LAKE_TABLE_SNAPSHOT, refuse_lake),
-    plain(ApiKey.GET_LATEST_KV_SNAPSHOTS, get_latest_kv_snapshots),
-    plain(ApiKey.GET_KV_SNAPSHOT_METADATA, get_kv_snapshot_metadata),
-    plain(ApiKey.LIST_KV_SNAPSHOTS, list_kv_snapshots),
-    plain(ApiKey.ACQUIRE_KV_SNAPSHOT_LEASE, acquire_lease),
-    plain(ApiKey.RELEASE_KV_SNAPSHOT_LEASE, release_lease),
-    plain(ApiKey.DROP_KV_SNAPSHOT_LEASE, drop_lease),
-    plain(ApiKey.LIST_REMOTE_LOG_MANIFESTS, list_remote_manifests),
-    plain(ApiKey.CREATE_ACLS, refuse_acls),
-    plain(ApiKey.LIST_ACLS, refuse_acls),
-    plain(ApiKey.DROP_ACLS, refuse_acls),
+    message_handler(ApiKey.GET_LAKE_SNAPSHOT, get_lake_snapshot),
+    message_handler(ApiKey.LAKE_TIERING_HEARTBEAT, lake_heartbeat),
+    message_handler(ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT, refuse_lake),
+    message_handler(ApiKey.COMMIT_LAKE_TABLE_SNAPSHOT, refuse_lake),
+    message_handler(ApiKey.GET_LATEST_KV_SNAPSHOTS, get_latest_kv_snapshots),
+    message_handler(ApiKey.GET_KV_SNAPSHOT_METADATA, get_kv_snapshot_metadata),
+    message_handler(ApiKey.LIST_KV_SNAPSHOTS, list_kv_snapshots),
+    message_handler(ApiKey.ACQUIRE_KV_SNAPSHOT_LEASE, acquire_lease),
+    message_handler(ApiKey.RELEASE_KV_SNAPSHOT_LEASE, release_lease),
+    message_handler(ApiKey.DROP_KV_SNAPSHOT_LEASE, drop_lease),
+    message_handler(ApiKey.LIST_REMOTE_LOG_MANIFESTS, list_remote_manifests),
+    message_handler(ApiKey.CREATE_ACLS, refuse_acls),
+    message_handler(ApiKey.LIST_ACLS, refuse_acls),
+    message_handler(ApiKey.DROP_ACLS, refuse_acls),
 )

@@ -1,9 +1,9 @@
-"""What two values of one column become in a table with the merge engine `aggregation`.
+"""The functions of the merge engine `aggregation`: they combine two values of one column.
 
 Values are physical ones: decimals are unscaled integers, texts are str. Arithmetic is Java's:
-integers wrap around, FLOAT is added in 32 bits, NaN is the greatest number and -0.0 lies below
-0.0. The two functions over bitmaps (rbm32, rbm64) are not built: tables that use them are refused
-at creation.
+integers wrap around, FLOAT is added in 32 bits, NaN is the greatest number and -0.0 is less than
+0.0. The two functions over bitmaps (rbm32, rbm64) are not implemented: tables that use them are
+refused at creation.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fluss.model.types.data_type import (
     FloatType,
     IntegerFamily,
 )
-from fluss_server.server_errors import refuse
+from fluss_server.server_errors import request_error
 
-# What a column has and what is written into it, to what it has then.
+# (old value, written value) -> new value
 Aggregator = Callable[[Any, Any], Any]
 
 DELIMITER_DEFAULT: Final = ","
@@ -37,7 +37,7 @@ _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
 def aggregator(function: AggFunction, data_type: DataType) -> Aggregator:
-    """The function for columns of this type.
+    """Return the function for columns of this type.
 
     Raises:
         UnsupportedOperationError: The function works on bitmaps.
@@ -66,7 +66,7 @@ def aggregator(function: AggFunction, data_type: DataType) -> Aggregator:
             return _unless_null(lambda had, new: had or new)
         case AggFunctionType.RBM32 | AggFunctionType.RBM64:
             raise UnsupportedOperationError(
-                f"The aggregation function {function.type.value} is not built into this server.",
+                f"The embedded server does not implement the aggregation function {function.type.value}.",
                 hint="Start a cluster of Apache Fluss for tables with bitmaps.",
             )
 
@@ -81,7 +81,7 @@ def _unless_null(combine: Aggregator) -> Aggregator:
 
 
 def _order(value: Any) -> Any:
-    """A sort key that puts floats in Java's order; every other value is its own."""
+    """Return a sort key that orders floats as Java does; other values are their own key."""
     if not isinstance(value, float):
         return value
     return (math.isnan(value), value, math.copysign(1.0, value))
@@ -96,7 +96,7 @@ def _multiplied(had: Any, new: Any) -> Any:
 
 
 def _wrapped(compute: Aggregator, data_type: DataType) -> Aggregator:
-    """Arithmetic in the width of a type."""
+    """Return the function in the arithmetic of a type's width."""
     if isinstance(data_type, IntegerFamily):
         half = 1 << (data_type.bits - 1)
         return lambda had, new: (compute(had, new) + half) % (half << 1) - half
@@ -127,8 +127,8 @@ def _decimal_sum(data_type: DecimalType) -> Aggregator:
         if -limit < total < limit:
             return total
         if data_type.is_compact:
-            # Java does not notice before its changelog refuses the value, and the batch with it.
-            raise refuse(
+            # In Java the changelog refuses the value, and with it the batch.
+            raise request_error(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"A sum has more than the {data_type.precision} digits of its column's {data_type}.",
                 hint="Give the column more digits; from 19 on a sum that is too long becomes NULL.",

@@ -1,7 +1,7 @@
-"""Numbers for auto-increment columns: each bucket takes ranges, and gives them out one by one.
+"""Numbers for auto-increment columns: each bucket takes ranges, and assigns them one by one.
 
-Ranges come from the table's counter, which is stored before a range is used, so a number is never
-given twice; what is left of a range when the server ends is never given at all, as in Java.
+Ranges come from the table's counter, which is stored before a range is used, so no number is
+assigned twice. The rest of a range is lost when the server stops, as in Java.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from fluss.errors import LimitExceededError
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import TableOptions
 from fluss.model.types.data_type import DataType, IntType
-from fluss_server.kv.stored_rows_codec import TableRows
+from fluss_server.kv.stored_row_codec import StoredRowCodec
 
-# How many numbers are wanted, to the last number that was given before.
+# How many numbers to take -> the last number that was taken before.
 TakeRange = Callable[[int], int]
 
 
-class Sequence:
-    """The numbers of one bucket; whoever holds the bucket's turn uses them."""
+class NumberSequence:
+    """The numbers of one bucket. The caller holds the bucket's lock."""
 
     def __init__(
         self, column: str, data_type: DataType, take_range: TakeRange, range_size: int
@@ -30,8 +30,8 @@ class Sequence:
         self._range_size = range_size
         self._last = self._end = 0
 
-    def fill(self, rows: TableRows) -> Callable[[bytes], bytes]:
-        """What sets the column of a stored row to the next number."""
+    def fill(self, rows: StoredRowCodec) -> Callable[[bytes], bytes]:
+        """Return a function that sets the column of a stored row to the next number."""
         position = rows.latest.column_names.index(self.column)
 
         def numbered(row: bytes) -> bytes:
@@ -42,7 +42,7 @@ class Sequence:
         return numbered
 
     def next_value(self) -> int:
-        """The next number; the first one is 1.
+        """Return the next number; the first one is 1.
 
         Raises:
             LimitExceededError: The column's type has no greater number.
@@ -60,12 +60,12 @@ class Sequence:
         return self._last
 
 
-def numbers_of(
+def number_sequence_of(
     schema: Schema, options: TableOptions, take_range: TakeRange | None
-) -> Sequence | None:
-    """The numbers of a table's auto-increment column, None where it has none."""
+) -> NumberSequence | None:
+    """Return the numbers of a table's auto-increment column; None where it has none."""
     if not schema.auto_increment_columns or take_range is None:
         return None
     name = schema.auto_increment_columns[0]
     data_type = schema.columns[schema.column_names.index(name)].data_type
-    return Sequence(name, data_type, take_range, options.auto_increment_cache_size)
+    return NumberSequence(name, data_type, take_range, options.auto_increment_cache_size)

@@ -1,4 +1,4 @@
-"""Applying the records of one batch, in order, to what their keys have; nothing is kept here."""
+"""Applies the records of one batch, in order, to the rows of their keys. Keeps no state."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from fluss.errors import FlussError
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import DeleteBehavior
 from fluss.records.kv.kv_batch import KvBatch
-from fluss_server.kv.auto_increment import Sequence as Numbers
+from fluss_server.kv.auto_increment import NumberSequence
 from fluss_server.kv.changelog_batches import Changes
 from fluss_server.kv.merge_engines import KeepNew, RowMerger
-from fluss_server.kv.stored_rows_codec import schema_prefix
-from fluss_server.server_errors import refuse
+from fluss_server.kv.stored_row_codec import schema_prefix
+from fluss_server.server_errors import request_error
 
-# A key, and the stored row to put there, or None to delete.
+# A key, and its new stored row; None to delete it.
 Record = tuple[bytes, bytes | None]
 
 
-def apply(
+def apply_records(
     records: Sequence[Record],
     changes: Changes,
     *,
@@ -29,22 +29,22 @@ def apply(
     number: Callable[[bytes], bytes] | None,
     is_blind: bool,
 ) -> None:
-    """Apply records, each seeing what those before it did.
+    """Apply records in order; each one sees the changes of those before it.
 
     Args:
         records: Keys and rows.
-        changes: Where what changes is written down.
-        merger: What becomes of old and new rows.
+        changes: Receives the changes.
+        merger: Combines old and new rows.
         behavior: What a delete does.
-        present: What each key has; afterwards, what it has then.
-        number: Sets the auto-increment column of a row that is inserted.
-        is_blind: Whether upserts are not to look at what was there, which is then not in `present`.
+        present: The row of each key; updated to the rows afterwards.
+        number: Sets the auto-increment column of an inserted row.
+        is_blind: Whether upserts ignore the old rows, which are then not in `present`.
 
     Raises:
-        FlussError: A delete where deletes are disabled; what was written down is then void.
+        FlussError: The batch has a delete and deletes are disabled; `changes` is void then.
     """
     is_plain = isinstance(merger, KeepNew) and number is None and not is_blind
-    if is_plain and _apply_at_once(records, changes, present):
+    if is_plain and _apply_bulk(records, changes, present):
         return
     for key, row in records:
         if row is None:
@@ -65,16 +65,16 @@ def apply(
             present[key] = merged
 
 
-def _apply_at_once(
+def _apply_bulk(
     records: Sequence[Record], changes: Changes, present: dict[bytes, bytes | None]
 ) -> bool:
-    """What most batches are, without a step for each row: upserts of different keys.
+    """Apply the common case without a step for each row: upserts of different keys.
 
     Returns:
-        Whether it is such a batch, of keys that are all new or all known.
+        Whether the batch is such a case: its keys are distinct, and all new or all known.
     """
     if len(present) != len(records):
-        return False  # a key that comes twice sees what it did before
+        return False  # a second record of a key sees the change of the first
     rows = [(key, row) for key, row in records if row is not None]
     if len(rows) != len(records):
         return False
@@ -104,10 +104,10 @@ def _delete(
 
 
 def records_of(batch: KvBatch) -> list[Record]:
-    """The records of a batch that was received, with rows as they are stored."""
+    """Return the records of a received batch, with rows in their stored form."""
     data = batch.keys.data.tobytes()
     prefix = schema_prefix(batch.schema_id)
-    places = zip(
+    locations = zip(
         batch.keys.starts.tolist(),
         batch.keys.ends.tolist(),
         batch.rows.ends.tolist(),
@@ -115,24 +115,24 @@ def records_of(batch: KvBatch) -> list[Record]:
     )
     return [
         (data[start:end], prefix + data[end:row_end] if row_end > end else None)
-        for start, end, row_end in places
+        for start, end, row_end in locations
     ]
 
 
 def key_positions(schema: Schema) -> list[int]:
-    """Where the columns of the primary key are."""
+    """Return the positions of the primary-key columns."""
     names = schema.column_names
     return [names.index(each) for each in schema.primary_keys]
 
 
-def check_numbered(schema: Schema, numbers: Numbers, target_columns: Sequence[int]) -> None:
-    """Refuse to write a column that the server counts up by itself.
+def check_numbered(schema: Schema, numbers: NumberSequence, target_columns: Sequence[int]) -> None:
+    """Refuse to write a column whose numbers the server assigns.
 
     Raises:
-        FlussError: INVALID_TARGET_COLUMN: it is among the columns, or no columns were named.
+        FlussError: INVALID_TARGET_COLUMN: it is a target column, or no target columns are named.
     """
     if not target_columns:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_TARGET_COLUMN,
             f"The table contains an auto-increment column [{numbers.column}], but update target "
             "columns are not explicitly specified.",
@@ -140,7 +140,7 @@ def check_numbered(schema: Schema, numbers: Numbers, target_columns: Sequence[in
         )
     position = schema.column_names.index(numbers.column)
     if position in target_columns:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_TARGET_COLUMN,
             f"Auto-increment column [{numbers.column}] at index {position} must not be included "
             "in target columns.",
@@ -148,7 +148,7 @@ def check_numbered(schema: Schema, numbers: Numbers, target_columns: Sequence[in
 
 
 def _deletes_disabled() -> FlussError:
-    return refuse(
+    return request_error(
         ErrorCode.DELETION_DISABLED_EXCEPTION,
         "Delete operations are disabled for this table. "
         "The table.delete.behavior is set to 'disable'.",

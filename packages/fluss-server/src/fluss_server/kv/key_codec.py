@@ -1,4 +1,4 @@
-"""Keys of one table: made of rows when a changelog is replayed, read by lookups that insert."""
+"""The keys of one table: encoded from rows in a replay, decoded by lookups that insert."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fluss.rows.buffers.columns import RowBytes
 from fluss.rows.formats.compacted_row import CompactedRowReader
 from fluss.rows.keys.encoders import CompactedKeyEncoder, primary_key_encoder
 from fluss.rows.keys.partition_text import partition_value
-from fluss_server.kv.stored_rows_codec import TableRows
+from fluss_server.kv.stored_row_codec import StoredRowCodec
 
 
-class TableKeys:
-    """The physical primary key: its columns without those of the partition.
+class KeyCodec:
+    """Encodes and decodes the physical primary key: its columns without the partition keys.
 
     Args:
         info: The table.
-        partition_name: The partition of the bucket, where the table has partitions.
+        partition_name: The bucket's partition, where the table has partitions.
     """
 
     def __init__(self, info: TableInfo, partition_name: str | None = None) -> None:
@@ -41,22 +41,24 @@ class TableKeys:
         )
 
     def of_batch(self, batch: pa.RecordBatch) -> RowBytes:
-        """The key of each row of a whole batch."""
+        """Return the key of each row of a batch."""
         chosen = batch.select(self._positions)
         return self._encoder.encode_rows(to_columns(chosen, self._types))
 
-    def rows_of(self, keys: Sequence[bytes], rows: TableRows) -> list[bytes]:
-        """For each key the stored row that has nothing else than it and the partition.
+    def rows_of(self, keys: Sequence[bytes], rows: StoredRowCodec) -> list[bytes]:
+        """Return for each key a stored row with only the key's and the partition's columns set.
 
-        Fluss reads partition columns out of the key, too, where they are not, and fails with -1.
+        Fluss reads partition columns from the key, too, which does not have them, and fails with
+        -1.
 
         Raises:
-            UnsupportedOperationError: The key does not tell the values of all key columns.
+            UnsupportedOperationError: The values of the key columns cannot be decoded from the
+                key.
         """
         if not isinstance(self._encoder, CompactedKeyEncoder):
             raise UnsupportedOperationError(
                 f"The table {self._info.table_path} has keys in the format of a lake; "
-                "a lookup cannot insert what is missing there.",
+                "a lookup cannot insert missing rows.",
                 hint="look up first, and upsert what is missing",
             )
         reader = CompactedRowReader(self._types, is_key=True)
@@ -72,13 +74,13 @@ class TableKeys:
 
 
 def _partition_columns(info: TableInfo, partition_name: str | None) -> list[tuple[int, object]]:
-    """Where the partition's columns are, and their values."""
+    """Return the positions and the values of the partition columns."""
     if partition_name is None:
         return []
     names = info.schema.column_names
     spec = parse_partition_name(partition_name, info.partition_keys).spec_map
     positions = [names.index(each) for each in info.partition_keys]
     return [
-        (each, partition_value(spec[names[each]], info.schema.columns[each].data_type))
-        for each in positions
+        (position, partition_value(spec[names[position]], info.schema.columns[position].data_type))
+        for position in positions
     ]

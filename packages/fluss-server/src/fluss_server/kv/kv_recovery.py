@@ -1,7 +1,7 @@
-"""Bringing a store up to its changelog: what was acknowledged and is not in the store yet.
+"""Recovery of a store: applies the acknowledged changes that only the changelog has.
 
-The changelog has whole rows in the latest schema of their time, so the rows made of them may
-differ in bytes from those that writers sent, never in values.
+The changelog has whole rows in the schema that was the latest then. So recovered rows may differ
+in bytes from those that writers sent, never in values.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from fluss.records.kv.row_bytes import rows_from_batch
 from fluss.records.log.log_batch import LogBatch
 from fluss.records.log.log_records import read_log_records
 from fluss.rows.buffers.columns import RowBytes
-from fluss_server.kv.key_codec import TableKeys
+from fluss_server.kv.key_codec import KeyCodec
 from fluss_server.kv.kv_store import KvStore, StoreState
-from fluss_server.kv.stored_rows_codec import TableRows, schema_prefix
-from fluss_server.server_errors import refuse
+from fluss_server.kv.stored_row_codec import StoredRowCodec, schema_prefix
+from fluss_server.server_errors import request_error
 
 _WRITE_ROWS = 100_000
 
 
 class ReplayedLog(Protocol):
-    """What replaying needs of a log."""
+    """The part of a log that the replay uses."""
 
     @property
     def start_offset(self) -> int:
-        """The first offset that is still there."""
+        """The first offset that is kept."""
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last record."""
+        """The offset after the last record."""
 
     def iter_batches(self, start_offset: int) -> Iterator[LogBatch]:
-        """Whole batches from here on."""
+        """Iterate over whole batches from an offset on."""
 
 
 def replay(
-    store: KvStore, log: ReplayedLog, rows: TableRows, keys: TableKeys, options: TableOptions
+    store: KvStore, log: ReplayedLog, rows: StoredRowCodec, keys: KeyCodec, options: TableOptions
 ) -> None:
     """Apply to the store every change it does not have.
 
     Raises:
-        FlussError: The changelog begins behind what the store has, or ends before it.
+        FlussError: The changelog begins after the changes of the store, or ends before them.
     """
     applied = store.state.applied_offset
     if applied < log.start_offset or applied > log.end_offset:
-        raise refuse(
+        raise request_error(
             ErrorCode.KV_STORAGE_EXCEPTION,
             f"The rows in {store.folder} have the changes below offset {applied}, "
             f"and the changelog those from {log.start_offset} to {log.end_offset}.",
-            hint="bring back the folder of the log, or that of the rows, from a backup",
+            hint="restore the folder of the log, or that of the rows, from a backup",
             path=str(store.folder),
         )
     changes: dict[bytes, bytes | None] = {}
@@ -76,30 +76,30 @@ def replay(
 
 
 def _changes(
-    batch: LogBatch, rows: TableRows, keys: TableKeys, options: TableOptions
+    batch: LogBatch, rows: StoredRowCodec, keys: KeyCodec, options: TableOptions
 ) -> tuple[int, dict[bytes, bytes | None]]:
     schema_id = batch.header.schema_id
     layout = rows.layouts[schema_id]
-    records, kinds = read_log_records(batch, layout, options.log_format)
-    if kinds is None:
-        raise refuse(
+    records, change_types = read_log_records(batch, layout, options.log_format)
+    if change_types is None:
+        raise request_error(
             ErrorCode.KV_STORAGE_EXCEPTION,
-            f"The changelog's batch at offset {batch.base_offset} does not say its changes.",
+            f"The changelog's batch at offset {batch.base_offset} has no change types.",
         )
-    final = kinds != int(ChangeType.UpdateBefore)
+    final = change_types != int(ChangeType.UpdateBefore)
     if not final.all():
         records = records.take(np.flatnonzero(final))
-        kinds = kinds[final]
+        change_types = change_types[final]
     encoded = rows_from_batch(records, layout, rows.kv_format)
     prefix = schema_prefix(schema_id)
     key_list = _slices(keys.of_batch(records))
     values = [prefix + each for each in _slices(encoded)]
-    deletes = kinds == int(ChangeType.Delete)
+    deletes = change_types == int(ChangeType.Delete)
     changed: dict[bytes, bytes | None] = {
         key: None if is_delete else value
         for key, value, is_delete in zip(key_list, values, deletes.tolist(), strict=True)
     }
-    added = int((kinds == int(ChangeType.Insert)).sum()) - int(deletes.sum())
+    added = int((change_types == int(ChangeType.Insert)).sum()) - int(deletes.sum())
     return added, changed
 
 

@@ -1,9 +1,9 @@
 """Rows by key on disk: RocksDB, with the offset up to which the changelog has been applied.
 
-There is no write-ahead log here, because the changelog is one. Rows and the applied offset are
-written in one batch and therefore never disagree; what RocksDB had not yet on disk when the
-process was killed is read from the changelog again. Everything that knows RocksDB (rocksdict)
-stands in this file.
+RocksDB's own write-ahead log is off, because the changelog is one. Rows and the applied offset are
+written in one batch and therefore never disagree; what RocksDB had not flushed when the process
+was
+killed is applied from the changelog again. Only this file uses RocksDB (rocksdict).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any, Final
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, error_from_code
 
-# Rows and what is said about them share the key space, so that one flush covers both.
+# Rows and the store's state share the key space, so that one flush covers both.
 _ROW: Final = b"\x01"
-_BEHIND_ROWS: Final = b"\x02"
+_AFTER_ROWS: Final = b"\x02"
 _STATE_KEY: Final = b"\x00state"
 _IDENTITY_KEY: Final = b"\x00identity"
 _CURRENT: Final = "CURRENT"
 _STATE = struct.Struct("<qq")
 _DISK_IS_FULL: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-_FORGET_BITS: Final = 10  # bloom filter bits per key: keys that are not there cost next to nothing
+_BLOOM_BITS: Final = 10  # bloom filter bits per key: lookups of missing keys cost next to nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """What a store says about itself.
+    """The state of a store.
 
     Args:
-        applied_offset: Every change below this offset of the changelog is in it.
-        row_count: How many keys it has; -1 where nobody counted.
+        applied_offset: The store has every change below this offset of the changelog.
+        row_count: How many keys it has; -1 where they are not counted.
     """
 
     applied_offset: int
@@ -47,22 +47,22 @@ class KvStore:
     """The rows of one bucket. Any thread may read; one at a time may write."""
 
     def __init__(self, folder: Path, identity: bytes = b"") -> None:
-        """Open the store in this folder, and make it where there is none.
+        """Open the store in a folder; create it where there is none.
 
         Args:
-            folder: Where it is.
-            identity: Whose rows they are; a store with another one is refused.
+            folder: The folder.
+            identity: The identity of the bucket; a store with another one is refused.
 
         Raises:
-            FlussError: KV_STORAGE_EXCEPTION: its files are damaged, or another process has them, or
-                they are the rows of another bucket.
+            FlussError: KV_STORAGE_EXCEPTION: its files are damaged, another process has them open,
+                or they are the rows of another bucket.
         """
         from rocksdict import Rdict, WriteOptions
 
         self.folder = self._folder = folder
         self._identity = identity
         folder.mkdir(parents=True, exist_ok=True)
-        # RocksDB would begin a new store there, and remove the files of this one.
+        # RocksDB would create a new store in this folder and remove the files of this one.
         if not (folder / _CURRENT).exists() and any(folder.glob("*.sst")):
             raise self._broken(FileNotFoundError(f"the file {_CURRENT} is missing"))
         try:
@@ -80,13 +80,13 @@ class KvStore:
         self._is_untouched = state is None
         known = (0, 0) if state is None else _STATE.unpack(state)
         self.state = StoreState(applied_offset=known[0], row_count=known[1])
-        # How far the store has come on disk; what is written and not synced dies with the process.
+        # The applied offset on disk; what is written and not synced is lost with the process.
         self.synced_offset = self.state.applied_offset
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The row of each key, None where there is none."""
+        """Return the row of each key; None where there is none."""
         if not keys or self._is_untouched:
-            return [None] * len(keys)  # a first load need not ask for each of its keys
+            return [None] * len(keys)  # a first load need not look up its keys
         try:
             found: Any = self._db.get([_ROW + each for each in keys])
         except Exception as error:
@@ -94,7 +94,7 @@ class KvStore:
         return list(found)
 
     def write(self, changes: Mapping[bytes, bytes | None], state: StoreState) -> None:
-        """Apply changes and note how far that is; both or neither."""
+        """Write changes and the new state atomically."""
         from rocksdict import WriteBatch
 
         batch = WriteBatch(raw_mode=True)
@@ -114,7 +114,7 @@ class KvStore:
         self.state = state
 
     def sync(self) -> None:
-        """Put on disk what has been written."""
+        """Flush what has been written to disk."""
         written = self.state.applied_offset
         try:
             self._db.flush(wait=True)
@@ -123,7 +123,7 @@ class KvStore:
         self.synced_offset = written
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys in their order with their rows, from this one on, as they are now.
+        """Iterate over keys and rows in key order from a key on, as they are now.
 
         Raises:
             FlussError: KV_STORAGE_EXCEPTION: the files are damaged.
@@ -131,14 +131,14 @@ class KvStore:
         return _rows_from(self._db, start, self._folder)
 
     def snapshot(self) -> StoreSnapshot:
-        """The rows as they are now, for readings that take their time."""
+        """Return a snapshot of the rows for reads that take long."""
         return StoreSnapshot(self._db.snapshot(), self._folder)
 
     def close(self) -> None:
-        """Close the files; what was not synced is read from the changelog next time.
+        """Close the files; unsynced changes are applied from the changelog at the next start.
 
         Raises:
-            FlussError: KV_STORAGE_EXCEPTION: RocksDB has found damage on the way.
+            FlussError: KV_STORAGE_EXCEPTION: RocksDB found damage.
         """
         try:
             self._db.close()
@@ -154,7 +154,7 @@ def _broken(folder: Path, error: Exception) -> FlussError:
         return error_from_code(
             ErrorCode.KV_STORAGE_EXCEPTION,
             f"The disk of {folder} is full: {error}.",
-            hint="make room on it; where writes are still refused then, start the server again: "
+            hint="free space on it; where writes are still refused, restart the server: "
             "acknowledged rows are in the changelog",
             path=str(folder),
         )
@@ -162,7 +162,7 @@ def _broken(folder: Path, error: Exception) -> FlussError:
         ErrorCode.KV_STORAGE_EXCEPTION,
         f"The rows in {folder} cannot be read or written: {error}.",
         hint="remove this folder while the server is down: as long as the changelog is whole, "
-        "the rows are made from it again",
+        "the rows are rebuilt from it",
         path=str(folder),
     )
 
@@ -175,7 +175,7 @@ class StoreSnapshot:
         self._folder = folder
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys in their order with their rows, from this one on.
+        """Iterate over keys and rows in key order from a key on.
 
         Raises:
             FlussError: KV_STORAGE_EXCEPTION: the files are damaged.
@@ -185,15 +185,15 @@ class StoreSnapshot:
 
 def _rows_from(source: Any, start: bytes, folder: Path) -> Iterator[tuple[bytes, bytes]]:
     key = _ROW + start
-    for key, value in source.items(from_key=key):  # noqa: B020 - the last one is looked at below
-        if key >= _BEHIND_ROWS:
+    for key, value in source.items(from_key=key):  # noqa: B020 - the last one is checked below
+        if key >= _AFTER_ROWS:
             return
         yield key[1:], value
     _check_end(source, key, folder)
 
 
 def _check_end(source: Any, key: bytes, folder: Path) -> None:
-    """Tell the end of the rows from a damaged block, where the iteration ends without a word."""
+    """Raise where the iteration ended at a damaged block, which RocksDB does silently."""
     cursor = source.iter()
     try:
         cursor.seek(key)
@@ -213,6 +213,6 @@ def _options() -> Any:
     options.set_write_buffer_size(32 * 1024 * 1024)
     options.set_max_background_jobs(2)
     blocks = BlockBasedOptions()
-    blocks.set_bloom_filter(_FORGET_BITS, False)
+    blocks.set_bloom_filter(_BLOOM_BITS, False)
     options.set_block_based_table_factory(blocks)
     return options

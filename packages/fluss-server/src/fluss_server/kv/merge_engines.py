@@ -1,9 +1,9 @@
-"""What becomes of two rows with one key: the merge engines, partial updates, and deletes.
+"""Merge engines, partial updates and deletes: how the old and new row of a key combine.
 
-A merger says for each record what the key has afterwards. Giving back the very row it was given as
-old means that nothing changed, and then no change is logged; Java decides by identity too, so an
-upsert of an equal row is a change. Rows are stored rows: schema id and encoded row
-(`kv.stored_rows_codec`).
+A merger returns for each record the row that the key has afterwards. Returning the old object
+itself means that nothing changed, and then no change is logged. Java decides by identity too, so
+an upsert of an equal row is a change. Rows are stored rows: schema id and encoded row
+(`kv.stored_row_codec`).
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from fluss.model.types.data_type import (
     TimestampType,
 )
 from fluss_server.kv.aggregate_functions import aggregator
-from fluss_server.kv.stored_rows_codec import TableRows
+from fluss_server.kv.stored_row_codec import StoredRowCodec
 
 _AGGREGATED_BY_DEFAULT = AggFunction(AggFunctionType.LAST_VALUE_IGNORE_NULLS)
 
 
 class RowMerger(ABC):
-    """Decides about one record after the other; made for one batch or for many."""
+    """Combines the old and new rows of keys; may be used for one batch or many."""
 
     @abstractmethod
     def merge(self, old: bytes | None, new: bytes) -> bytes:
-        """What the key has after an upsert; `old` itself where nothing changes."""
+        """Return the row after an upsert; `old` itself where nothing changes."""
 
-    def delete(self, old: bytes) -> bytes | None:  # noqa: ARG002 - partial deletes look at it
-        """What the key has after a delete; None where it is gone."""
+    def delete(self, old: bytes) -> bytes | None:  # noqa: ARG002 - partial deletes use it
+        """Return the row after a delete; None where the key is deleted."""
         return None
 
 
 class KeepNew(RowMerger):
     """No merge engine: the new row replaces the old one."""
 
-    def merge(self, old: bytes | None, new: bytes) -> bytes:  # noqa: ARG002 - that is the point
-        """The new row."""
+    def merge(self, old: bytes | None, new: bytes) -> bytes:  # noqa: ARG002 - the old row is replaced
+        """Return the new row."""
         return new
 
 
@@ -55,20 +55,20 @@ class KeepFirst(RowMerger):
     """`first_row`: the first row stays."""
 
     def merge(self, old: bytes | None, new: bytes) -> bytes:
-        """The old row, where there is one."""
+        """Return the old row where there is one."""
         return new if old is None else old
 
 
 class KeepNewest(RowMerger):
-    """`versioned`: the row with the greater version stays, of equal ones the later."""
+    """`versioned`: the row with the greater version stays; of equal versions the later row."""
 
-    def __init__(self, rows: TableRows, version_column: str) -> None:
+    def __init__(self, rows: StoredRowCodec, version_column: str) -> None:
         self._rows = rows
         self._position = rows.latest.column_names.index(version_column)
         self._null = _least_version(rows.latest.column_types[self._position])
 
     def merge(self, old: bytes | None, new: bytes) -> bytes:
-        """The row with the greater version; NULL is as small as the smallest."""
+        """Return the row with the greater version; NULL equals the smallest value."""
         if old is None:
             return new
         return old if self._version(new) < self._version(old) else new
@@ -79,16 +79,16 @@ class KeepNewest(RowMerger):
 
 
 class PartialUpdate(RowMerger):
-    """No merge engine, some columns: the others keep what they have."""
+    """No merge engine, some columns: the other columns keep their values."""
 
-    def __init__(self, rows: TableRows, target_columns: Sequence[int]) -> None:
+    def __init__(self, rows: StoredRowCodec, target_columns: Sequence[int]) -> None:
         self._rows = rows
         self._targets = frozenset(target_columns)
         self._key = frozenset(_key_positions(rows.latest))
         check_target_columns(rows.latest, target_columns)
 
     def merge(self, old: bytes | None, new: bytes) -> bytes:
-        """The old row with the target columns of the new one."""
+        """Return the old row with the target columns of the new one."""
         if old is not None and self._targets == self._key:
             return old
         given = self._rows.read(new)
@@ -98,7 +98,7 @@ class PartialUpdate(RowMerger):
         )
 
     def delete(self, old: bytes) -> bytes | None:
-        """The old row without its target columns; None where nothing else is left."""
+        """Return the old row with its target columns set to NULL; None where no value is left."""
         had = self._rows.read(old)
         if all(value is None for each, value in enumerate(had) if each not in self._targets):
             return None
@@ -109,9 +109,9 @@ class PartialUpdate(RowMerger):
 
 
 class Aggregate(RowMerger):
-    """`aggregation`: each column combines what it has with what is written."""
+    """`aggregation`: each column combines its old value with the new one."""
 
-    def __init__(self, rows: TableRows, target_columns: Sequence[int] | None) -> None:
+    def __init__(self, rows: StoredRowCodec, target_columns: Sequence[int] | None) -> None:
         schema = rows.latest
         self._rows = rows
         self._partial: PartialUpdate | None = None
@@ -121,27 +121,27 @@ class Aggregate(RowMerger):
             targets = set(target_columns)
         key = set(_key_positions(schema))
         self._aggregators = [
-            (each, aggregator(column.aggregation or _AGGREGATED_BY_DEFAULT, column.data_type))
-            for each, column in enumerate(schema.columns)
-            if each in targets and each not in key
+            (position, aggregator(column.aggregation or _AGGREGATED_BY_DEFAULT, column.data_type))
+            for position, column in enumerate(schema.columns)
+            if position in targets and position not in key
         ]
 
     def merge(self, old: bytes | None, new: bytes) -> bytes:
-        """Old and new, column by column; the first row of a key is taken as it is."""
+        """Combine old and new column by column; the first row of a key is stored as it is."""
         if old is None:
             return new
         had, given = self._rows.read(old), self._rows.read(new)
-        for each, aggregate in self._aggregators:
-            had[each] = aggregate(had[each], given[each])
+        for position, aggregate in self._aggregators:
+            had[position] = aggregate(had[position], given[position])
         return self._rows.write(had)
 
     def delete(self, old: bytes) -> bytes | None:
-        """Nothing; with target columns, the old row without them."""
+        """Return None; with target columns, the old row without them."""
         return None if self._partial is None else self._partial.delete(old)
 
 
 def _least_version(data_type: DataType) -> int:
-    """What Java takes NULL for: the least of 32 bits, or of 64; of milliseconds for timestamps."""
+    """Return the version that Java uses for NULL: the least value of the type's representation."""
     match data_type:
         case IntType():
             return -(2**31)
@@ -154,23 +154,27 @@ def _least_version(data_type: DataType) -> int:
 
 
 def row_merger(
-    rows: TableRows, options: TableOptions, target_columns: Sequence[int] | None, *, overwrite: bool
+    rows: StoredRowCodec,
+    options: TableOptions,
+    target_columns: Sequence[int] | None,
+    *,
+    overwrite: bool,
 ) -> RowMerger:
-    """The merger for a batch.
+    """Return the merger for a batch.
 
     Args:
-        rows: The table's rows.
-        options: Its options, which name the merge engine.
+        rows: The codec of the table's rows.
+        options: The table's options, which name the merge engine.
         target_columns: The columns that the batch writes; None for all.
-        overwrite: Whether the merge engine is passed by, as undoing does.
+        overwrite: Whether the merge engine is bypassed, as undo recovery does.
 
     Raises:
-        FlussError: INVALID_TARGET_COLUMN: the key is not among the columns, or others must not
-            be NULL. UNKNOWN_SERVER_ERROR: the merge engine takes whole rows only.
+        FlussError: INVALID_TARGET_COLUMN: the key is not among the columns, or others are NOT
+            NULL. UNKNOWN_SERVER_ERROR: the merge engine accepts whole rows only.
     """
     engine = None if overwrite else options.merge_engine
     if target_columns is not None and engine in {MergeEngine.FIRST_ROW, MergeEngine.VERSIONED}:
-        # Java did not foresee it either, and says so with this code.
+        # Java has no code of its own for it either.
         raise error_from_code(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"Partial update is not supported for the {engine.value.lower()} merge engine.",
@@ -188,15 +192,15 @@ def row_merger(
 
 
 def delete_behavior(options: TableOptions, *, overwrite: bool) -> DeleteBehavior:
-    """What a delete does; undoing may always delete."""
+    """Return what a delete does; an overwrite may always delete."""
     return DeleteBehavior.ALLOW if overwrite else options.effective_delete_behavior
 
 
 def check_target_columns(schema: Schema, target_columns: Sequence[int]) -> None:
-    """Refuse target columns without the key, and partial updates of columns that need a value.
+    """Refuse target columns without the key, and partial updates of tables with NOT NULL columns.
 
     Raises:
-        FlussError: With the code INVALID_TARGET_COLUMN, and the columns that are the reason.
+        FlussError: INVALID_TARGET_COLUMN; the message names the columns.
     """
     names = schema.column_names
     beyond = [each for each in target_columns if not 0 <= each < len(names)]
@@ -211,8 +215,8 @@ def check_target_columns(schema: Schema, target_columns: Sequence[int]) -> None:
             f"The target columns {[names[each] for each in target_columns]} "
             f"must contain the primary key columns {list(schema.primary_keys)}."
         )
-    for each, column in enumerate(schema.columns):
-        if each not in key and not column.data_type.nullable:
+    for position, column in enumerate(schema.columns):
+        if position not in key and not column.data_type.nullable:
             raise _invalid_target(
                 "Partial update requires all columns except the primary key to be nullable, "
                 f"but the column {column.name} is NOT NULL.",

@@ -1,11 +1,14 @@
-"""The log of a bucket: wire batches in segment files, kept verbatim, found again after a crash.
+"""The log of a bucket: wire batches in segment files, stored verbatim, and their recovery.
 
-`bucket_log` is the log, `segment` one of its files, `writers` what it remembers of idempotent
-writers, `recovery` opens it from what is on disk, `checks` refuses batches nobody could read,
-`projection` cuts columns out of batches on their way to a reader, and `filtered` leaves batches
-out, where `pruning` says that no row can be wanted. Nothing here waits for anything but the disk,
-and nothing knows of connections; who may call what at which time is said in
-`fluss_server.tablets`. How large a segment becomes can be known without loading any of it.
+`bucket_log` is the log, `segment_file` one of its files, `writer_history` its record of idempotent
+writers. `log_inventory` and `log_recovery` open a log from disk, `log_checkpoint` shortens that,
+and
+`log_repair` salvages a damaged one. `batch_checks` refuses batches that readers could not read,
+`lazy_batch_checks` checks stored batches when they are first read. `stored_projection` selects
+columns for a reader, and `filtered_read` skips batches that `statistics_filter` rules out.
+
+This room waits for the disk only, and has no connections; `fluss_server.tablets` describes which
+thread may call what. This file imports no other one of the room.
 """
 
 from typing import Final

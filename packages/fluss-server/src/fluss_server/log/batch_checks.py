@@ -1,9 +1,11 @@
-"""Which batches may come into a log: only those that every reader can read.
+"""Checks batches before they are appended: every reader must be able to read them.
 
-A server of 0.9.1 believes its writers: wrong schema ids, wrong counts and garbage in the place of
-rows are stored, and whoever reads the table afterwards fails for ever; statistics that claim less
-than the rows have hide them from every filter. Here a batch is looked at as a reader would look
-at it, before it gets an offset. Nothing is changed and nothing is written.
+A server of 0.9.1 trusts its writers: wrong schema ids, wrong counts and garbage instead of rows
+are
+stored, and every later reader of the table fails; statistics narrower than the rows hide rows from
+filters. Here a batch is decoded as a reader would, before it gets an offset. Nothing is changed
+and
+nothing is written.
 """
 
 from __future__ import annotations
@@ -26,20 +28,20 @@ from fluss.records.log.log_header import format_of
 from fluss.records.log.statistics import BatchStatistics, collect_statistics
 from fluss.wire.byte_buffers import Buffer
 from fluss_server.log.statistics_filter import covers
-from fluss_server.schemas import TableSchemas
-from fluss_server.server_errors import refuse
+from fluss_server.server_errors import request_error
+from fluss_server.table_schemas import TableSchemas
 
-# Magic 2 has the same place for a leader's epoch that nobody here fills, and 0.9.1 cannot read it.
+# Magic 2 adds a leader epoch, which this server does not set and 0.9.1 cannot read.
 MAGICS: Final = (0, 1)
 _CHANGE_TYPE_BITS: Final = 0x0F
 
 
 def checked_batches(records: Sequence[Buffer], schemas: TableSchemas) -> list[LogBatch]:
-    """The batches of a PRODUCE_LOG request for one bucket.
+    """Return the batches of a PRODUCE_LOG request for one bucket.
 
     Raises:
-        CorruptBatchError: The bytes are no batches, or a batch is not what it claims.
-        FlussError: A schema id is none of the table's.
+        CorruptBatchError: The bytes are no batches, or a batch contradicts its header.
+        FlussError: The table has no schema with the batch's id.
     """
     data = records[0] if len(records) == 1 else b"".join(records)
     batches = list(iter_log_batches(data, tail="refuse"))
@@ -52,15 +54,15 @@ def check_batch(batch: LogBatch, schemas: TableSchemas) -> None:
     """Refuse a batch that readers of the table could not read.
 
     Raises:
-        CorruptBatchError: It is not what it claims.
-        FlussError: Its schema id is none of the table's.
+        CorruptBatchError: It contradicts its header.
+            FlussError: The table has no schema with the batch's id.
     """
     header = batch.header
     if header.magic not in MAGICS or header.format is not format_of(header.magic):
         why = f"its magic byte is {header.magic}, servers take {' and '.join(map(str, MAGICS))}"
         raise corrupt_batch("log batch", at=batch.at, why=why)
     if header.schema_id not in schemas.layouts:
-        raise refuse(
+        raise request_error(
             ErrorCode.SCHEMA_NOT_EXIST,
             f"The batch has the schema id {header.schema_id}, the table has "
             f"{', '.join(map(str, schemas.layouts))}.",
@@ -86,7 +88,7 @@ def check_batch(batch: LogBatch, schemas: TableSchemas) -> None:
 
 
 def _check_claims(batch: LogBatch, claimed: BatchStatistics, layout: BatchLayout) -> None:
-    """Refuse statistics that would hide rows from whoever reads with a filter."""
+    """Refuse statistics that would hide rows from readers with a filter."""
     records = batch.record_batch(replace(layout, user_schema=layout.wire_schema))
     found = collect_statistics(records, layout, claimed.positions)
     if not covers(claimed, found, layout.types):
@@ -95,7 +97,7 @@ def _check_claims(batch: LogBatch, claimed: BatchStatistics, layout: BatchLayout
 
 
 def _check_rows(batch: LogBatch) -> None:
-    """The records of an INDEXED or COMPACTED log: their frames, and their change types."""
+    """Check the frames and the change types of an INDEXED or COMPACTED batch."""
     header = batch.header
     refused = partial(corrupt_batch, "log record", at=batch.at)
     data = np.frombuffer(batch.data, dtype=np.uint8)

@@ -1,10 +1,10 @@
-"""The log of one bucket: offsets, segments, writers, and how far readers may see.
+"""The log of one bucket: offsets, segments, writers, and the high watermark of readers.
 
-Written by one thread at a time, the one that holds the bucket's turn; read by the event loop at
-the same moment, which sees only what has been published. `append` and `append_changes` write and
-publish nothing: whoever acknowledges publishes, after the sync if one was promised. What is
-published is recorded in the ledger, so that a log which lost its end is noticed. Opening a log
-after a crash is `log.log_recovery`; which batches may come in at all is `log.batch_checks`.
+One thread at a time writes, the one that holds the bucket's lock. The event loop reads
+concurrently, and sees only what has been published. `append` and `append_changes` write and do not
+publish: the code that acknowledges publishes, after the sync where one is promised. The ledger
+records what is published, so that a log which lost its end is noticed. `log.log_recovery` opens a
+log after a crash; `log.batch_checks` decides which batches may be appended.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from fluss.records.arrow.received_bytes import to_view
 from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_header import read_log_header, stamp_log_batch
 from fluss.wire.byte_buffers import Buffer, count_bytes
-from fluss_server.damage_errors import again, removed
+from fluss_server.damage_errors import fresh_copy, removed
 from fluss_server.ledger_marks import LogMark
 from fluss_server.log import SEGMENT_BYTES, log_files as files
 from fluss_server.log.lazy_batch_checks import HEADER_BYTES
-from fluss_server.log.log_checkpoint import Checkpoints, Mark, Progress
-from fluss_server.log.segment_file import Segment, SegmentPosition, segment_of
-from fluss_server.log.segment_list import NO_DIRECTORY, Complete, Identity, Listing
-from fluss_server.log.writer_history import WriterStates, WrittenBatch
-from fluss_server.server_errors import refuse
+from fluss_server.log.log_checkpoint import CheckpointWriter, Mark, RecoveryPoint
+from fluss_server.log.segment_file import BatchLocation, Segment, segment_of
+from fluss_server.log.segment_list import NO_DIRECTORY, LogIdentity, SealedSegment, SegmentList
+from fluss_server.log.writer_history import WriterHistory, WrittenBatch
+from fluss_server.server_errors import request_error
 
 if TYPE_CHECKING:
     from fluss_server.ledger import LedgerEntry
 
-STAMPED_BYTES: Final = 21  # base offset, length, magic, timestamp: all that a leader changes
+STAMPED_BYTES: Final = 21  # base offset, length, magic, timestamp: a leader changes nothing else
 _RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _READ_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Whole batches as they lie in the log."""
+    """Whole batches as they are in the log."""
 
     data: bytes
     end_offset: int
@@ -52,14 +52,14 @@ class BucketLog:
     """The log of one bucket.
 
     Args:
-        bucket: Which one.
-        directory: Where its files are; made with the first batch.
-        segments: What is there already, in order.
-        listing: The list of those; None where there are none.
-        writers: What is known of the writers of those.
-        segment_bytes: How large a segment may become.
+        bucket: The bucket.
+        directory: The directory of its files; created with the first batch.
+        segments: The existing segments, in order.
+        listing: The list of the existing segments; None where there are none.
+        writers: The history of the writers in those segments.
+        segment_bytes: The size limit of a segment.
         is_durable: Whether files and names are synced at all.
-        entry: Where it is recorded how far the log has been acknowledged.
+        entry: The ledger's entry, which records how far the log has been acknowledged.
     """
 
     def __init__(
@@ -68,34 +68,36 @@ class BucketLog:
         directory: Path,
         *,
         segments: Sequence[Segment] = (),
-        listing: Listing | None = None,
-        writers: WriterStates | None = None,
+        listing: SegmentList | None = None,
+        writers: WriterHistory | None = None,
         segment_bytes: int = SEGMENT_BYTES,
         is_durable: bool = True,
         entry: LedgerEntry | None = None,
     ) -> None:
         self.bucket = bucket
         self.directory = directory
-        self.writers = writers if writers is not None else WriterStates(str(bucket))
+        self.writers = writers if writers is not None else WriterHistory(str(bucket))
         self._segments = list(segments) or [Segment(directory, 0)]
         self._segment_bytes = segment_bytes
         self._is_durable = is_durable
         self._is_on_disk = bool(segments)
         self._failure: OSError | FlussError | None = None
         self._listing = listing if listing is not None else _no_segments(bucket, entry)
-        self._checkpoints = Checkpoints(directory, self._listing.identity, is_durable=is_durable)
+        self._checkpoints = CheckpointWriter(
+            directory, self._listing.identity, is_durable=is_durable
+        )
         self._newest_timestamp = max(each.newest_timestamp for each in self._segments[-2:])
         self.high_watermark = 0
         self._visible: tuple[Segment, int] = (self._active, 0)
-        # Marks come from the event loop and from storage threads.
+        # The event loop and storage threads publish.
         self._publishing = threading.Lock()
         self._entry = entry
         self._published = self._mark()
         self.publish()
 
     @property
-    def identity(self) -> Identity:
-        """Whose log it is."""
+    def identity(self) -> LogIdentity:
+        """The identity of the log."""
         return self._listing.identity
 
     @property
@@ -115,7 +117,7 @@ class BucketLog:
 
     @property
     def unsynced_bytes(self) -> int:
-        """How many bytes of batches might not be on the disk."""
+        """How many bytes of batches have not been synced."""
         return self._active.size - self._active.synced_size
 
     @property
@@ -125,12 +127,12 @@ class BucketLog:
     # --- writing --------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[LogBatch], *, now_ms: int) -> list[WrittenBatch]:
-        """Write a client's batches, those that are not there already.
+        """Append a client's batches, except for duplicates.
 
-        The bytes stay as they came, except for base offset and timestamp.
+        The bytes are stored unchanged, except for base offset and timestamp.
 
         Returns:
-            For each batch where it is, or where it has been since it came first.
+            For each batch its place in the log; for a duplicate, the place of the first one.
 
         Raises:
             WriterStateError: A batch is out of order; none has been written.
@@ -143,7 +145,7 @@ class BucketLog:
         timestamp = max(now_ms, self._newest_timestamp)
         for batch in batches:
             header = batch.header
-            known = self.writers.judge(
+            known = self.writers.find_duplicate(
                 header.writer_id,
                 header.batch_sequence,
                 ahead=ahead.get(header.writer_id),
@@ -167,11 +169,11 @@ class BucketLog:
         return outcome
 
     def append_changes(self, batch: Sequence[Buffer], *, now_ms: int) -> WrittenBatch:
-        """Write a batch of the server's own making; its writer has been judged before.
+        """Append a batch that the server made; the caller has checked for duplicates.
 
         Args:
-            batch: Header, writable, and what follows, as `log_writer.write_log_batch` makes them.
-            now_ms: The clock.
+            batch: A writable header and the body, as `log_writer.write_log_batch` returns them.
+            now_ms: The current time.
 
         Raises:
             OSError: The disk refused; nothing has been written.
@@ -194,7 +196,7 @@ class BucketLog:
         return written
 
     def cut_back(self, offset: int) -> None:
-        """Take back what was appended from this offset on and has not been published."""
+        """Remove unpublished batches from this offset on."""
         if offset < self.high_watermark:
             raise AssertionError(f"offset {offset} of {self.bucket} has been published")
         active = self._active
@@ -211,10 +213,10 @@ class BucketLog:
         self.writers.forget_from(offset)
 
     def publish(self, mark: Mark | None = None) -> None:
-        """Let readers see what has been written, or what had been at a mark.
+        """Let readers see what has been written, or what had been written at a mark.
 
         Raises:
-            OSError: It could not be recorded; nothing is published.
+            OSError: The ledger could not be written; nothing is published.
         """
         with self._publishing:
             mark = self._mark() if mark is None else mark
@@ -225,7 +227,7 @@ class BucketLog:
                 self.high_watermark = mark.end_offset
 
     def _record(self, mark: Mark) -> None:
-        """Write into the ledger how far the log is acknowledged."""
+        """Record in the ledger how far the log is acknowledged."""
         if self._entry is not None:
             self._entry.write(
                 LogMark(
@@ -239,14 +241,15 @@ class BucketLog:
         self._published = mark
 
     def sync(self) -> Mark:
-        """Wait until everything written is on the disk; any thread may.
+        """Wait until everything written is on the disk. Any thread may call it.
 
         Returns:
-            How far that is, for `publish`.
+            The synced position, for `publish`.
 
         Raises:
-            OSError: The disk refused. What it has then nobody knows, so nothing more is written to
-                this log until it has been opened again.
+            OSError: The disk refused. Its state is unknown then, so the log takes no more writes
+                until it
+                has been opened again.
         """
         self._check_health()
         mark = self._mark()
@@ -264,31 +267,31 @@ class BucketLog:
         return mark
 
     @property
-    def wants_progress(self) -> bool:
-        """Whether so much has been appended that finding the way in it again would take long."""
-        return self._is_durable and self._checkpoints.wants_progress(self._mark())
+    def needs_recovery_point(self) -> bool:
+        """Whether enough has been appended that its recovery would take long."""
+        return self._is_durable and self._checkpoints.needs_recovery_point(self._mark())
 
-    def progress(self) -> Progress:
-        """What is known of what has been appended; by the holder of the turn.
+    def recovery_point(self) -> RecoveryPoint:
+        """Return the indexes and writers of the log so far. The caller holds the bucket's lock.
 
         Returns:
-            For `keep`, which needs no turn.
+            The argument of `keep`, which needs no lock.
         """
         mark = self._mark()
-        return Progress(
+        return RecoveryPoint(
             mark=mark,
             indexes=mark.segment.indexes.to_bytes(),
             writers=self.writers.to_bytes(self.end_offset),
         )
 
-    def keep(self, progress: Progress) -> None:
-        """Write down, behind the bytes that it is about, how to go on from there after a crash.
+    def keep(self, recovery_point: RecoveryPoint) -> None:
+        """Sync the log, then store a recovery point, which shortens the next recovery.
 
         Raises:
-            OSError: The disk refused; the next start takes longer.
+            OSError: The disk refused; the next recovery takes longer.
         """
         self.sync()
-        self._checkpoints.keep(progress)
+        self._checkpoints.keep(recovery_point)
 
     def _mark(self) -> Mark:
         active = self._active
@@ -322,10 +325,10 @@ class BucketLog:
     ) -> None:
         self._make_room(sum(size for _, size, _ in sizes), sizes[-1][0].next_offset)
         position = self._active.size
-        places: list[SegmentPosition] = []
+        locations: list[BatchLocation] = []
         for written, size, stamp in sizes:
-            places.append(
-                SegmentPosition(
+            locations.append(
+                BatchLocation(
                     position=position,
                     size=size,
                     base_offset=written.base_offset,
@@ -335,7 +338,7 @@ class BucketLog:
                 )
             )
             position += size
-        self._active.append(buffers, places)
+        self._active.append(buffers, locations)
         self._newest_timestamp = sizes[-1][0].commit_timestamp
 
     # --- segments -------------------------------------------------------------------------------
@@ -346,7 +349,7 @@ class BucketLog:
             self._make_directory()
         active = self._segments[-1]
         if active.is_unlinked:
-            self._lose_place()
+            self._fail_removed()
             self._check_health()
         if active.is_empty:
             return
@@ -356,15 +359,15 @@ class BucketLog:
 
     @property
     def failure(self) -> OSError | FlussError | None:
-        """Why the log takes nothing more; None where it does."""
+        """Why the log takes no more writes; None where it does."""
         return self._failure
 
-    def check_place(self) -> None:
-        """Take nothing more where the log's files were removed or replaced while it is open."""
+    def check_in_place(self) -> None:
+        """Take no more writes where the log's files were removed or replaced while it is open."""
         if self._is_on_disk and self._failure is None and not self._active.is_in_place:
-            self._lose_place()
+            self._fail_removed()
 
-    def _lose_place(self) -> None:
+    def _fail_removed(self) -> None:
         self._failure = removed(self._active.path, f"{self.bucket} takes no more rows")
 
     def _check_health(self) -> None:
@@ -373,7 +376,7 @@ class BucketLog:
         if isinstance(self._failure, OSError):
             raise OSError(str(self._failure))
         if self._failure is not None:
-            raise again(self._failure)
+            raise fresh_copy(self._failure)
 
     def _make_directory(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -381,22 +384,22 @@ class BucketLog:
         listing.write(self.directory, durable=self._is_durable)
         self._active.create()
         if self._is_durable:
-            for each in (self.directory, *self.directory.parents[:3]):
-                files.sync_directory(each)
+            for directory in (self.directory, *self.directory.parents[:3]):
+                files.sync_directory(directory)
         self._listing = listing
-        # Before the first batch: a log that is gone with its first rows must be missed.
+        # Before the first batch: a log that disappears with its first rows must be noticed.
         self._record(self._published)
         self._is_on_disk = True
 
     def roll(self) -> None:
-        """Seal the newest segment and begin another one."""
+        """Seal the newest segment and begin a new one."""
         active = self._active
         if self._is_durable:
             active.sync()
         fresh = Segment(self.directory, active.end_offset)
         fresh.create()
         index_crc = self._checkpoints.seal(active, fresh, self.writers.to_bytes(active.end_offset))
-        complete = Complete(
+        complete = SealedSegment(
             first_offset=active.first_offset,
             end_offset=active.end_offset,
             size=active.size,
@@ -408,9 +411,9 @@ class BucketLog:
         self._segments.append(fresh)
         self._checkpoints.write(self._mark())
 
-    def _list(self, *, complete: tuple[Complete, ...], newest: int) -> None:
-        """Write down which segments there are; the files are there, or are removed afterwards."""
-        listing = Listing(
+    def _list(self, *, complete: tuple[SealedSegment, ...], newest: int) -> None:
+        """Store the list of segments. Listed files exist; unlisted ones are deleted later."""
+        listing = SegmentList(
             identity=self._listing.identity,
             generation=self._listing.generation + 1,
             complete=complete,
@@ -424,7 +427,7 @@ class BucketLog:
                 self._listing = listing
                 self._record(self._published)
         except OSError as error:
-            # The list may be on the disk: what it calls complete must not grow.
+            # The list may be on the disk: a segment that it lists as sealed must not grow.
             self._failure = OSError(
                 f"{self.directory} takes no more rows because its segments could not be listed "
                 f"({error}); restart the server when the disk is well"
@@ -437,9 +440,9 @@ class BucketLog:
         """Delete the oldest segments.
 
         Args:
-            older_than_ms: Segments whose newest batch is older go; None for none of them.
-            bytes_max: What is kept at most, in whole segments; None for no limit.
-            floor: An offset that has to stay, because not everybody has made use of it yet.
+            older_than_ms: Segments whose newest batch is older expire; None to keep all.
+            bytes_max: The size limit of the log, in whole segments; None for no limit.
+            floor: The log is kept from this offset on, because the rows by key still need it.
 
         Returns:
             How many segments were deleted.
@@ -452,37 +455,36 @@ class BucketLog:
                 self.publish()
         surplus = 0 if bytes_max is None else self.size_bytes - bytes_max
         count = 0
-        for each in self._segments[:-1]:
-            is_old = older_than_ms is not None and each.newest_timestamp < older_than_ms
+        for segment in self._segments[:-1]:
+            is_old = older_than_ms is not None and segment.newest_timestamp < older_than_ms
             if not is_old and surplus <= 0:
                 break
-            if floor is not None and each.end_offset > floor:
+            if floor is not None and segment.end_offset > floor:
                 break
-            surplus -= each.size
+            surplus -= segment.size
             count += 1
         if not count:
             return 0
-        # The list first: a segment that is missing from it is removed by the next start, one that
-        # is on it and not there would be missed.
+        # The list first: the next start deletes an unlisted segment, and refuses a missing one.
         self._list(complete=self._listing.complete[count:], newest=self._listing.newest)
         gone, self._segments = self._segments[:count], self._segments[count:]
-        for each in gone:
-            each.delete()
+        for segment in gone:
+            segment.delete()
         return count
 
     def close_files(self) -> None:
-        """Give the files back to the system until they are needed again."""
-        for each in self._segments:
-            each.close_file()
+        """Close the files until they are used again."""
+        for segment in self._segments:
+            segment.close_file()
 
     def abandon(self) -> None:
-        """Close the files of a log that was dropped, and record nothing more of it."""
+        """Close the files of a dropped log, and write no more to the ledger."""
         with self._publishing:
             self._entry = None
         self.close_files()
 
     def close(self) -> None:
-        """Write down all that makes the next start quick, and close the files."""
+        """Store what makes the next start quick, and close the files."""
         if self._is_on_disk:
             self.sync()
             self._checkpoints.close(self._active, self.writers.to_bytes(self.end_offset))
@@ -491,15 +493,15 @@ class BucketLog:
     # --- reading --------------------------------------------------------------------------------
 
     def read(self, offset: int, bytes_max: int, *, at_least_one: bool) -> Slice:
-        """Whole batches from the one with this offset on, of one segment and published.
+        """Read whole published batches of one segment, from the one with this offset on.
 
         Args:
             offset: Between the start offset and the high watermark.
-            bytes_max: How many bytes may come.
-            at_least_one: Whether a first batch that is larger comes nevertheless.
+            bytes_max: How many bytes to return at most.
+            at_least_one: Whether to return a first batch that is larger than that.
 
         Raises:
-            OffsetOutOfRangeError: The offset is not kept any more, or not there yet.
+            OffsetOutOfRangeError: The offset is not kept any more, or not published yet.
         """
         self._check_offset(offset)
         if offset == self.high_watermark:
@@ -520,10 +522,10 @@ class BucketLog:
         return Slice(data=segment.read(start, end), end_offset=segment.end_offset)
 
     def visible_from(self, offset: int) -> Iterator[tuple[Segment, int, int]]:
-        """The segments from an offset on with what is published of them, as positions.
+        """Iterate over the segments from an offset on, with the published range of positions.
 
         Raises:
-            OffsetOutOfRangeError: The offset is not kept any more, or not there yet.
+            OffsetOutOfRangeError: The offset is not kept any more, or not published yet.
         """
         self._check_offset(offset)
         last, last_size = self._visible
@@ -535,7 +537,7 @@ class BucketLog:
                 return
 
     def offset_since(self, timestamp: int) -> int | None:
-        """The first offset of the first batch that is not older than this, None for none."""
+        """Return the first offset of the first batch at or after a time; None for none."""
         for segment in self._segments:
             if segment.newest_timestamp >= timestamp:
                 found = segment.first_since(timestamp)
@@ -544,7 +546,7 @@ class BucketLog:
         return None
 
     def iter_batches(self, start_offset: int) -> Iterator[LogBatch]:
-        """All batches from the one with this offset on, published or not."""
+        """Iterate over all batches from the one with this offset on, published or not."""
         offset = start_offset
         while offset < self.end_offset:
             segment = self._segment_with(offset)
@@ -558,7 +560,7 @@ class BucketLog:
 
     def _check_offset(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.high_watermark:
-            raise refuse(
+            raise request_error(
                 ErrorCode.LOG_OFFSET_OUT_OF_RANGE_EXCEPTION,
                 f"The offset {offset} of {self.bucket} is not between {self.start_offset} and "
                 f"{self.high_watermark}.",
@@ -568,7 +570,7 @@ class BucketLog:
         return self._segments[segment_of([each.first_offset for each in self._segments], offset)]
 
 
-def _no_segments(bucket: TableBucket, entry: LedgerEntry | None) -> Listing:
+def _no_segments(bucket: TableBucket, entry: LedgerEntry | None) -> SegmentList:
     directory_id = NO_DIRECTORY if entry is None else entry.directory_id
-    identity = Identity(directory_id=directory_id, bucket=bucket)
-    return Listing(identity=identity, generation=0, complete=(), newest=0)
+    identity = LogIdentity(directory_id=directory_id, bucket=bucket)
+    return SegmentList(identity=identity, generation=0, complete=(), newest=0)

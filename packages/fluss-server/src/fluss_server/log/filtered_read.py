@@ -1,9 +1,9 @@
-"""Reading a log through a filter: the batches that may have wanted rows, and where they end.
+"""Reads a log through a filter: skips batches that cannot have matching rows.
 
-Batches are looked at by header and statistics alone; what is left out is not read. One request
-looks at a limited number of batches and of segments, so that a filter which leaves out everything
-holds nobody up; the reader is then told from where to go on. Batches without statistics, or with
-statistics that say nothing of the filter's columns, are always kept.
+Header and statistics decide about a batch; skipped batches are not read. One request examines a
+limited number of batches and of segments, so that a filter which skips everything does not block
+the server; the response then tells the reader where to continue. Batches without statistics of the
+filter's columns are always kept.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from fluss.records.log.log_header import MAGIC_AT, format_of, read_log_header
 from fluss.records.log.statistics import read_statistics
 from fluss.wire import messages as pb
 from fluss_server.log.bucket_log import BucketLog
-from fluss_server.log.segment_file import Segment, SegmentPosition
+from fluss_server.log.segment_file import BatchLocation, Segment
 from fluss_server.log.statistics_filter import BatchTest, batch_test
-from fluss_server.schemas import TableSchemas
+from fluss_server.table_schemas import TableSchemas
 
 BATCHES_LOOKED_AT_MAX: Final = 2_000
-# What was on the disk before this process is read whole when it is first looked at.
+# Batches from before this process are read and checked as a whole when they are first examined.
 CHECKED_BYTES_MAX: Final = 64 << 20
 SEGMENTS_LEFT_OUT_MAX: Final = 16
 _HEAD_BYTES: Final = format_of(1).size
@@ -28,11 +28,12 @@ _HEAD_BYTES: Final = format_of(1).size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
-    """What a filtered read found.
+    """The result of a filtered read.
 
     Args:
-        data: Whole batches that are kept.
-        filtered_end_offset: The reader goes on here, where something behind `data` was left out.
+        data: The kept batches.
+        filtered_end_offset: Where the reader continues; None where no batch after `data` was
+        skipped.
     """
 
     data: bytes
@@ -41,30 +42,30 @@ class Filtered:
 
 @dataclass(slots=True)
 class _Found:
-    """The batches kept so far, as stretches of one segment."""
+    """The batches kept so far, as ranges of positions in one segment."""
 
     stretches: list[list[int]] = field(default_factory=list)
     size: int = 0
     skipped_to: int | None = None
     is_full: bool = False
 
-    def keep(self, place: SegmentPosition) -> None:
-        if self.stretches and self.stretches[-1][1] == place.position:
-            self.stretches[-1][1] = place.end
+    def keep(self, location: BatchLocation) -> None:
+        if self.stretches and self.stretches[-1][1] == location.position:
+            self.stretches[-1][1] = location.end
         else:
-            self.stretches.append([place.position, place.end])
-        self.size += place.size
+            self.stretches.append([location.position, location.end])
+        self.size += location.size
         self.skipped_to = None
 
-    def leave_out(self, place: SegmentPosition) -> None:
-        self.skipped_to = place.next_offset
+    def leave_out(self, location: BatchLocation) -> None:
+        self.skipped_to = location.next_offset
 
 
 class BatchFilter:
-    """A reader's filter, made ready for the batches of each schema.
+    """A reader's filter, prepared for the batches of each schema.
 
     Args:
-        predicate: What the reader wants.
+        predicate: The filter.
         schemas: The table's schemas.
     """
 
@@ -73,10 +74,10 @@ class BatchFilter:
         self._schemas = schemas
         self._tests: dict[int, BatchTest] = {}
 
-    def keeps(self, segment: Segment, place: SegmentPosition) -> bool:
-        """Whether a batch may have rows that are wanted."""
+    def keeps(self, segment: Segment, location: BatchLocation) -> bool:
+        """Return whether a batch may have matching rows."""
         head = memoryview(
-            segment.read(place.position, min(place.end, place.position + _HEAD_BYTES))
+            segment.read(location.position, min(location.end, location.position + _HEAD_BYTES))
         )
         if len(head) < _HEAD_BYTES or head[MAGIC_AT] != 1:
             return True
@@ -85,7 +86,7 @@ class BatchFilter:
         if not header.statistics_length or layout is None:
             return True
         block = segment.read(
-            place.position + header.format.size, place.position + header.records_start
+            location.position + header.format.size, location.position + header.records_start
         )
         known = read_statistics(memoryview(block), layout.types, record_count=header.record_count)
         return known is None or self._test_for(header.schema_id)(known, header.record_count)
@@ -101,17 +102,17 @@ class BatchFilter:
 def read_filtered(
     log: BucketLog, offset: int, bytes_max: int, batches: BatchFilter, *, at_least_one: bool
 ) -> Filtered:
-    """Read published batches from an offset on, of the first segment that has some to keep.
+    """Read published batches from an offset on, of the first segment with a batch to keep.
 
     Args:
         log: The log.
         offset: Between the start offset and the high watermark.
-        bytes_max: How many bytes may come.
-        batches: Which batches are kept.
-        at_least_one: Whether a first batch that is larger comes nevertheless.
+        bytes_max: How many bytes to return at most.
+        batches: Decides which batches are kept.
+        at_least_one: Whether to return a first batch that is larger than that.
 
     Raises:
-        OffsetOutOfRangeError: The offset is not kept any more, or not there yet.
+        OffsetOutOfRangeError: The offset is not kept any more, or not published yet.
     """
     found = _Found()
     left, checked = BATCHES_LOOKED_AT_MAX, 0
@@ -119,19 +120,19 @@ def read_filtered(
         if count >= SEGMENTS_LEFT_OUT_MAX:
             break
         checked_before = checked - segment.checked_bytes
-        for place in segment.walk(start, end=end):
+        for location in segment.walk(start, end=end):
             checked = checked_before + segment.checked_bytes
             if left <= 0 or checked > CHECKED_BYTES_MAX:
                 found.is_full = True
                 break
             left -= 1
-            if not batches.keeps(segment, place):
-                found.leave_out(place)
+            if not batches.keeps(segment, location):
+                found.leave_out(location)
                 continue
-            if found.size + place.size > bytes_max and (found.size or not at_least_one):
+            if found.size + location.size > bytes_max and (found.size or not at_least_one):
                 found.is_full = True
                 break
-            found.keep(place)
+            found.keep(location)
         if found.stretches or found.is_full:
             data = b"".join(segment.read(*each) for each in found.stretches)
             return Filtered(data=data, filtered_end_offset=found.skipped_to)

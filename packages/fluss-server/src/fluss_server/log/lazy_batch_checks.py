@@ -1,9 +1,9 @@
-"""Batches that were on the disk when a segment was opened are checked when they are first read.
+"""Checks the batches that were on disk when a segment was opened, when they are first read.
 
-A batch's checksum covers its records, but not the offset and the time that the server gave it;
-those are covered by the running checksum of all headers, which the indexes have at each of their
-entries. So a stored batch is compared with both, once for each process, block by block: what lies
-between two entries of the offset index. What this process itself wrote is not checked.
+A batch's checksum covers its records, but not the offset and the time that the server gave it. The
+running checksum of all headers covers those, and the indexes have it at each of their entries. A
+stored batch is compared with both, once per process, in blocks: a block lies between two entries
+of the offset index. What this process itself wrote is not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crc32c import crc32c
 if TYPE_CHECKING:
     from fluss_server.log.segment_indexes import SegmentIndexes
 
-# Base offset, length, magic, time and checksum; the checksum covers what follows.
+# Base offset, length, magic, time and checksum; the checksum covers the rest of the batch.
 HEADER_BYTES: Final = 25
 _CHECKED_BYTES_MAX: Final = 4 << 20
 _LENGTH = struct.Struct("<8xi")
@@ -26,11 +26,11 @@ _CRC = struct.Struct("<21xI")
 
 
 class StoredBatches:
-    """The part of a segment that was on the disk when it was opened.
+    """The part of a segment that was on disk when it was opened.
 
     Args:
-        size: How many bytes that is.
-        headers_crc: The checksum of the headers in it.
+        size: Its size in bytes.
+        headers_crc: The checksum of its batch headers.
     """
 
     __slots__ = ("_checked", "checked_bytes", "headers_crc", "size")
@@ -49,16 +49,16 @@ class StoredBatches:
         *,
         read: Callable[[int, int], bytes],
     ) -> tuple[int, str] | None:
-        """Check what has not been checked between two positions.
+        """Check the unchecked blocks between two positions.
 
         Args:
             indexes: The segment's indexes.
             start: The first position.
             end: The position after the last byte.
-            read: Gives the bytes between two positions.
+            read: Reads the bytes between two positions.
 
         Returns:
-            The position of the damage and what it is; None where there is none.
+            The position and the description of a damage; None where there is none.
         """
         for first, last in self._unchecked(indexes, start, end):
             found = self._check_blocks(indexes, first, last, read)
@@ -67,13 +67,13 @@ class StoredBatches:
         return None
 
     def block_end(self, indexes: SegmentIndexes, position: int) -> int:
-        """The end of the block which has the byte before a position."""
+        """Return the end of the block with the byte before a position."""
         return self._end(indexes, indexes.block_of(min(position, self.size) - 1))[0]
 
     def _unchecked(
         self, indexes: SegmentIndexes, start: int, end: int
     ) -> Iterator[tuple[int, int]]:
-        """Runs of blocks that have not been checked, none much longer than can be read at once."""
+        """Iterate over runs of unchecked blocks, each short enough for one read."""
         block, last = indexes.block_of(start), indexes.block_of(min(end, self.size) - 1)
         while block <= last:
             if block in self._checked:
@@ -117,7 +117,7 @@ class StoredBatches:
 
 
 def _sound_size(batch: memoryview) -> int | None:
-    """The length of the batch at the start of these bytes; None where it is not sound."""
+    """Return the size of the batch at the start of these bytes; None where it is damaged."""
     if len(batch) < HEADER_BYTES:
         return None
     size: int = _LENGTH_END + _LENGTH.unpack_from(batch)[0]

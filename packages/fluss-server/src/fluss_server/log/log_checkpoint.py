@@ -1,11 +1,12 @@
-"""What is written down beside a log so that a start need not read it: how far, and the way in.
+"""Checkpoints of a log, so that a start need not read all of it.
 
-`synced` says up to where the newest segment is known to be on the disk; a start believes what lies
-before that and checks what lies behind. Now and then the segment's indexes and a snapshot of the
-writers are written, too, for the same place (`Progress`): then even the headers before it need not
-be read. All of it may be missing or damaged, which costs nothing but time; that is why each part
-has a checksum and the identity of its log. Sync comes first, always: nothing here may know more
-than the disk has.
+The file `synced` records up to where the newest segment is synced; a start trusts what lies before
+that position and checks what follows. From time to time the segment's indexes and a snapshot of
+the writers are stored for the same position (`RecoveryPoint`); then not even the headers before it
+need to be read. All of it may be missing or damaged, which only costs time; therefore each part
+has
+a checksum and the identity of its log. The sync always comes first: a checkpoint must not be ahead
+of the disk.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from crc32c import crc32c
 from fluss_server.log import log_files as files
 from fluss_server.log.segment_file import NO_INDEXES, Segment
 from fluss_server.log.segment_indexes import checksum, write_indexes
-from fluss_server.log.segment_list import IDENTITY, Identity
+from fluss_server.log.segment_list import IDENTITY, LogIdentity
 
 CHECKPOINT: Final = "synced"
 WRITERS_SUFFIX: Final = "writers"
-# After so much log the way into it is written down: half a percent more to write.
-PROGRESS_BYTES: Final = 4 << 20
+# A recovery point is stored after so much log, which adds half a percent of writes.
+RECOVERY_POINT_BYTES: Final = 4 << 20
 _SNAPSHOTS_KEPT: Final = 2
 _HEAD = struct.Struct("<4sI")
 _BODY = struct.Struct("<qqqqI")
@@ -36,14 +37,14 @@ _WRITERS_MAGIC: Final = b"FWS2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Up to where the newest segment is known to be on the disk.
+    """Up to where the newest segment is synced.
 
     Args:
-        first_offset: The segment.
-        size: So many bytes of it are.
-        end_offset: The offset behind them.
-        headers_crc: The checksum of the headers in them.
-        index_crc: The checksum of its index files, which cover no more than that; -1 for none.
+        first_offset: The first offset of the segment.
+        size: How many bytes of it are synced.
+        end_offset: The offset after them.
+        headers_crc: The checksum of the batch headers in them.
+        index_crc: The checksum of the index files, which cover no more than that; -1 for none.
     """
 
     first_offset: int
@@ -54,19 +55,19 @@ class Checkpoint:
 
     @property
     def has_indexes(self) -> bool:
-        """Whether the segment's index files belong to it."""
+        """Whether it covers the segment's index files."""
         return self.index_crc != NO_INDEXES
 
-    def to_bytes(self, identity: Identity) -> bytes:
-        """The file's bytes."""
+    def to_bytes(self, identity: LogIdentity) -> bytes:
+        """Encode the file."""
         body = identity.to_bytes() + _BODY.pack(
             self.first_offset, self.size, self.end_offset, self.index_crc, self.headers_crc
         )
         return _HEAD.pack(_MAGIC, crc32c(body)) + body
 
     @classmethod
-    def from_bytes(cls, data: bytes, identity: Identity) -> Checkpoint | None:
-        """What the bytes say; None where they are damaged, or another log's."""
+    def from_bytes(cls, data: bytes, identity: LogIdentity) -> Checkpoint | None:
+        """Decode the file; None where it is damaged or belongs to another log."""
         if len(data) != _HEAD.size + IDENTITY.size + _BODY.size:
             return None
         magic, crc = _HEAD.unpack_from(data)
@@ -85,16 +86,16 @@ class Checkpoint:
         )
 
 
-def read_checkpoint(directory: Path, identity: Identity) -> Checkpoint | None:
-    """The checkpoint in a log's directory; None where there is no sound one of this log."""
+def read_checkpoint(directory: Path, identity: LogIdentity) -> Checkpoint | None:
+    """Read the checkpoint of a log's directory; None where there is no valid one of this log."""
     try:
         return Checkpoint.from_bytes((directory / CHECKPOINT).read_bytes(), identity)
     except OSError:
         return None
 
 
-def writers_in(data: bytes, identity: Identity) -> bytes | None:
-    """The snapshot in the bytes of a file; None where they are damaged or another log's."""
+def writers_in(data: bytes, identity: LogIdentity) -> bytes | None:
+    """Return the writer snapshot in a file; None where it is damaged or belongs to another log."""
     if len(data) < _HEAD.size + IDENTITY.size:
         return None
     magic, crc = _HEAD.unpack_from(data)
@@ -106,7 +107,7 @@ def writers_in(data: bytes, identity: Identity) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A place in the log: so many bytes of a segment, the offset after them, their headers."""
+    """A position in the log: a segment's size, end offset and header checksum."""
 
     segment: Segment
     size: int
@@ -115,68 +116,68 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """What a start would have to find out about the log up to a place: indexes and writers."""
+class RecoveryPoint:
+    """What a recovery would have to compute for the log up to a mark: indexes and writers."""
 
     mark: Mark
     indexes: tuple[bytes, ...]
     writers: bytes
 
 
-class Checkpoints:
-    """Writes them for one log; any thread may.
+class CheckpointWriter:
+    """Writes the checkpoints of one log; any thread may use it.
 
     Args:
-        directory: Where the log is.
-        identity: Whose log it is.
+        directory: The directory of the log.
+        identity: The identity of the log.
         is_durable: Whether snapshots at the end of a segment are synced.
     """
 
-    def __init__(self, directory: Path, identity: Identity, *, is_durable: bool) -> None:
+    def __init__(self, directory: Path, identity: LogIdentity, *, is_durable: bool) -> None:
         self._directory = directory
         self._identity = identity
         self._is_durable = is_durable
-        # A sync of the last second may end while the next segment is begun.
+        # A sync may end while the next segment begins.
         self._lock = threading.Lock()
         self._latest: Mark | None = None
         self._kept_size = 0
         self._index_crc = NO_INDEXES
 
     def write(self, mark: Mark) -> None:
-        """Everything up to a mark is on the disk."""
+        """Record that everything up to a mark is on the disk."""
         with self._lock:
             if self._latest is None or mark.end_offset >= self._latest.end_offset:
                 self._write(mark)
 
     def take_back(self, mark: Mark) -> None:
-        """Nothing behind a mark may be believed, because it is about to be cut off."""
+        """Withdraw what follows a mark, because it is about to be cut off."""
         with self._lock:
             if self._latest is not None and mark.end_offset < self._latest.end_offset:
                 self._write(mark)
 
-    def wants_progress(self, mark: Mark) -> bool:
-        """Whether there is much behind what was written down last."""
-        return mark.size - self._kept_size >= PROGRESS_BYTES
+    def needs_recovery_point(self, mark: Mark) -> bool:
+        """Return whether the log has grown much since the last recovery point."""
+        return mark.size - self._kept_size >= RECOVERY_POINT_BYTES
 
-    def keep(self, progress: Progress) -> None:
-        """Write down what is known of a log up to a place that is on the disk."""
-        mark = progress.mark
+    def keep(self, recovery_point: RecoveryPoint) -> None:
+        """Store a recovery point whose position is on the disk."""
+        mark = recovery_point.mark
         with self._lock:
             latest = mark if self._latest is None else self._latest
             if latest.segment is not mark.segment:
-                return  # it was sealed meanwhile, which has written the same and more
-            self._write_writers(mark.end_offset, progress.writers, durable=False)
-            write_indexes(self._directory, mark.segment.first_offset, progress.indexes)
-            self._kept_size, self._index_crc = mark.size, checksum(progress.indexes)
+                return  # the segment was sealed in the meantime, which stored more
+            self._write_writers(mark.end_offset, recovery_point.writers, durable=False)
+            write_indexes(self._directory, mark.segment.first_offset, recovery_point.indexes)
+            self._kept_size, self._index_crc = mark.size, checksum(recovery_point.indexes)
             self._write(latest)
 
     def seal(self, segment: Segment, fresh: Segment, writers: bytes) -> int:
-        """A segment is complete and on the disk, and another one begins.
+        """Record that a segment is complete and synced, and that a new one begins.
 
         Returns:
             The checksum of its index files.
         """
-        # The same files may be on their way from `keep`, which is on another thread.
+        # `keep` may write the same files on another thread.
         with self._lock:
             index_crc = segment.seal()
             self._write_writers(fresh.first_offset, writers, durable=self._is_durable)
@@ -185,7 +186,7 @@ class Checkpoints:
             return index_crc
 
     def close(self, segment: Segment, writers: bytes) -> None:
-        """A segment is on the disk, and nobody will write for a while."""
+        """Record that a segment is synced and the log is closed."""
         with self._lock:
             self._index_crc = segment.seal()
             self._write_writers(segment.end_offset, writers, durable=self._is_durable)

@@ -1,7 +1,7 @@
-"""Files as the log needs them: written at the end, read anywhere, synced, cut, on every system.
+"""File operations of the log: append, read, sync and truncate, on every operating system.
 
-What differs between systems is here alone. Directories are synced where a system can do that, so
-that a file which was created before a crash of the machine is still there after it.
+Only this file handles the differences between systems. Directories are synced where the system
+supports that, so that a file created before a crash of the machine exists after it.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from fluss.wire.byte_buffers import Buffer, count_bytes
 
 _BUFFERS_MAX: Final = 512  # below every system's limit for one gathered write
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | os.O_CLOEXEC
-# Systems without pwrite have one position for all who share a file.
+# Without pwrite all users of a descriptor share one position.
 _POSITION: Final = threading.Lock()
 _HAS_POSITIONS: Final = hasattr(os, "pwrite")
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
 def open_file(path: Path) -> int:
-    """Open a file for reading and writing, making it where it is missing."""
+    """Open a file for reading and writing; create it where it is missing."""
     return os.open(path, _OPEN_FLAGS, 0o644)
 
 
 def open_existing(path: Path) -> int:
-    """Open a file for reading and writing that must be there.
+    """Open an existing file for reading and writing.
 
     Raises:
-        OSError: It is missing, or the disk refused.
+        OSError: The file is missing, or the disk refused.
     """
     return os.open(path, _OPEN_FLAGS & ~os.O_CREAT)
 
 
 def is_unlinked(descriptor: int) -> bool:
-    """Whether an open file was removed, so that what is written to it goes with the process."""
+    """Return whether an open file was removed, so that writes to it are lost."""
     return os.fstat(descriptor).st_nlink == 0
 
 
 def write_at(descriptor: int, position: int, data: bytes | bytearray) -> None:
-    """Overwrite bytes of a file; any thread may, also while others use the same file.
+    """Overwrite bytes of a file. Any thread may call it, even while others use the file.
 
     Raises:
         OSError: The disk refused.
@@ -58,7 +58,7 @@ def write_at(descriptor: int, position: int, data: bytes | bytearray) -> None:
 
 
 def append(descriptor: int, size: int, buffers: Sequence[Buffer]) -> int:
-    """Write buffers at the end of a file of `size` bytes, all of them or none.
+    """Append buffers to a file of `size` bytes, all of them or none.
 
     Returns:
         The file's new size.
@@ -81,7 +81,7 @@ def append(descriptor: int, size: int, buffers: Sequence[Buffer]) -> int:
 
 
 def _write_rest(descriptor: int, buffers: Sequence[Buffer], *, size: int, written: int) -> None:
-    # After a short write: what is left either goes through or says why not.
+    # After a short write, writing the rest either succeeds or raises the reason.
     rest = memoryview(b"".join(buffers))[written:]
     os.lseek(descriptor, size + written, os.SEEK_SET)
     while rest:
@@ -89,7 +89,7 @@ def _write_rest(descriptor: int, buffers: Sequence[Buffer], *, size: int, writte
 
 
 def read(descriptor: int, position: int, size: int) -> bytes:
-    """Read bytes; fewer than asked for where the file ends."""
+    """Read bytes; return fewer where the file ends."""
     if hasattr(os, "pread"):
         return os.pread(descriptor, size, position)
     os.lseek(descriptor, position, os.SEEK_SET)
@@ -102,7 +102,7 @@ def sync(descriptor: int) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk, where the system can tell."""
+    """Wait until the names in a directory are on the disk, where the system supports that."""
     if os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -113,7 +113,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool) -> None:
-    """Put a whole file in place of another one, or of none, at once."""
+    """Create or replace a file atomically."""
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, _OPEN_FLAGS | os.O_TRUNC, 0o644)
     try:

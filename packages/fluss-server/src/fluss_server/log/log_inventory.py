@@ -1,9 +1,8 @@
-"""Which files a log must have: its list of segments and the ledger, compared with the directory.
+"""Compares a log's directory with its list of segments and with the ledger.
 
-A segment that is missing, shorter or of another log is refused, and so is one that nobody knows.
-Two kinds of files are left by a server that was killed and are removed: a segment that had
-expired, and an empty one that was about to be begun. A log of an earlier version has no list; it
-is taken in once, with what is there.
+A segment that is missing, shorter, unlisted or from another log is refused. A killed server can
+leave two kinds of unlisted files, which are removed: a segment that had expired, and an empty one
+that was about to begin. A log of an earlier version has no list; one is made from its files once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,13 @@ from fluss.errors import CorruptDataError
 from fluss_server.damage_errors import damaged
 from fluss_server.log import log_files as files
 from fluss_server.log.segment_file import NO_INDEXES, Segment
-from fluss_server.log.segment_list import LISTING, Complete, Identity, Listing, read_listing
+from fluss_server.log.segment_list import (
+    SEGMENT_LIST,
+    LogIdentity,
+    SealedSegment,
+    SegmentList,
+    read_segment_list,
+)
 
 if TYPE_CHECKING:
     from fluss_server.ledger import LedgerEntry
@@ -31,30 +36,30 @@ _NAME: Final = re.compile(r"([0-9]{20})\.log")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What a log's directory must have, and has.
+    """The checked contents of a log's directory.
 
     Args:
         listing: The segments.
-        mark: What must be there of the newest one; None where nobody knows.
+        mark: How far the newest segment must reach; None where that is not known.
     """
 
-    listing: Listing
+    listing: SegmentList
     mark: LogMark | None
 
 
 def take_inventory(
-    directory: Path, identity: Identity, entry: LedgerEntry | None, *, adopts: bool
+    directory: Path, identity: LogIdentity, entry: LedgerEntry | None, *, adopts: bool
 ) -> Inventory | None:
     """Compare a log's directory with its list of segments and with the ledger.
 
     Args:
         directory: The directory.
-        identity: Whose log it is.
-        entry: What the ledger says of it; None where there is no ledger.
-        adopts: Whether a log without a list is one of an earlier version.
+        identity: The identity of the log.
+        entry: The ledger's entry; None where there is no ledger.
+        adopts: Whether a log without a list is from an earlier version.
 
     Returns:
-        What is there; None where the bucket has no log.
+            The contents; None where the bucket has no log.
 
     Raises:
         DamagedDataError: Something is missing or contradicts the rest.
@@ -62,15 +67,17 @@ def take_inventory(
     """
     mark = None if entry is None else entry.mark
     sizes = sizes_of(directory)
-    listing = read_listing(directory)
+    listing = read_segment_list(directory)
     if isinstance(listing, str):
-        raise damaged(directory / LISTING, listing)
+        raise damaged(directory / SEGMENT_LIST, listing)
     if listing is None:
         if mark is not None:
             raise _missing(directory, mark)
         if adopts and sizes:
             listing = _adopted(directory, identity, sizes)
-            _LOG.info("%s was made by an earlier version; its segments are listed now", directory)
+            _LOG.info(
+                "%s was created by an earlier version; its segments are listed now", directory
+            )
             return Inventory(listing=listing, mark=None)
         _check_empty(directory, sizes)
         return None
@@ -78,7 +85,7 @@ def take_inventory(
     is_exact = entry is not None and entry.is_exact
     if mark is None and is_exact and (listing.complete or sizes.get(listing.newest)):
         path = directory if entry is None else entry.path
-        raise damaged(path, f"does not know the log {directory}, which has rows")
+        raise damaged(path, f"does not list the log {directory}, which has rows")
     if mark is not None and is_exact:
         _check_mark(directory, listing, mark)
     _check_files(directory, listing, sizes, is_new=mark is None)
@@ -87,7 +94,7 @@ def take_inventory(
 
 
 def sizes_of(directory: Path) -> dict[int, int]:
-    """The segments in a log's directory by their first offsets, with the sizes of their files."""
+    """Return the file sizes of the segments in a directory, by first offset."""
     if not directory.is_dir():
         return {}
     found = ((_NAME.fullmatch(each.name), each) for each in directory.iterdir())
@@ -95,51 +102,53 @@ def sizes_of(directory: Path) -> dict[int, int]:
 
 
 def _missing(directory: Path, mark: LogMark) -> Exception:
-    path = directory / LISTING if directory.is_dir() else directory
+    path = directory / SEGMENT_LIST if directory.is_dir() else directory
     return damaged(path, f"is missing; the log had the offsets below {mark.end_offset}")
 
 
 def _check_empty(directory: Path, sizes: dict[int, int]) -> None:
-    # The list is written before the first segment, and a segment before anything is in it.
+    # The list is written before the first segment is created.
     for first_offset in sizes:
         raise damaged(
             Segment(directory, first_offset).path,
-            f"is not on a list of segments: the file {directory / LISTING} is missing",
+            f"is not on a list of segments: the file {directory / SEGMENT_LIST} is missing",
         )
 
 
-def _check_identity(directory: Path, listing: Listing, identity: Identity) -> None:
+def _check_identity(directory: Path, listing: SegmentList, identity: LogIdentity) -> None:
     if listing.identity != identity:
         raise damaged(
-            directory / LISTING,
+            directory / SEGMENT_LIST,
             f"belongs to {listing.identity.bucket} of data directory "
             f"{listing.identity.directory_id.hex()}, not to {identity.bucket} of "
             f"{identity.directory_id.hex()}: directories or files were exchanged",
         )
 
 
-def _check_mark(directory: Path, listing: Listing, mark: LogMark) -> None:
-    path = directory / LISTING
+def _check_mark(directory: Path, listing: SegmentList, mark: LogMark) -> None:
+    path = directory / SEGMENT_LIST
     # A server may be killed after it has written the list and before the ledger.
     if listing.generation not in {mark.generation, mark.generation + 1}:
         raise damaged(
             path,
-            f"is the list number {listing.generation} where the ledger knows {mark.generation}: it "
-            "is from another moment",
+            f"has the generation {listing.generation} where the ledger has {mark.generation}: it is "
+            "from another moment",
         )
     complete = {segment.first_offset: segment for segment in listing.complete}
     holding = complete.get(mark.segment)
     if holding is not None and holding.end_offset < mark.end_offset:
         raise damaged(
             path,
-            f"says that the segment {mark.segment} ends with offset {holding.end_offset}, but "
+            f"lists that the segment {mark.segment} ends with offset {holding.end_offset}, but "
             f"the offsets below {mark.end_offset} have been acknowledged",
         )
     if holding is None and mark.segment > listing.newest:
-        raise damaged(path, f"does not know the segment {mark.segment}, which the ledger knows")
+        raise damaged(path, f"does not list the segment {mark.segment}, which the ledger has")
 
 
-def _check_files(directory: Path, listing: Listing, sizes: dict[int, int], *, is_new: bool) -> None:
+def _check_files(
+    directory: Path, listing: SegmentList, sizes: dict[int, int], *, is_new: bool
+) -> None:
     listed = {segment.first_offset: segment for segment in listing.complete}
     for first_offset, segment in listed.items():
         path = Segment(directory, first_offset).path
@@ -157,7 +166,7 @@ def _check_files(directory: Path, listing: Listing, sizes: dict[int, int], *, is
             )
     newest = Segment(directory, listing.newest)
     if sizes.pop(listing.newest, None) is None:
-        # The list is written before the first segment of a log is made.
+        # The list is written before the first segment of a log is created.
         if listing.complete or not is_new:
             raise damaged(newest.path, f"is missing; it had the offsets from {listing.newest} on")
         newest.create()
@@ -166,24 +175,24 @@ def _check_files(directory: Path, listing: Listing, sizes: dict[int, int], *, is
         _remove_remainder(directory, listing, first_offset, size)
 
 
-def _remove_remainder(directory: Path, listing: Listing, first_offset: int, size: int) -> None:
+def _remove_remainder(directory: Path, listing: SegmentList, first_offset: int, size: int) -> None:
     segment = Segment(directory, first_offset)
     is_expired = first_offset < listing.start_offset
     is_unused = first_offset > listing.newest and not size
     if not is_expired and not is_unused:
         raise damaged(
             segment.path,
-            f"is not on the list of segments {directory / LISTING}: it is from another moment, or "
+            f"is not on the list of segments {directory / SEGMENT_LIST}: it is from another moment, or "
             "a copy",
         )
     _LOG.info("%s had %s; it is removed", segment.path, "expired" if is_expired else "no batch")
     segment.delete()
 
 
-def _adopted(directory: Path, identity: Identity, sizes: dict[int, int]) -> Listing:
-    """List the segments of a log that an earlier version has made; their indexes are made again."""
+def _adopted(directory: Path, identity: LogIdentity, sizes: dict[int, int]) -> SegmentList:
+    """Make the list of segments of an earlier version's log, and rebuild their indexes."""
     offsets = sorted(sizes)
-    complete: list[Complete] = []
+    complete: list[SealedSegment] = []
     for first_offset, next_first in pairwise(offsets):
         segment = Segment.sealed(
             directory,
@@ -206,7 +215,7 @@ def _adopted(directory: Path, identity: Identity, sizes: dict[int, int]) -> List
                 f"{next_first}: rows between them are missing",
             )
         complete.append(
-            Complete(
+            SealedSegment(
                 first_offset=first_offset,
                 end_offset=segment.end_offset,
                 size=segment.size,
@@ -216,7 +225,9 @@ def _adopted(directory: Path, identity: Identity, sizes: dict[int, int]) -> List
             )
         )
         segment.close_file()
-    made = Listing(identity=identity, generation=1, complete=tuple(complete), newest=offsets[-1])
+    made = SegmentList(
+        identity=identity, generation=1, complete=tuple(complete), newest=offsets[-1]
+    )
     made.write(directory, durable=True)
     files.sync_directory(directory)
     return made

@@ -1,13 +1,12 @@
-"""Opens a log from what is on disk: believes what was synced, checks the rest, cuts a torn end.
+"""Opens a log from disk: trusts what was synced, checks the rest, and cuts a torn end.
 
-A server that ended cleanly left a checkpoint that fits its newest segment, and nothing is read.
-After anything else the bytes behind the last sync are checked batch by batch; of those before it
-only the headers behind the last entry of the indexes are read, where the indexes are those that
-the checkpoint names (`checkpoint`), and all headers of the segment otherwise. What ends in the
-middle of a batch was never acknowledged whole and is cut, its bytes kept beside the log. A
-damaged batch with sound ones behind it, or in front of what was synced, is not what a crash
-leaves: then nothing is touched, and the server refuses to start with the name of the file and the
-place.
+After a clean stop the checkpoint matches the newest segment, and nothing is read. Otherwise the
+batches after the last sync are checked. Of the batches before it only headers are read: those
+after the last index entry where the indexes match the checkpoint (`log_checkpoint`), otherwise all
+headers of the segment. Bytes that end in the middle of a batch were never acknowledged and are cut
+off; a copy is kept beside the log. A damaged batch that is followed by valid ones, or that lies
+before the last sync, is not the result of a crash: then nothing is changed, and the server refuses
+to start with the name of the file and the position.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from fluss_server.log.bucket_log import BucketLog
 from fluss_server.log.lazy_batch_checks import HEADER_BYTES
 from fluss_server.log.log_checkpoint import WRITERS_SUFFIX, Checkpoint, read_checkpoint, writers_in
 from fluss_server.log.log_inventory import Inventory, take_inventory
-from fluss_server.log.segment_file import Segment, SegmentPosition, read_place
-from fluss_server.log.segment_list import NO_DIRECTORY, Identity
-from fluss_server.log.writer_history import WriterStates, WrittenBatch
+from fluss_server.log.segment_file import BatchLocation, Segment, read_location
+from fluss_server.log.segment_list import NO_DIRECTORY, LogIdentity
+from fluss_server.log.writer_history import WriterHistory, WrittenBatch
 
 if TYPE_CHECKING:
     from fluss_server.ledger import LedgerEntry
@@ -50,22 +49,22 @@ def open_log(
     entry: LedgerEntry | None = None,
     adopts: bool = False,
 ) -> BucketLog:
-    """The log whose files are in a directory; an empty one where there are none.
+    """Open the log in a directory; an empty one where there are no files.
 
     Args:
-        bucket: Whose log it is.
+        bucket: The bucket.
         directory: The directory.
-        segment_bytes: How large a segment may become.
+        segment_bytes: The size limit of a segment.
         is_durable: Whether files and names are synced at all.
-        entry: What the ledger says of the log.
-        adopts: Whether the log may be one of an earlier version.
+        entry: The ledger's entry of the log.
+        adopts: Whether the log may be from an earlier version.
 
     Raises:
-        LocalServerError: A file is damaged or missing; the error names it and the ways out.
+        LocalServerError: A file is damaged or missing; the error names it and the remedies.
         OSError: The disk refused.
     """
     directory_id = NO_DIRECTORY if entry is None else entry.directory_id
-    identity = Identity(directory_id=directory_id, bucket=bucket)
+    identity = LogIdentity(directory_id=directory_id, bucket=bucket)
     found = take_inventory(directory, identity, entry, adopts=adopts)
     if found is None:
         return BucketLog(
@@ -84,7 +83,7 @@ def open_log(
         for complete in found.listing.complete
     ]
     segments.append(_open_newest(directory, found, identity))
-    _tell_of_lost_rows(directory, segments[-1], entry)
+    _warn_of_lost_rows(directory, segments[-1], entry)
     writers = _recover_writers(directory, segments, identity, adopts=adopts)
     return BucketLog(
         bucket,
@@ -98,13 +97,13 @@ def open_log(
     )
 
 
-def _tell_of_lost_rows(directory: Path, newest: Segment, entry: LedgerEntry | None) -> None:
-    """After a power cut, say what it took: only what was synced is there."""
+def _warn_of_lost_rows(directory: Path, newest: Segment, entry: LedgerEntry | None) -> None:
+    """Log a warning about the unsynced rows that a power cut has lost."""
     mark = None if entry is None else entry.mark
     if mark is not None and newest.end_offset < mark.end_offset:
         _LOG.warning(
-            "%s ends with offset %d where %d had been written: this machine was started again, and "
-            "the last %d rows were not on the disk yet.",
+            "%s ends with offset %d where %d had been written: the machine was restarted before the "
+            "last %d rows were on the disk.",
             directory, newest.end_offset, mark.end_offset, mark.end_offset - newest.end_offset,
         )  # fmt: skip
 
@@ -114,11 +113,11 @@ def _tell_of_lost_rows(directory: Path, newest: Segment, entry: LedgerEntry | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What must be there of the newest segment, by what was written down of it.
+    """What checkpoint and ledger record about the newest segment.
 
     Args:
-        synced: So many bytes are on the disk; their headers are believed.
-        acknowledged: So many bytes have been acknowledged.
+        synced: How many bytes are on the disk; their headers are trusted.
+        acknowledged: How many bytes have been acknowledged.
         sums: The checksums of the headers before these positions.
     """
 
@@ -128,13 +127,13 @@ class _Known:
 
     @property
     def needed(self) -> tuple[int, str]:
-        """How many bytes cannot be missing, and why."""
+        """How many bytes must exist, and why."""
         if self.acknowledged >= self.synced:
             return self.acknowledged, "acknowledged"
         return self.synced, "synced"
 
 
-def _open_newest(directory: Path, found: Inventory, identity: Identity) -> Segment:
+def _open_newest(directory: Path, found: Inventory, identity: LogIdentity) -> Segment:
     segment = Segment(directory, found.listing.newest)
     size = segment.path.stat().st_size
     checkpoint = _checkpoint(directory, segment.first_offset, identity)
@@ -170,7 +169,7 @@ def _open_newest(directory: Path, found: Inventory, identity: Identity) -> Segme
 
 
 def _agree(checkpoint: Checkpoint, mark: LogMark | None) -> bool:
-    """Whether ledger and checkpoint say the same of the end of a segment."""
+    """Return whether ledger and checkpoint agree on the end of a segment."""
     return mark is None or (mark.size, mark.end_offset, mark.headers_crc) == (
         checkpoint.size,
         checkpoint.end_offset,
@@ -178,13 +177,13 @@ def _agree(checkpoint: Checkpoint, mark: LogMark | None) -> bool:
     )
 
 
-def _checkpoint(directory: Path, first_offset: int, identity: Identity) -> Checkpoint | None:
+def _checkpoint(directory: Path, first_offset: int, identity: LogIdentity) -> Checkpoint | None:
     found = read_checkpoint(directory, identity)
     return found if found is not None and found.first_offset == first_offset else None
 
 
 def _scan(segment: Segment, size: int, known: _Known, *, start: int) -> None:
-    """Check the file's batches, note them in the segment, and cut a torn end off."""
+    """Check the file's batches, add them to the indexes, and cut off a torn end."""
     segment.size = size
     sums = {at: crc for at, crc in known.sums.items() if at > start}
     position, window = start, _WINDOW_BYTES
@@ -197,46 +196,46 @@ def _scan(segment: Segment, size: int, known: _Known, *, start: int) -> None:
             _cut_torn_end(segment, position, size, known, why=why)
             break
         else:
-            window *= 2  # the batch is longer than what was read of it
+            window *= 2  # the batch is longer than the window
     segment.synced_size = min(known.synced, segment.size)
     for at in sums:
-        raise _refusal(segment.path, at, "no batch ends there, and one did")
+        raise _refusal(segment.path, at, "a batch ended there, and none does now")
 
 
 def _note_batches(
     segment: Segment, data: bytes, position: int, *, synced: int, sums: dict[int, int]
 ) -> tuple[int, str]:
-    """Note the sound batches at the start of these bytes: how long they are, why there they end."""
+    """Index the valid batches at the start of these bytes; return their size and why they end."""
     view, used, why = memoryview(data), 0, ""
     while used < len(data):
-        place = None
+        location = None
         if position + used < synced:
-            place = _believed(data, used, position + used, segment.end_offset)
-        if place is None:
-            place, why = _check_batch(view[used:], position + used, segment.end_offset)
-        if place is None:
+            location = _trusted_location(data, used, position + used, segment.end_offset)
+        if location is None:
+            location, why = _check_batch(view[used:], position + used, segment.end_offset)
+        if location is None:
             break
-        segment.note(place)
-        used += place.size
-        expected = sums.pop(place.end, None)
+        segment.note(location)
+        used += location.size
+        expected = sums.pop(location.end, None)
         if expected is not None and expected != segment.headers_crc:
             why = "offset, length or time of a batch before it is another one"
-            raise _refusal(segment.path, place.end, why)
+            raise _refusal(segment.path, location.end, why)
     return used, why
 
 
-def _believed(data: bytes, at: int, position: int, expected: int) -> SegmentPosition | None:
-    """A batch that was synced, by what its header says of offsets alone."""
-    place = read_place(data, at, position=position)
-    if place is None or place.base_offset != expected or at + place.size > len(data):
+def _trusted_location(data: bytes, at: int, position: int, expected: int) -> BatchLocation | None:
+    """Read the location of a synced batch; only its offsets are checked."""
+    location = read_location(data, at, position=position)
+    if location is None or location.base_offset != expected or at + location.size > len(data):
         return None
-    return place
+    return location
 
 
 def _check_batch(
     view: memoryview, position: int, expected: int
-) -> tuple[SegmentPosition | None, str]:
-    """The batch at the start of these bytes; None and why, where it is not whole and sound."""
+) -> tuple[BatchLocation | None, str]:
+    """Read and check the batch at the start of these bytes; None and the reason where it fails."""
     try:
         found = next(iter(iter_log_headers(view, tail="drop")), None)
         if found is None:
@@ -249,7 +248,7 @@ def _check_batch(
         batch.verify_crc()
     except CorruptBatchError as error:
         return None, str(error.why)
-    place = SegmentPosition(
+    location = BatchLocation(
         position=position,
         size=header.size_bytes,
         base_offset=header.base_offset,
@@ -257,7 +256,7 @@ def _check_batch(
         commit_timestamp=header.commit_timestamp,
         stamp=bytes(view[:HEADER_BYTES]),
     )
-    return place, ""
+    return location, ""
 
 
 def _cut_torn_end(segment: Segment, position: int, size: int, known: _Known, *, why: str) -> None:
@@ -265,26 +264,28 @@ def _cut_torn_end(segment: Segment, position: int, size: int, known: _Known, *, 
     if position < needed:
         raise _refusal(segment.path, position, f"{why}, and {needed} bytes had been {reason}")
     tail = segment.read_unchecked(position, size)
-    behind = _sound_batch_behind(tail, segment.end_offset)
-    if behind is not None:
+    following = _find_valid_batch(tail, segment.end_offset)
+    if following is not None:
         raise _refusal(
-            segment.path, position, f"{why}, but a sound batch follows at byte {position + behind}"
+            segment.path,
+            position,
+            f"{why}, but a valid batch follows at byte {position + following}",
         )
     kept = segment.path.with_suffix(f".torn-{position}")
     kept.write_bytes(tail)
     segment.cut(position)
     _LOG.warning(
-        "%s ended in the middle of a batch (%s): %d bytes from byte %d on were cut off and are kept "
+        "%s ended in the middle of a batch (%s): %d bytes from byte %d on were cut off and kept "
         "in %s. They had not been acknowledged.",
         segment.path, why, len(tail), position, kept,
     )  # fmt: skip
 
 
 def note_sound_batches(segment: Segment, size: int) -> str:
-    """Check and note a file's batches from its start on, as far as they are sound.
+    """Check and index a file's batches from its start on, up to the first damage.
 
     Returns:
-        Why they end before the file does; nothing where they do not.
+        Why they end before the file does; an empty text where they do not.
     """
     segment.size = size
     position, window, why = 0, _WINDOW_BYTES, ""
@@ -301,8 +302,8 @@ def note_sound_batches(segment: Segment, size: int) -> str:
     return why if position < size else ""
 
 
-def _sound_batch_behind(tail: bytes, expected: int) -> int | None:
-    """Where behind its start a whole batch with a right checksum stands, if one does."""
+def _find_valid_batch(tail: bytes, expected: int) -> int | None:
+    """Return the position of a valid batch after the first one in the tail; None for none."""
     view = memoryview(tail)
     if len(view) < 12:  # noqa: PLR2004 - base offset and length
         return None
@@ -329,8 +330,8 @@ def _refusal(path: Path, position: int, why: str) -> LocalServerError:
 
 
 def _recover_writers(
-    directory: Path, segments: list[Segment], identity: Identity, *, adopts: bool
-) -> WriterStates:
+    directory: Path, segments: list[Segment], identity: LogIdentity, *, adopts: bool
+) -> WriterHistory:
     end_offset = segments[-1].end_offset
     writers, known_to = _newest_snapshot(directory, end_offset, identity, adopts=adopts)
     for segment in segments:
@@ -344,16 +345,16 @@ def _recover_writers(
 
 
 def _newest_snapshot(
-    directory: Path, end_offset: int, identity: Identity, *, adopts: bool
-) -> tuple[WriterStates, int]:
+    directory: Path, end_offset: int, identity: LogIdentity, *, adopts: bool
+) -> tuple[WriterHistory, int]:
     where = str(identity.bucket)
     for path in sorted(directory.glob(f"*.{WRITERS_SUFFIX}"), reverse=True):
-        writers = WriterStates(where)
+        writers = WriterHistory(where)
         try:
             data = path.read_bytes()
             snapshot = writers_in(data, identity)
             if snapshot is None and adopts:
-                snapshot = data  # of an earlier version, which did not say whose it is
+                snapshot = data  # from an earlier version, which has no identity
             made_at = None if snapshot is None else writers.load(snapshot)
         except (OSError, CorruptDataError) as error:
             _LOG.warning("%s is not used: %s", path, error)
@@ -363,20 +364,20 @@ def _newest_snapshot(
             continue
         if made_at <= end_offset:
             return writers, made_at
-        # A power cut took what it is about; it must not be believed when others are at its place.
+        # A power cut lost its batches; it must not be used when other batches get those offsets.
         path.unlink(missing_ok=True)
-    return WriterStates(where), 0
+    return WriterHistory(where), 0
 
 
-def _read_writers(writers: WriterStates, segment: Segment, known_to: int) -> None:
+def _read_writers(writers: WriterHistory, segment: Segment, known_to: int) -> None:
     start = segment.position_of(max(known_to, segment.first_offset))
-    for place in segment.walk(start):
+    for location in segment.walk(start):
         writers.remember(
-            place.writer_id,
+            location.writer_id,
             WrittenBatch(
-                base_offset=place.base_offset,
-                next_offset=place.next_offset,
-                commit_timestamp=place.commit_timestamp,
-                batch_sequence=place.batch_sequence,
+                base_offset=location.base_offset,
+                next_offset=location.next_offset,
+                commit_timestamp=location.commit_timestamp,
+                batch_sequence=location.batch_sequence,
             ),
         )

@@ -1,9 +1,9 @@
-"""Makes a damaged log whole again: the rows up to the first damage stay, the rest is kept aside.
+"""Repairs a damaged log: keeps the rows up to the first damage, and moves the rest aside.
 
-Every batch is checked, and so is whether it is this log's: a batch of another log, or of another
-data directory, is sound by itself, but the headers before it do not have the checksums that were
-written down. A segment that was changed and agrees with none of them is not taken in. Offsets
-that are lost are reported; those after the end that remains are given out again.
+Every batch is checked, and also whether it belongs to this log: a batch of another log or data
+directory is valid by itself, but the headers before it do not match the recorded checksums. A
+segment that matches none of them is not kept. Lost offsets are reported; those after the remaining
+end are assigned again.
 """
 
 from __future__ import annotations
@@ -17,34 +17,45 @@ from fluss_server.log.log_inventory import sizes_of
 from fluss_server.log.log_recovery import note_sound_batches
 from fluss_server.log.segment_file import Segment
 from fluss_server.log.segment_indexes import SegmentIndexes
-from fluss_server.log.segment_list import LISTING, Complete, Identity, Listing, read_listing
+from fluss_server.log.segment_list import (
+    SEGMENT_LIST,
+    LogIdentity,
+    SealedSegment,
+    SegmentList,
+    read_segment_list,
+)
 
 Report = Callable[[str], None]
 Aside = Callable[[Path], None]
 
 
 def repair_log(
-    directory: Path, identity: Identity, mark: LogMark | None, *, put_aside: Aside, report: Report
+    directory: Path,
+    identity: LogIdentity,
+    mark: LogMark | None,
+    *,
+    put_aside: Aside,
+    report: Report,
 ) -> LogMark | None:
-    """Make the log in a directory whole.
+    """Repair the log in a directory.
 
     Args:
         directory: The directory.
-        identity: Whose log it must be.
-        mark: What the ledger says of it.
-        put_aside: Moves a file or directory out of the way.
-        report: Called with what is given up.
+        identity: The expected identity of the log.
+        mark: The ledger's mark of the log.
+        put_aside: Moves a file or directory aside.
+        report: Called with a sentence for each thing that is given up.
 
     Returns:
-        What the ledger must say of it; None where there is no log any more.
+        The new mark for the ledger; None where no log is left.
 
     Raises:
         OSError: The disk refused.
     """
-    listing = read_listing(directory)
+    listing = read_segment_list(directory)
     if isinstance(listing, str):
-        report(f"{directory / LISTING} {listing}; it is made again from the segments")
-        put_aside(directory / LISTING)
+        report(f"{directory / SEGMENT_LIST} {listing}; it is rebuilt from the segments")
+        put_aside(directory / SEGMENT_LIST)
         listing = None
     if listing is not None and listing.identity != identity:
         report(f"{directory} is the log of {listing.identity.bucket}")
@@ -61,10 +72,10 @@ def repair_log(
     end_offset = kept[-1].end_offset if kept else 0
     _report_lost(directory, listing, mark, start=start, end=end_offset, report=report)
     if not kept:
-        for path in (directory / LISTING, directory / CHECKPOINT):
+        for path in (directory / SEGMENT_LIST, directory / CHECKPOINT):
             path.unlink(missing_ok=True)
         return None
-    made = Listing(
+    made = SegmentList(
         identity=identity,
         generation=generation,
         complete=tuple(_complete(segment) for segment in kept[:-1]),
@@ -85,17 +96,21 @@ def repair_log(
 
 
 class _Known:
-    """The checksums of headers that were written down of a log.
+    """The recorded header checksums of a log.
 
     Args:
-        directory: Where the log is.
-        identity: Whose it is.
+        directory: The directory of the log.
+        identity: The identity of the log.
         listing: The list of its segments.
-        mark: What the ledger says of it.
+        mark: The ledger's mark of the log.
     """
 
     def __init__(
-        self, directory: Path, identity: Identity, listing: Listing | None, mark: LogMark | None
+        self,
+        directory: Path,
+        identity: LogIdentity,
+        listing: SegmentList | None,
+        mark: LogMark | None,
     ) -> None:
         self.listing = listing
         self._directory = directory
@@ -103,7 +118,7 @@ class _Known:
         self._checkpoint = read_checkpoint(directory, identity)
 
     def sums(self, first_offset: int) -> dict[int, int]:
-        """The checksums of one segment by position; none where nothing was written down."""
+        """Return the recorded checksums of one segment by position."""
         found: dict[int, int] = {}
         for complete in () if self.listing is None else self.listing.complete:
             if complete.first_offset == first_offset:
@@ -119,7 +134,7 @@ class _Known:
             )
         if mark is not None and mark.segment == first_offset:
             found[mark.size] = mark.headers_crc
-        found.pop(0, None)  # every segment has that
+        found.pop(0, None)  # true of every segment
         return found
 
     def _indexed(self, first_offset: int, size: int, end_offset: int, crc: int) -> dict[int, int]:
@@ -130,7 +145,7 @@ class _Known:
 
 
 def _genuine_bytes(segment: Segment, size: int, known: dict[int, int]) -> int:
-    """How much of a file may be this log's, by the checksums that were written down."""
+    """Return how many bytes of a file match the recorded checksums."""
     if not known:
         return size
     there = segment.stored_sums(size)
@@ -147,7 +162,7 @@ def _genuine_bytes(segment: Segment, size: int, known: dict[int, int]) -> int:
 def _kept_segments(
     directory: Path, known: _Known, put_aside: Aside, report: Report
 ) -> tuple[list[Segment], int | None]:
-    """The segments up to the first damage, checked and cut; and where they begin."""
+    """Return the segments up to the first damage, checked and cut, and their first offset."""
     listing = known.listing
     sizes = sizes_of(directory)
     offsets = sorted(sizes)
@@ -187,8 +202,8 @@ def _cut(segment: Segment, size: int, why: str, put_aside: Aside, report: Report
     segment.cut(segment.size)
 
 
-def _complete(segment: Segment) -> Complete:
-    return Complete(
+def _complete(segment: Segment) -> SealedSegment:
+    return SealedSegment(
         first_offset=segment.first_offset,
         end_offset=segment.end_offset,
         size=segment.size,
@@ -200,7 +215,7 @@ def _complete(segment: Segment) -> Complete:
 
 def _report_lost(
     directory: Path,
-    listing: Listing | None,
+    listing: SegmentList | None,
     mark: LogMark | None,
     *,
     start: int | None,

@@ -1,9 +1,9 @@
-"""One file of a log: batches back to back, and the way into them.
+"""One segment file of a log: batches back to back, and their lookup by offset and time.
 
 Names, batches and index files are those of Fluss (`fluss.records.log.segment`), so a segment of
-ours and one of a real tablet server differ in nothing but their rows. Indexes (`indexes`) are read
-when they are first needed. Which segment an offset lies in, and what readers may see, is known to
-`bucket_log`.
+this server and one of a real tablet server have the same format. Indexes (`segment_indexes`) are
+read when they are first needed. `bucket_log` knows which segment has an offset, and what readers
+may see.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from fluss_server.log.segment_indexes import SUFFIXES, SegmentIndexes, checksum,
 
 NO_INDEXES: Final = -1
 _WALK_BYTES: Final = 16 * 1024
-# Base offset, length, magic, timestamp, (checksum, schema id, attributes), last offset delta, id of
-# the writer, batch sequence: the same places in magic 0 and 1, which are all that is stored.
+# Base offset, length, magic, timestamp, (checksum, schema id, attributes), last offset delta,
+# writer
+# id, batch sequence: at the same positions in magic 0 and 1, and no other magic is stored.
 _PLACE = struct.Struct("<qibq7xiqi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentPosition:
-    """Where one batch is, and what its header says of offsets, time and its writer.
+class BatchLocation:
+    """The position of one batch, with the offsets, the time and the writer from its header.
 
-    The stamp is the header as far as the batch's own checksum, and this checksum.
+    `stamp` is the header up to and including the batch's checksum.
     """
 
     position: int
@@ -58,16 +59,16 @@ class SegmentPosition:
 
     @property
     def end(self) -> int:
-        """The position behind it."""
+        """The position after it."""
         return self.position + self.size
 
 
 class Segment:
-    """A file of batches; written by one thread at a time, the one with the bucket's turn.
+    """A file of batches. One thread at a time writes, the one that holds the bucket's lock.
 
     Args:
-        directory: Where its files are.
-        first_offset: The offset it begins with.
+        directory: The directory of its files.
+        first_offset: Its first offset.
     """
 
     __slots__ = (
@@ -107,7 +108,7 @@ class Segment:
         index_crc: int,
         newest_timestamp: int | None = None,
     ) -> Segment:
-        """A segment that is on disk; its indexes are read when they are first needed."""
+        """Return a segment that is on disk; its indexes are read when they are first needed."""
         made = cls(directory, first_offset)
         made.end_offset = end_offset
         made.size = made.synced_size = size
@@ -124,31 +125,31 @@ class Segment:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no batch is in it."""
+        """Whether it has no batch."""
         return self.size == 0
 
     @property
     def newest_timestamp(self) -> int:
-        """The largest timestamp in it, -1 where it is empty."""
+        """The largest timestamp in it; -1 where it is empty."""
         if self._indexes is None and self._newest_timestamp is not None:
             return self._newest_timestamp
         return self.indexes.newest_timestamp
 
     @property
     def headers_crc(self) -> int:
-        """The checksum of the headers of all batches."""
+        """The checksum of all batch headers."""
         if self._indexes is None and self._stored is not None:
             return self._stored.headers_crc
         return self.indexes.headers_crc
 
     @property
     def is_unlinked(self) -> bool:
-        """Whether the file was removed while it is open."""
+        """Whether the open file was removed."""
         return files.is_unlinked(self._opened())
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that is open is still the one of that name."""
+        """Whether the open file is still the one that its path names."""
         try:
             found = self.path.stat()
         except OSError:
@@ -157,74 +158,74 @@ class Segment:
 
     @property
     def indexes(self) -> SegmentIndexes:
-        """Its indexes, read from disk or made of the headers if need be."""
+        """Its indexes, read from disk or rebuilt from the headers if need be."""
         if self._indexes is None:
             self._indexes = self._loaded() or self._made()
         return self._indexes
 
     # --- writing --------------------------------------------------------------------------------
 
-    def append(self, buffers: Sequence[Buffer], places: Sequence[SegmentPosition]) -> None:
-        """Write batches that have been stamped; all of them or none.
+    def append(self, buffers: Sequence[Buffer], locations: Sequence[BatchLocation]) -> None:
+        """Append stamped batches; all of them or none.
 
         Raises:
             OSError: The disk refused.
         """
         indexes = self.indexes
         self.size = files.append(self._opened(), self.size, buffers)
-        for place in places:
-            self.end_offset = place.next_offset
-            indexes.note(place)
+        for location in locations:
+            self.end_offset = location.next_offset
+            indexes.note(location)
 
-    def note(self, place: SegmentPosition) -> None:
-        """Take a batch that is in the file into the indexes."""
-        self.end_offset = place.next_offset
-        self.indexes.note(place)
+    def note(self, location: BatchLocation) -> None:
+        """Add a batch of the file to the indexes."""
+        self.end_offset = location.next_offset
+        self.indexes.note(location)
 
     def cut(self, size: int) -> None:
-        """Forget everything from a position on, which is where a batch begins."""
+        """Truncate the file at the beginning of a batch."""
         os.ftruncate(self._opened(), size)
         self.size = size
         self.synced_size = min(self.synced_size, size)
         self.rebuild()
 
     def sync(self, size: int | None = None) -> None:
-        """Wait until what is written, or was when it had this size, is on the disk."""
+        """Wait until the file is on the disk, at least up to a size."""
         size = self.size if size is None else size
         if size > self.synced_size:
             files.sync(self._opened())
             self.synced_size = max(self.synced_size, size)
 
     def seal(self) -> int:
-        """Write the indexes; the segment may be appended to afterwards, but they are then old.
+        """Write the index files. A later append makes them outdated.
 
         Returns:
-            The checksum of their files.
+            The checksum of the files.
         """
         written = self.indexes.to_bytes()
         write_indexes(self._directory, self.first_offset, written)
         return checksum(written)
 
     def create(self) -> None:
-        """Make the file, so that its name can be synced before anything is in it."""
+        """Create the file, so that its name can be synced before its first batch."""
         if self._descriptor is None:
             self._descriptor = files.open_file(self.path)
 
     def count_stored(self) -> None:
-        """Make indexes and checksums of a file of which only the size is known.
+        """Build the indexes and checksums of a file of which only the size is known.
 
         Raises:
-            CorruptDataError: A header makes no sense.
+            CorruptDataError: A header is invalid.
         """
         self._stored = None
         self._indexes = self._made()
 
     def note_stored(self) -> None:
-        """Take note that all that is in the file was there when it was opened."""
+        """Record that the whole file was on disk when it was opened."""
         self._stored = StoredBatches(self.size, self.headers_crc)
 
     def close_file(self) -> None:
-        """Give the file back to the system; it is opened again when it is needed."""
+        """Close the file; it is opened again when it is needed."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -238,10 +239,10 @@ class Segment:
     # --- reading --------------------------------------------------------------------------------
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes between two positions; what this process has not written is checked.
+        """Read the bytes between two positions; check what this process has not written.
 
         Raises:
-            CorruptDataError: A batch is not what was written.
+            CorruptDataError: A batch differs from what was written.
             OSError: The disk refused, or the file is shorter than it was.
         """
         self._check_stored(start, end)
@@ -249,11 +250,11 @@ class Segment:
 
     @property
     def checked_bytes(self) -> int:
-        """How much has been checked because this process had not written it."""
+        """How many bytes have been checked because this process had not written them."""
         return 0 if self._stored is None else self._stored.checked_bytes
 
     def read_unchecked(self, start: int, end: int) -> bytes:
-        """The bytes between two positions as they are in the file.
+        """Read the bytes between two positions without checks.
 
         Raises:
             OSError: The disk refused, or the file is shorter than it was.
@@ -264,82 +265,82 @@ class Segment:
             raise self.damaged(at, f"it ends there, and {end} bytes had been written")
         return data
 
-    def walk(self, position: int = 0, *, end: int | None = None) -> Iterator[SegmentPosition]:
-        """The batches from a position on, by their headers.
+    def walk(self, position: int = 0, *, end: int | None = None) -> Iterator[BatchLocation]:
+        """Iterate over the batches from a position on, by their headers.
 
         Raises:
-            CorruptDataError: A batch is not what was written.
+            CorruptDataError: A batch differs from what was written.
         """
         checked_to = position
-        for place in self._walk_unchecked(position, end=end):
-            if place.position >= checked_to:
-                checked_to = self._check_stored(place.position, place.end)
-            yield place
+        for location in self._walk_unchecked(position, end=end):
+            if location.position >= checked_to:
+                checked_to = self._check_stored(location.position, location.end)
+            yield location
 
     def _walk_unchecked(
         self, position: int = 0, *, end: int | None = None
-    ) -> Iterator[SegmentPosition]:
-        """The same by the headers alone."""
+    ) -> Iterator[BatchLocation]:
+        """Do the same without checks of the batches' contents."""
         end = self.size if end is None else end
         chunk, chunk_at = b"", position
         while position < end:
             if position + _PLACE.size > chunk_at + len(chunk):
                 chunk_at = position
                 chunk = self.read_unchecked(position, min(position + _WALK_BYTES, end))
-            place = read_place(chunk, position - chunk_at, position=position)
-            if place is None or place.end > end:
+            location = read_location(chunk, position - chunk_at, position=position)
+            if location is None or location.end > end:
                 raise self.damaged(position, "no batch begins there")
-            yield place
-            position = place.end
+            yield location
+            position = location.end
 
     def position_of(self, offset: int) -> int:
-        """Where the batch with this offset begins; the end where the offset is the next one."""
+        """Return where the batch with an offset begins; the file's end for the next offset."""
         if offset >= self.end_offset:
             return self.size
-        for place in self.walk(self.indexes.position_for(offset)):
-            if place.next_offset > offset:
-                return place.position
+        for location in self.walk(self.indexes.position_for(offset)):
+            if location.next_offset > offset:
+                return location.position
         return self.size
 
     def headers_crc_at(self, position: int) -> int:
-        """The checksum of the headers of all batches before a position, where one begins."""
+        """Return the checksum of all headers before a batch's position."""
         start, headers_crc = self.indexes.sum_before(position)
-        for place in self._walk_unchecked(start, end=position):
-            headers_crc = crc32c(place.stamp, headers_crc)
+        for location in self._walk_unchecked(start, end=position):
+            headers_crc = crc32c(location.stamp, headers_crc)
         return headers_crc
 
     def stored_sums(self, size: int) -> dict[int, int]:
-        """The checksum of all headers before each batch boundary, as far as headers make sense."""
+        """Return the header checksum at each batch boundary, up to the first damage."""
         found, headers_crc = {0: 0}, 0
         try:
-            for place in self._walk_unchecked(end=size):
-                headers_crc = crc32c(place.stamp, headers_crc)
-                found[place.end] = headers_crc
+            for location in self._walk_unchecked(end=size):
+                headers_crc = crc32c(location.stamp, headers_crc)
+                found[location.end] = headers_crc
         except CorruptDataError:
             pass  # the file is damaged from there on
         return found
 
     def last_boundary(self, start: int, limit: int) -> int:
-        """The end of the last whole batch that ends at or before `limit`, from `start` on."""
+        """Return the end of the last batch from `start` on that ends at or before `limit`."""
         boundary = max(start, self.indexes.boundary_at(limit))
-        for place in self.walk(boundary):
-            if place.end > limit:
+        for location in self.walk(boundary):
+            if location.end > limit:
                 break
-            boundary = place.end
+            boundary = location.end
         return boundary
 
     def first_since(self, timestamp: int) -> int | None:
-        """The first offset of the first batch that is not older than this, None for none."""
-        for place in self.walk(self.position_of(self.indexes.offset_for(timestamp))):
-            if place.commit_timestamp >= timestamp:
-                return place.base_offset
+        """Return the first offset of the first batch at or after a time; None for none."""
+        for location in self.walk(self.position_of(self.indexes.offset_for(timestamp))):
+            if location.commit_timestamp >= timestamp:
+                return location.base_offset
         return None
 
     def _check_stored(self, start: int, end: int) -> int:
         """Check what this process has not written between two positions.
 
         Returns:
-            How far everything is checked now.
+            The position up to which everything is checked now.
         """
         stored = self._stored
         if stored is None or start >= min(end, stored.size):
@@ -350,10 +351,10 @@ class Segment:
         return stored.block_end(self.indexes, end)
 
     def damaged(self, position: int, why: str) -> CorruptDataError:
-        """The error for a file that is not what was written."""
+        """Return the error for a file that differs from what was written."""
         return CorruptDataError(
             f"{self.path} is damaged at byte {position}: {why}.",
-            # Clients send a request again where the code is that of a damaged record.
+            # Not the code of a corrupt record: clients retry after that one.
             int(ErrorCode.UNKNOWN_SERVER_ERROR),
             hint=WAYS_OUT,
             what=str(self.path),
@@ -364,19 +365,19 @@ class Segment:
     # --- indexes --------------------------------------------------------------------------------
 
     def rebuild(self) -> None:
-        """Make the indexes from the headers."""
+        """Build the indexes from the headers."""
         self._indexes = self._made()
 
     def resume(self, *, size: int, end_offset: int, crc: int) -> int:
-        """Take over the indexes of a segment that was not sealed, as they were at a checkpoint.
+        """Load the indexes of an unsealed segment as they were at a checkpoint.
 
         Args:
-            size: How long the file was.
-            end_offset: The offset behind it.
-            crc: The index files' checksum.
+            size: The size of the file then.
+            end_offset: The end offset then.
+            crc: The checksum of the index files.
 
         Returns:
-            Where its batches have to be looked at from; its start, if there is any doubt.
+            The position from which batches must be read; 0 where the indexes cannot be used.
         """
         found = SegmentIndexes.load(
             self._directory, self.first_offset, size=size, end_offset=end_offset, crc=crc
@@ -384,12 +385,12 @@ class Segment:
         if found is None or found.last_offset is None:
             return 0
         self._index_crc = crc
-        place = read_place(
+        location = read_location(
             files.read(self._opened(), found.indexed_to, _PLACE.size), 0, position=found.indexed_to
         )
-        if place is None or place.next_offset - 1 != found.last_offset or place.end > size:
+        if location is None or location.next_offset - 1 != found.last_offset or location.end > size:
             return 0
-        self._indexes, self.end_offset = found, place.base_offset
+        self._indexes, self.end_offset = found, location.base_offset
         return found.indexed_to
 
     def _loaded(self) -> SegmentIndexes | None:
@@ -402,25 +403,25 @@ class Segment:
         )
         if found is None:
             return None
-        # The batches after the last entry say which timestamp is the newest.
-        for place in self._walk_unchecked(found.indexed_to):
-            found.note_time(place)
-            found.headers_crc = crc32c(place.stamp, found.headers_crc)
+        # The newest timestamp may be in the batches after the last entry.
+        for location in self._walk_unchecked(found.indexed_to):
+            found.note_time(location)
+            found.headers_crc = crc32c(location.stamp, found.headers_crc)
         self._check_total(found.headers_crc, end=self.size)
         return found
 
     def _made(self) -> SegmentIndexes:
         made = SegmentIndexes(self.first_offset)
         end_offset = self.first_offset
-        for place in self._walk_unchecked():
-            made.note(place)
-            end_offset = place.next_offset
-            self._check_total(made.headers_crc, end=place.end)
+        for location in self._walk_unchecked():
+            made.note(location)
+            end_offset = location.next_offset
+            self._check_total(made.headers_crc, end=location.end)
         self.end_offset = end_offset
         return made
 
     def _check_total(self, headers_crc: int, *, end: int) -> None:
-        """Refuse headers that are not those which were there when the file was opened."""
+        """Refuse headers that changed since the file was opened."""
         stored = self._stored
         if stored is not None and end == stored.size and headers_crc != stored.headers_crc:
             raise self.damaged(0, "offset, length or time of a batch is another one")
@@ -437,15 +438,15 @@ class Segment:
         return self._directory / segment_file_name(self.first_offset, suffix)
 
 
-def read_place(data: bytes, at: int, *, position: int) -> SegmentPosition | None:
-    """The batch whose header is at `at` of these bytes, None where that cannot be one."""
+def read_location(data: bytes, at: int, *, position: int) -> BatchLocation | None:
+    """Read the header at a position of these bytes; None where it is not a batch header."""
     if len(data) - at < _PLACE.size:
         return None
     base_offset, length, _, timestamp, delta, writer_id, sequence = _PLACE.unpack_from(data, at)
     size = LENGTH_END + length
     if size < HEADER_BYTES_MIN or base_offset < 0 or delta < 0:
         return None
-    return SegmentPosition(
+    return BatchLocation(
         position=position,
         size=size,
         base_offset=base_offset,
@@ -458,7 +459,7 @@ def read_place(data: bytes, at: int, *, position: int) -> SegmentPosition | None
 
 
 def segment_of(first_offsets: Sequence[int], offset: int) -> int:
-    """Which of the segments that begin at these offsets holds the offset."""
+    """Return the index of the segment that has an offset, by the segments' first offsets."""
     slot = bisect_left(first_offsets, offset)
     if slot < len(first_offsets) and first_offsets[slot] == offset:
         return slot

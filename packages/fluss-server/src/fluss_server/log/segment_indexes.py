@@ -1,11 +1,12 @@
-"""The two sparse indexes of one segment in memory, and as the files beside it.
+"""The two sparse indexes of one segment, in memory and as files beside it.
 
-They lead from an offset, a position or a time to a batch at or before it, with about one entry
-for 4 KiB of log; the rest of the way is walked (`segment`). Their files are those of Fluss
-(`fluss.records.log.segment`) and only a shortcut: they can be made from the batches at any time.
-A third file, `.sums`, has for each entry of the offset index the checksum of all batch headers
-before it (CRC-32C, little endian), because a batch's own checksum leaves its offset and its time
-out; `checking` compares stored batches with it.
+They map an offset, a position or a time to a batch at or before it, with about one entry for
+4 KiB of log; `segment_file` walks the rest. Their files are those of Fluss, which
+`fluss.records.log.segment` encodes, and can be rebuilt from the batches at any time. A third file,
+`.sums`, has for each entry of the offset index the checksum of all batch headers before it
+(CRC-32C,
+little endian), because a batch's own checksum does not cover its offset and its time;
+`lazy_batch_checks` compares stored batches with it.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from fluss_server.log import log_files as files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fluss_server.log.segment_file import SegmentPosition
+    from fluss_server.log.segment_file import BatchLocation
 
 SUFFIXES: Final = ("index", "timeindex", "sums")
 
 
 class SegmentIndexes:
-    """Indexes that grow with their segment; written by whoever holds the bucket's turn.
+    """Indexes that grow with their segment. The thread that holds the bucket's lock writes them.
 
     Args:
-        first_offset: The offset the segment begins with.
+        first_offset: The segment's first offset.
     """
 
     __slots__ = (
@@ -66,64 +67,64 @@ class SegmentIndexes:
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset of the batch at `indexed_to`; None where there is no entry."""
+        """The last offset of the batch at `indexed_to`; None without an entry."""
         return self._offsets[-1] if self._offsets else None
 
-    def note(self, place: SegmentPosition) -> None:
-        """Take note of the batch that is behind all others."""
-        self.note_time(place)
-        if place.position - self.indexed_to > INDEX_INTERVAL_BYTES:
-            # What is looked at first grows last: readers are on another thread.
+    def note(self, location: BatchLocation) -> None:
+        """Add the batch at the end of the segment."""
+        self.note_time(location)
+        if location.position - self.indexed_to > INDEX_INTERVAL_BYTES:
+            # Readers on another thread search `_offsets` and `_times` first, so those grow last.
             self._sums.append(self.headers_crc)
-            self._positions.append(place.position)
-            self._offsets.append(place.next_offset - 1)
+            self._positions.append(location.position)
+            self._offsets.append(location.next_offset - 1)
             if not self._times or self.newest_timestamp > self._times[-1]:
                 self._time_offsets.append(self._newest_offset)
                 self._times.append(self.newest_timestamp)
-            self.indexed_to = place.position
-        self.headers_crc = crc32c(place.stamp, self.headers_crc)
+            self.indexed_to = location.position
+        self.headers_crc = crc32c(location.stamp, self.headers_crc)
 
-    def note_time(self, place: SegmentPosition) -> None:
-        """Take note of a batch's time alone, because it is indexed already."""
-        if place.commit_timestamp > self.newest_timestamp:
-            self.newest_timestamp = place.commit_timestamp
-            self._newest_offset = place.base_offset
+    def note_time(self, location: BatchLocation) -> None:
+        """Add only the time of a batch that is indexed already."""
+        if location.commit_timestamp > self.newest_timestamp:
+            self.newest_timestamp = location.commit_timestamp
+            self._newest_offset = location.base_offset
 
     def position_for(self, offset: int) -> int:
-        """A position at or before the batch with this offset."""
+        """Return a position at or before the batch with this offset."""
         slot = bisect_right(self._offsets, offset) - 1
         return self._positions[slot] if slot >= 0 else 0
 
     def boundary_at(self, position: int) -> int:
-        """The last position known to be a batch's beginning, at or before this one."""
+        """Return the last indexed beginning of a batch at or before a position."""
         slot = bisect_right(self._positions, position) - 1
         return self._positions[slot] if slot >= 0 else 0
 
     def offset_for(self, timestamp: int) -> int:
-        """An offset from which on to look for the first batch that is not older than this."""
+        """Return an offset at or before the first batch that is not older than this."""
         slot = bisect_right(self._times, timestamp) - 1
         return self._time_offsets[slot] if slot >= 0 else self._first_offset
 
     def sum_before(self, position: int) -> tuple[int, int]:
-        """The last entry at or before a position, and the checksum of all headers before it."""
+        """Return the last entry at or before a position, and the header checksum there."""
         slot = bisect_right(self._positions, position) - 1
         return (self._positions[slot], self._sums[slot]) if slot >= 0 else (0, 0)
 
     def sums(self) -> dict[int, int]:
-        """The checksum of all headers before each entry, by the entry's position."""
+        """Return the checksum of all headers before each entry, by the entry's position."""
         return dict(zip(self._positions, self._sums, strict=True))
 
     def block_of(self, position: int) -> int:
-        """The number of the entry after a position; blocks of batches lie between two entries."""
+        """Return the number of the block with a position; a block lies between two entries."""
         return bisect_right(self._positions, position)
 
     def block_end(self, block: int, *, size: int, headers_crc: int) -> tuple[int, int]:
-        """Where a block of the first `size` bytes ends, and the checksum of all headers before.
+        """Return where a block of the first `size` bytes ends, and the header checksum there.
 
         Args:
             block: The number of the block.
-            size: Where the last of them ends.
-            headers_crc: The checksum there.
+            size: The end of the last block.
+            headers_crc: The checksum at that end.
         """
         if block < len(self._positions) and self._positions[block] < size:
             return self._positions[block], self._sums[block]
@@ -132,10 +133,10 @@ class SegmentIndexes:
     # --- files ----------------------------------------------------------------------------------
 
     def to_bytes(self) -> tuple[bytes, ...]:
-        """The bytes of the files, in the order of `SUFFIXES`."""
+        """Encode the files, in the order of `SUFFIXES`."""
         offsets, positions, times, time_offsets = (
-            np.array(each, dtype=np.int64)
-            for each in (self._offsets, self._positions, self._times, self._time_offsets)
+            np.array(values, dtype=np.int64)
+            for values in (self._offsets, self._positions, self._times, self._time_offsets)
         )
         first = self._first_offset
         return (
@@ -148,20 +149,20 @@ class SegmentIndexes:
     def load(
         cls, directory: Path, first_offset: int, *, size: int, end_offset: int, crc: int
     ) -> SegmentIndexes | None:
-        """The indexes that are on disk; None where they are not those that were written.
+        """Read the index files; None where they do not match the segment.
 
         Args:
-            directory: Where the segment is.
+            directory: The directory of the segment.
             first_offset: Its first offset.
-            size: How long it is.
-            end_offset: The offset behind its last batch.
-            crc: The files' checksum.
+            size: Its size in bytes.
+            end_offset: The offset after its last batch.
+            crc: The checksum of the index files.
         """
         made = cls(first_offset)
         try:
             written = tuple(
-                (directory / segment_file_name(first_offset, each)).read_bytes()
-                for each in SUFFIXES
+                (directory / segment_file_name(first_offset, suffix)).read_bytes()
+                for suffix in SUFFIXES
             )
             if crc != checksum(written):
                 return None
@@ -185,14 +186,14 @@ class SegmentIndexes:
 
 
 def write_indexes(directory: Path, first_offset: int, written: tuple[bytes, ...]) -> None:
-    """Put the files in place, each as a whole."""
+    """Write the index files, each atomically."""
     for suffix, data in zip(SUFFIXES, written, strict=True):
         files.replace_file(directory / segment_file_name(first_offset, suffix), data, durable=False)
 
 
 def checksum(written: tuple[bytes, ...]) -> int:
-    """One checksum for all files."""
+    """Return one checksum of all index files."""
     found = 0
-    for each in written:
-        found = crc32c(each, found)
+    for data in written:
+        found = crc32c(data, found)
     return found

@@ -1,8 +1,8 @@
-"""The list of a log's segments, so that a missing, shortened or foreign file is noticed.
+"""The list of a log's segments, which reveals a missing, shortened or foreign file.
 
-It stands beside the segments in a file of its own, which is replaced as a whole with every roll and
-every expiry. Of the segments that are complete it has size, end and checksums; of the newest one
-only where it begins, because that one grows. How far that has been acknowledged is in the ledger.
+It is a file beside the segments, replaced as a whole with every roll and every expiry. It has the
+size, the end and the checksums of sealed segments, and only the first offset of the newest one,
+because that one grows. The ledger records how far that one has been acknowledged.
 
 ==========  ===========================================================================
 head        magic (4), CRC-32C of what follows (4), data directory (16), table (8),
@@ -25,8 +25,8 @@ from crc32c import crc32c
 from fluss.model.paths import TableBucket
 from fluss_server.log import log_files as files
 
-LISTING: Final = "segments"
-# Of a log that belongs to no data directory.
+SEGMENT_LIST: Final = "segments"
+# The id for a log that belongs to no data directory.
 NO_DIRECTORY: Final = bytes(16)
 _MAGIC: Final = b"FSG1"
 _CRC = struct.Struct("<4sI")
@@ -37,14 +37,14 @@ _NO_PARTITION: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Whose log it is; files of another log are never taken for its own."""
+class LogIdentity:
+    """The identity of a log, by which files of another log are recognized."""
 
     directory_id: bytes
     bucket: TableBucket
 
     def to_bytes(self) -> bytes:
-        """The same for a file that begins with it."""
+        """Encode the identity for the head of a file."""
         partition = self.bucket.partition_id
         return IDENTITY.pack(
             self.directory_id,
@@ -55,8 +55,8 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Complete:
-    """A segment that nothing is appended to any more."""
+class SealedSegment:
+    """A complete segment; nothing more is appended to it."""
 
     first_offset: int
     end_offset: int
@@ -67,19 +67,19 @@ class Complete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class SegmentList:
     """The segments of a log at one moment.
 
     Args:
-        identity: Whose they are.
-        generation: How many lists there have been.
-        complete: Those that are complete, in order.
-        newest: The first offset of the one that grows.
+        identity: The identity of the log.
+        generation: How many lists the log has had.
+        complete: The sealed segments, in order.
+        newest: The first offset of the growing segment.
     """
 
-    identity: Identity
+    identity: LogIdentity
     generation: int
-    complete: tuple[Complete, ...]
+    complete: tuple[SealedSegment, ...]
     newest: int
 
     @property
@@ -88,7 +88,7 @@ class Listing:
         return self.complete[0].first_offset if self.complete else self.newest
 
     def to_bytes(self) -> bytes:
-        """The file's bytes."""
+        """Encode the file."""
         body = b"".join(
             [
                 self.identity.to_bytes(),
@@ -109,22 +109,22 @@ class Listing:
         return _CRC.pack(_MAGIC, crc32c(body)) + body
 
     def write(self, directory: Path, *, durable: bool) -> None:
-        """Put the list in the place of the one before.
+        """Replace the file.
 
         Raises:
-            OSError: The disk refused; the one before is still there.
+            OSError: The disk refused; the previous list is still there.
         """
-        files.replace_file(directory / LISTING, self.to_bytes(), durable=durable)
+        files.replace_file(directory / SEGMENT_LIST, self.to_bytes(), durable=durable)
 
 
-def read_listing(directory: Path) -> Listing | str | None:
-    """The list in a directory; why it cannot be read; None where there is none.
+def read_segment_list(directory: Path) -> SegmentList | str | None:
+    """Read the list in a directory; a text says why it is damaged, None that it is missing.
 
     Raises:
         OSError: The disk refused.
     """
     try:
-        data = (directory / LISTING).read_bytes()
+        data = (directory / SEGMENT_LIST).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     head_bytes = _CRC.size + IDENTITY.size + _COUNTS.size
@@ -138,8 +138,8 @@ def read_listing(directory: Path) -> Listing | str | None:
     rows = data[head_bytes:]
     if len(rows) != count * _SEGMENT.size:
         return f"is damaged: {count} segments do not fit it"
-    return Listing(
-        identity=Identity(
+    return SegmentList(
+        identity=LogIdentity(
             directory_id=directory_id,
             bucket=TableBucket(
                 table_id, bucket, partition_id=None if partition == _NO_PARTITION else partition
@@ -147,7 +147,7 @@ def read_listing(directory: Path) -> Listing | str | None:
         ),
         generation=generation,
         complete=tuple(
-            Complete(
+            SealedSegment(
                 first_offset=row[0],
                 end_offset=row[1],
                 size=row[2],

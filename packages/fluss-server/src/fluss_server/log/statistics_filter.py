@@ -1,12 +1,14 @@
-"""Leaving out batches by their statistics: what a reader's filter says of smallest and largest.
+"""Skips batches by their statistics: compares a reader's filter with minimum and maximum.
 
-A batch is left out only where no row of it can fulfil the filter; which rows do is for the reader
-to decide. So everything that is not understood, or not known of a batch, keeps the batch: another
-function, a literal of another type, a column that the batch is too old for (main does the same,
-and 0.9.1 knows no filters). Reading the batches that are kept is `log.filtered_read`.
+A batch is skipped only where no row of it can match; the reader itself filters the rows. So a
+batch
+is kept wherever the filter or the statistics are not understood: an unknown function, a literal of
+another type, a column that is younger than the batch (main does the same, and 0.9.1 has no
+filters). `log.filtered_read` reads the kept batches.
 
-Numbers are compared as SQL compares them, which takes -0.0 and 0.0 for the same; where NaN is
-involved nothing is left out, because writers and readers do not agree on its place.
+Numbers compare as in SQL, where -0.0 equals 0.0. Where NaN is involved no batch is skipped,
+because
+writers and readers do not agree on its order.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _TEXTS: Final = {CharType.literal.number, StringType.literal.number}
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What statistics say of one column, in the unit that literals are compared in."""
+    """The statistics of one column, in the unit of the literals."""
 
     low: Any
     high: Any
@@ -49,22 +51,22 @@ class _Known:
     has_values: bool
 
 
-# Whether a batch of which this is known may have a row that is wanted.
+# Whether a batch with these statistics may have a matching row.
 _Test = Callable[[_Known], bool]
 BatchTest = Callable[[BatchStatistics, int], bool]
 
 
 def keep_all(statistics: BatchStatistics, record_count: int) -> bool:
-    """The test of a filter that says nothing."""
+    """The test of a filter that cannot rule out any batch."""
     del statistics, record_count
     return True
 
 
 def batch_test(predicate: pb.PbPredicate, schema: Schema) -> BatchTest:
-    """Whether a batch may have rows that fulfil a predicate, by its statistics.
+    """Return a test of whether a batch may have rows that match a predicate.
 
     Args:
-        predicate: What the reader wants.
+        predicate: The reader's filter.
         schema: The schema of the batches.
     """
     if predicate.type == COMPOUND and predicate.HasField("compound"):
@@ -116,12 +118,12 @@ def _known(
     if has_values and low is not None and high is not None:
         low, high = _comparable(low, data_type), _comparable(high, data_type)
         if isinstance(data_type, TimeType) and data_type.unit in {"us", "ns"}:
-            high += 1  # rows may have digits below the millisecond, statistics have none
+            high += 1  # rows may have digits below the millisecond; statistics do not
     return _Known(low, high, has_nulls=nulls > 0, has_values=has_values)
 
 
 def _comparable(value: Any, data_type: DataType) -> Any:
-    """A physical value in the unit of literals: ms for times, ns for timestamps."""
+    """Convert a physical value to the unit of literals: ms for times, ns for timestamps."""
     match data_type:
         case TimeType():
             return value * _MS_PER_SECOND // UNITS_PER_SECOND[data_type.unit]
@@ -132,11 +134,11 @@ def _comparable(value: Any, data_type: DataType) -> Any:
 
 
 def covers(claimed: BatchStatistics, found: BatchStatistics, types: Sequence[DataType]) -> bool:
-    """Whether a writer's statistics hide none of the rows that are there.
+    """Return whether a writer's statistics cover all rows of the batch.
 
     Args:
-        claimed: What the writer says.
-        found: What the rows say, of the same columns.
+        claimed: The writer's statistics.
+        found: The statistics of the rows, for the same columns.
         types: The column types of the batch's schema.
     """
     if claimed.null_counts != found.null_counts:
@@ -152,14 +154,14 @@ def covers(claimed: BatchStatistics, found: BatchStatistics, types: Sequence[Dat
 def _spans(wide: tuple[Any, Any], narrow: tuple[Any, Any], data_type: DataType) -> bool:
     (low, high), (least, greatest) = wide, narrow
     if least is None:
-        return True  # there are only NULLs, and their number is known to be right
+        return True  # there are only NULLs, and their count has been compared
     if low is None or high is None:
         return False
     if isinstance(data_type, TimeType):
         low, high, least, greatest = (
-            _comparable(each, data_type) for each in (low, high, least, greatest)
+            _comparable(value, data_type) for value in (low, high, least, greatest)
         )
-    # Where NaN is involved nothing is left out, so any claim will do.
+    # Where NaN is involved no batch is skipped, so any claim is acceptable.
     below = math.isnan(low) or math.isnan(least) if isinstance(low, float) else False
     above = math.isnan(high) or math.isnan(greatest) if isinstance(high, float) else False
     return bool((below or low <= least) and (above or high >= greatest))
@@ -169,7 +171,7 @@ def _spans(wide: tuple[Any, Any], narrow: tuple[Any, Any], data_type: DataType) 
 
 
 def _test_of(leaf: pb.PbLeafPredicate, data_type: DataType) -> _Test | None:
-    """The test of a function and its literals; None where it leaves nothing out."""
+    """Return the test of a function and its literals; None where it rules out no batch."""
     try:
         function = LeafFunction(leaf.function)
     except ValueError:
@@ -178,7 +180,7 @@ def _test_of(leaf: pb.PbLeafPredicate, data_type: DataType) -> _Test | None:
         return lambda known: known.has_nulls
     if function is LeafFunction.IS_NOT_NULL:
         return lambda known: known.has_values
-    # A list may be empty, and nothing is in it.
+    # The list of IN may be empty; no row matches then.
     if function not in _RANGES or (function is not LeafFunction.IN and len(leaf.literals) != 1):
         return None
     literals = [_literal(each, data_type) for each in leaf.literals]
@@ -228,7 +230,7 @@ _UNUSABLE: Final = object()
 
 
 def _literal(literal: pb.PbLiteralValue, data_type: DataType) -> Any:
-    """A literal in the unit of the comparison, None for NULL, `_UNUSABLE` where it does not fit."""
+    """Convert a literal to the unit of comparison; `_UNUSABLE` where it does not fit."""
     if data_type.literal is None or not data_type.has_statistics:
         return _UNUSABLE
     number, field = data_type.literal

@@ -1,9 +1,9 @@
-"""Some columns of stored batches, on their way to a reader: metadata rewritten, bytes left alone.
+"""Projects stored batches to the columns of a reader: metadata is rewritten, bytes are not copied.
 
-The work on one batch is `fluss.records.arrow.projection`. What is decided here is the server's
-part: every batch is cut by its own schema, and a column that is younger than a batch comes as NULL
-in a batch that then names the newest schema, because readers lay batches out by their schema ids
-(Fluss 0.9.1 fails the whole fetch with error 34).
+`fluss.records.arrow.projection` projects one batch. This file has the server's rules: every batch
+is projected by its own schema, and a column that is younger than a batch becomes NULL in a batch
+that then names the newest schema, because readers decode batches by their schema ids (Fluss 0.9.1
+fails the whole fetch with error 34).
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from fluss.model.tables.table_options import LogFormat
 from fluss.records.arrow.projection import project_log_batch
 from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.wire.byte_buffers import Buffer
-from fluss_server.schemas import TableSchemas
-from fluss_server.server_errors import refuse, with_code
+from fluss_server.server_errors import request_error, with_code
+from fluss_server.table_schemas import TableSchemas
 
 
 def check_projectable(schemas: TableSchemas) -> None:
-    """Refuse columns of a log that is not laid out in columns.
+    """Refuse a projection of a log that is not in the ARROW format.
 
     Raises:
-        FlussError: With code 34, as Fluss answers it.
+        FlussError: The log has another format; the code is 34, as in Fluss.
     """
     if schemas.log_format is not LogFormat.ARROW:
-        raise refuse(
+        raise request_error(
             ErrorCode.INVALID_COLUMN_PROJECTION,
-            f"The log is written as {schemas.log_format}; columns can be cut out of ARROW only.",
+            f"The log is written as {schemas.log_format}; only ARROW can be projected.",
         )
 
 
 def check_projection(positions: Sequence[int], schemas: TableSchemas) -> tuple[int, ...]:
-    """The positions, where a reader can ask for them.
+    """Return the positions, if they are a valid projection.
 
     Raises:
-        FlussError: With code 34, as Fluss answers it.
+        FlussError: They are not; the code is 34, as in Fluss.
     """
-    asked = tuple(positions)
+    requested = tuple(positions)
     try:
-        schemas.projection(schemas.newest_id, asked)
+        schemas.projection(schemas.newest_id, requested)
     except SchemaMismatchError as error:
         raise with_code(error, ErrorCode.INVALID_COLUMN_PROJECTION) from error
-    return asked
+    return requested
 
 
 def project_batches(data: bytes, positions: tuple[int, ...], schemas: TableSchemas) -> list[Buffer]:
-    """The batches in these bytes with some of their columns, as buffers to send back to back."""
+    """Project all batches in these bytes; return the buffers to send."""
     written: list[Buffer] = []
     for batch in iter_log_batches(data, verify_crc=False):
         written += project_batch(batch, positions, schemas)
@@ -59,7 +59,7 @@ def project_batches(data: bytes, positions: tuple[int, ...], schemas: TableSchem
 def project_batch(
     batch: LogBatch, positions: tuple[int, ...], schemas: TableSchemas
 ) -> list[Buffer]:
-    """One batch with some of its columns."""
+    """Project one batch."""
     header = batch.header
     projection = schemas.projection(header.schema_id, positions)
     if len(projection.missing):

@@ -1,9 +1,9 @@
-"""What a bucket remembers of its idempotent writers: the last five batches of each.
+"""The idempotent writers of a bucket: the last five batches of each.
 
-A batch that is there already is answered as it was the first time; one that leaves a gap is
-refused (Java: `WriterStateManager`, `WriterAppendInfo`). The memory is made from the headers of
-the log and kept in a snapshot beside each segment, so that a start need not read the whole log.
-It is never an authority over the log: whatever a log holds, it can be opened.
+A duplicate batch gets the same response as the first one; a batch that leaves a gap is refused
+(Java: `WriterStateManager`, `WriterAppendInfo`). The history is built from the headers of the log,
+and stored in a snapshot beside each segment, so that a start need not read the whole log. It never
+overrules the log: every log can be opened.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crc32c import crc32c
 from fluss.error_codes import ErrorCode
 from fluss.errors import CorruptDataError
 from fluss.records.log.log_header import NO_BATCH_SEQUENCE, NO_WRITER_ID
-from fluss_server.server_errors import refuse
+from fluss_server.server_errors import request_error
 
 BATCHES_KEPT: Final = 5
 EXPIRATION_MS: Final = 7 * 86_400_000  # server.writer-id.expiration-time
@@ -33,7 +33,7 @@ _BATCH = struct.Struct("<qiqqq")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBatch:
-    """Where a batch went: its first offset, the offset behind it, and when."""
+    """The place of a batch in the log: its first offset, the offset after it, and its time."""
 
     base_offset: int
     next_offset: int
@@ -41,11 +41,11 @@ class WrittenBatch:
     batch_sequence: int = NO_BATCH_SEQUENCE
 
 
-class WriterStates:
-    """The writers of one bucket; used by whoever holds the bucket's turn.
+class WriterHistory:
+    """The writers of one bucket. The caller holds the bucket's lock.
 
     Args:
-        where: The bucket, for error messages.
+        where: The bucket's name, for error messages.
     """
 
     __slots__ = ("_where", "_writers")
@@ -57,36 +57,33 @@ class WriterStates:
     def __len__(self) -> int:
         return len(self._writers)
 
-    def judge(
+    def find_duplicate(
         self, writer_id: int, batch_sequence: int, *, ahead: int | None = None, at: int = -1
     ) -> WrittenBatch | None:
-        """Say whether a batch is new.
+        """Return the place of an earlier copy of a batch; None for a new batch.
 
         Args:
-            writer_id: The batch's writer; one that is not idempotent is always new.
-            batch_sequence: The batch's number.
-            ahead: The number of the writer's batch in front of it in the same request, if any.
-            at: The offset it would end at, for the error message.
-
-        Returns:
-            What became of the same batch when it came first, or None.
+            writer_id: The batch's writer; a batch without an idempotent writer is always new.
+            batch_sequence: The batch's sequence number.
+            ahead: The sequence of the writer's previous batch in the same request, if any.
+            at: The offset at which it would end, for the error message.
 
         Raises:
-            WriterStateError: It is neither the next one nor one of the last five.
+            WriterStateError: It is neither the next batch nor one of the last five.
         """
         if writer_id == NO_WRITER_ID:
             return None
         known = self._writers.get(writer_id, ())
-        for each in known:
-            if each.batch_sequence == batch_sequence:
-                return each
+        for batch in known:
+            if batch.batch_sequence == batch_sequence:
+                return batch
         last = ahead
         if last is None:
             last = known[-1].batch_sequence if known else NO_BATCH_SEQUENCE
         wraps = batch_sequence == 0 and last == _SEQUENCE_MAX
         if batch_sequence != last + 1 and not wraps:
-            # Clients read the two numbers out of this text (Java has the same).
-            raise refuse(
+            # Clients parse the two numbers from this text, which is Java's.
+            raise request_error(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
                 f"Out of order batch sequence for writer {writer_id} at offset {at} in "
                 f"table-bucket {self._where} : {batch_sequence} (incoming batch seq.), "
@@ -95,7 +92,7 @@ class WriterStates:
         return None
 
     def remember(self, writer_id: int, batch: WrittenBatch) -> None:
-        """Take note of a batch that was written."""
+        """Record a batch that was written."""
         if writer_id == NO_WRITER_ID:
             return
         known = self._writers.get(writer_id)
@@ -104,7 +101,7 @@ class WriterStates:
         known.append(batch)
 
     def forget_from(self, offset: int) -> None:
-        """Forget what was written at an offset or behind it, because it was taken back."""
+        """Remove the batches from an offset on, because they were cut off."""
         for writer_id, known in list(self._writers.items()):
             while known and known[-1].base_offset >= offset:
                 known.pop()
@@ -112,14 +109,14 @@ class WriterStates:
                 del self._writers[writer_id]
 
     def expire(self, *, now_ms: int) -> None:
-        """Forget writers that have been silent for a week."""
+        """Remove writers that have been idle for a week."""
         oldest = now_ms - EXPIRATION_MS
         for writer_id, known in list(self._writers.items()):
             if known[-1].commit_timestamp < oldest:
                 del self._writers[writer_id]
 
     def to_bytes(self, end_offset: int) -> bytes:
-        """A snapshot of what is known of the log up to an offset."""
+        """Encode a snapshot of the history up to an offset."""
         batches = list(self._batches())
         body = b"".join(
             [
@@ -127,25 +124,25 @@ class WriterStates:
                 *(
                     _BATCH.pack(
                         writer_id,
-                        each.batch_sequence,
-                        each.base_offset,
-                        each.next_offset,
-                        each.commit_timestamp,
+                        batch.batch_sequence,
+                        batch.base_offset,
+                        batch.next_offset,
+                        batch.commit_timestamp,
                     )
-                    for writer_id, each in batches
+                    for writer_id, batch in batches
                 ),
             ]
         )
         return _HEAD.pack(_MAGIC, crc32c(body)) + body
 
     def load(self, data: bytes) -> int:
-        """Take over a snapshot.
+        """Load a snapshot.
 
         Returns:
-            The offset it was made at; the log from there on has to be looked at.
+            The offset of the snapshot; the log from there on must be read.
 
         Raises:
-            CorruptDataError: It is not a sound snapshot.
+            CorruptDataError: The snapshot is damaged.
         """
         if len(data) < _HEAD.size + _COUNTS.size:
             raise _corrupt(f"it has {len(data)} bytes")
@@ -156,12 +153,12 @@ class WriterStates:
         end_offset, count = _COUNTS.unpack_from(body)
         if len(body) != _COUNTS.size + count * _BATCH.size:
             raise _corrupt(f"{count} batches do not fit it")
-        for writer_id, sequence, base, behind, timestamp in _BATCH.iter_unpack(
+        for writer_id, sequence, base, next_offset, timestamp in _BATCH.iter_unpack(
             body[_COUNTS.size :]
         ):
             batch = WrittenBatch(
                 base_offset=base,
-                next_offset=behind,
+                next_offset=next_offset,
                 commit_timestamp=timestamp,
                 batch_sequence=sequence,
             )
@@ -170,8 +167,8 @@ class WriterStates:
 
     def _batches(self) -> Iterator[tuple[int, WrittenBatch]]:
         for writer_id, known in self._writers.items():
-            for each in known:
-                yield writer_id, each
+            for batch in known:
+                yield writer_id, batch
 
 
 def _corrupt(why: str) -> CorruptDataError:

@@ -1,9 +1,8 @@
-"""Scans of rows by key that are under way: whose they are, what comes next, when they are given up.
+"""The open KV scans of a server: their owners, their next page, their expiry.
 
-A scan is a snapshot that costs nothing until others write, but may not be kept for ever: there
-are limits per bucket and in all, and one that nobody asks about is closed. A page is given once;
-whoever asks for another one than the next has lost the scan (Java: `TabletService.scanKv`,
-`ScannerManager`).
+A scan is a snapshot that costs nothing until rows change, but it must not live for ever: there are
+limits per bucket and in all, and an idle scan is closed. A page is read once; a request for any
+page but the next closes the scan (Java: `TabletService.scanKv`, `ScannerManager`).
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from fluss.error_codes import ErrorCode
 from fluss.model.paths import TableBucket
 from fluss_server.fair_lock import FairLock
-from fluss_server.server_errors import refuse
+from fluss_server.server_errors import request_error
 
 if TYPE_CHECKING:
-    from fluss_server.kv.kv_pages import KvScan
+    from fluss_server.kv.kv_scan import KvScan
     from fluss_server.tablets import Tablet
 
 SCANS_PER_BUCKET_MAX: Final = 8
@@ -31,22 +30,22 @@ _ID_BYTES: Final = 16
 
 @dataclass(slots=True, kw_only=True)
 class OpenScan:
-    """A scan that somebody reads."""
+    """A scan that a client reads."""
 
     scan_id: bytes
     scan: KvScan
     tablet: Tablet
     sequence: int = 0
     used_ms: int
-    turn: FairLock = field(default_factory=FairLock)
+    lock: FairLock = field(default_factory=FairLock)
 
     @property
     def bucket(self) -> TableBucket:
-        """What is scanned."""
+        """The scanned bucket."""
         return self.tablet.bucket
 
 
-class Scans:
+class OpenScans:
     """All open scans of a server; used on its event loop."""
 
     def __init__(self) -> None:
@@ -56,65 +55,67 @@ class Scans:
     def __len__(self) -> int:
         return len(self._open)
 
-    def check_room(self, bucket: TableBucket) -> None:
-        """Refuse one scan too many.
+    def check_limits(self, bucket: TableBucket) -> None:
+        """Refuse a scan beyond the limits.
 
         Raises:
-            FlussError: With code 69, after which the client tries again.
+            FlussError: There are too many scans. The code is 69, after which the client retries.
         """
         in_bucket = sum(each.bucket == bucket for each in self._open.values())
         if in_bucket >= SCANS_PER_BUCKET_MAX or len(self._open) >= SCANS_MAX:
-            raise refuse(
+            raise request_error(
                 ErrorCode.TOO_MANY_SCANNERS,
                 f"{in_bucket} scans of {bucket} and {len(self._open)} in all are open; "
                 f"{SCANS_PER_BUCKET_MAX} and {SCANS_MAX} may be.",
             )
 
     def add(self, scan: KvScan, tablet: Tablet, *, now_ms: int) -> OpenScan:
-        """Take a new scan in."""
+        """Register a new scan."""
         scan_id = secrets.token_hex(_ID_BYTES).encode()
         opened = OpenScan(scan_id=scan_id, scan=scan, tablet=tablet, used_ms=now_ms)
         self._open[scan_id] = opened
         return opened
 
     def find(self, scan_id: bytes) -> OpenScan | None:
-        """The scan with this id, None where there is none."""
+        """Return the scan with this id; None where it is not open."""
         return self._open.get(scan_id)
 
     def take(self, scan_id: bytes, sequence: int, *, now_ms: int) -> OpenScan:
-        """The scan, for its next page.
+        """Return a scan to read its next page.
 
         Raises:
-            ScannerLostError: There is no such scan, or no more.
+            ScannerLostError: The scan does not exist, or has expired.
             FlussError: That page is not the next one; the scan is closed.
         """
         found = self._open.get(scan_id)
         if found is None:
             if scan_id in self._expired:
-                raise refuse(ErrorCode.SCANNER_EXPIRED, "The scan has expired due to inactivity.")
-            raise refuse(ErrorCode.UNKNOWN_SCANNER_ID, "There is no such scan.")
+                raise request_error(
+                    ErrorCode.SCANNER_EXPIRED, "The scan has expired due to inactivity."
+                )
+            raise request_error(ErrorCode.UNKNOWN_SCANNER_ID, "There is no such scan.")
         if sequence != found.sequence + 1:
             self.close(scan_id)
-            raise refuse(
+            raise request_error(
                 ErrorCode.INVALID_SCAN_REQUEST,
-                f"The page {sequence} of the scan was asked for, where {found.sequence + 1} is next.",
+                f"Page {sequence} of the scan was requested, and {found.sequence + 1} is the next one.",
             )
         found.sequence = sequence
         found.used_ms = now_ms
         return found
 
     def close(self, scan_id: bytes) -> None:
-        """Close a scan; one that is not open is no mistake."""
+        """Close a scan; unknown ids are ignored."""
         found = self._open.pop(scan_id, None)
         if found is not None:
             found.scan.close()
 
     def expire(self, *, now_ms: int) -> None:
-        """Close the scans that nobody has asked about, and those of dropped buckets."""
-        for scan_id, each in list(self._open.items()):
-            is_old = now_ms - each.used_ms > TTL_MS
-            if not each.turn.is_taken and (is_old or each.tablet.is_dropped):
-                self._give_up(scan_id, now_ms)
+        """Close idle scans, and those of dropped buckets."""
+        for scan_id, scan in list(self._open.items()):
+            is_old = now_ms - scan.used_ms > TTL_MS
+            if not scan.lock.is_held and (is_old or scan.tablet.is_dropped):
+                self._expire_scan(scan_id, now_ms)
         while self._expired and next(iter(self._expired.values())) < now_ms - 2 * TTL_MS:
             self._expired.popitem(last=False)
 
@@ -124,13 +125,13 @@ class Scans:
             self.close(scan_id)
 
     def close_table(self, table_id: int, partition_id: int | None, *, now_ms: int) -> None:
-        """Close the scans of a table, or of one of its partitions, because it was dropped."""
-        for scan_id, each in list(self._open.items()):
-            bucket = each.bucket
+        """Close the scans of a dropped table or partition."""
+        for scan_id, scan in list(self._open.items()):
+            bucket = scan.bucket
             if bucket.table_id == table_id and partition_id in {None, bucket.partition_id}:
-                self._give_up(scan_id, now_ms)
+                self._expire_scan(scan_id, now_ms)
 
-    def _give_up(self, scan_id: bytes, now_ms: int) -> None:
+    def _expire_scan(self, scan_id: bytes, now_ms: int) -> None:
         self.close(scan_id)
         self._expired[scan_id] = now_ms
         if len(self._expired) > _EXPIRED_KEPT:

@@ -1,8 +1,8 @@
-"""One request on its way: the call as handlers see it, and what a handler is.
+"""The interface of request handlers: a handler's arguments, and how its messages are coded.
 
 A handler is a function of the node, the call and the request. It returns the response, or a
-coroutine of it where it has to wait; refusals are raised. How its messages are read and written
-stands beside it.
+coroutine of it where it has to wait; it raises errors. A `Handler` adds the functions that read
+its request and write its response.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.message_layout import Layout
 from fluss.wire.messages import read_message, write_message
-from fluss_server.auth import Gate
+from fluss_server.auth import ConnectionAuth
 from fluss_server.server_node import Node
 
 
 class Caller(Protocol):
-    """Whoever sent a request, as far as handlers may know."""
+    """The connection of a request, as far as handlers may use it."""
 
     @property
-    def gate(self) -> Gate:
-        """Whether they have passed."""
+    def auth(self) -> ConnectionAuth:
+        """The authentication state."""
 
     @property
     def address(self) -> tuple[str, int]:
-        """The server's address as the caller reached it."""
+        """The server's address that the client connected to."""
 
     @property
-    def is_gone(self) -> bool:
-        """Whether nobody waits for an answer any more."""
+    def is_closed(self) -> bool:
+        """Whether the connection is closed, so that no response is needed."""
 
-    async def can_take_more(self) -> None:
-        """Wait until a slow reader has taken what it was sent."""
+    async def drain(self) -> None:
+        """Wait until a slow client has read enough of its responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request's circumstances."""
+    """The context of one request."""
 
     key: ApiKey
     version: int
@@ -53,13 +53,13 @@ Run = Callable[[Node, Call, Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """What serves an API key.
+    """The handler of one API key.
 
     Args:
         key: The key.
-        run: What is done; returns the response or a coroutine of it.
-        read: Makes a request of a body.
-        write: Makes a body of a response.
+        run: The function; it returns the response or a coroutine of it.
+        read: Decodes the body of a request.
+        write: Encodes the body of a response.
     """
 
     key: ApiKey
@@ -71,19 +71,19 @@ class Handler:
 Answer = Any | Awaitable[Any]
 
 
-def plain(key: ApiKey, run: Run) -> Handler:
-    """A handler whose messages are protobuf's own."""
+def message_handler(key: ApiKey, run: Run) -> Handler:
+    """Return a handler whose messages are protobuf."""
     return Handler(key=key, run=run, read=partial(_read, key), write=_write)
 
 
-def laid_out(
+def layout_handler(
     key: ApiKey,
     run: Run,
     *,
     request: Layout[Any] | None = None,
     response: Layout[Any] | None = None,
 ) -> Handler:
-    """A handler with messages that carry rows, which are not copied."""
+    """Return a handler whose messages carry rows, which are not copied."""
     return Handler(
         key=key,
         run=run,

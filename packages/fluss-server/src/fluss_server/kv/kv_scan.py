@@ -1,4 +1,4 @@
-"""Reading all rows of one moment page by page (SCAN_KV), and rows as a value batch."""
+"""Reads all rows of one moment page by page (SCAN_KV); encodes rows as a value batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fluss_server.kv.kv_store import StoreSnapshot
 
 
 def value_batch_of(rows: Sequence[bytes]) -> Sequence[ByteSource]:
-    """Stored rows, framed as clients read them."""
+    """Return stored rows as a value batch."""
     offsets = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(each) for each in rows], out=offsets[1:])
     data = np.frombuffer(b"".join(rows), dtype=np.uint8)
@@ -21,15 +21,15 @@ def value_batch_of(rows: Sequence[bytes]) -> Sequence[ByteSource]:
 
 
 class KvScan:
-    """The rows of one moment, given out in pages; one thread at a time."""
+    """The rows of one moment in pages; used by one thread at a time."""
 
     def __init__(self, snapshot: StoreSnapshot, *, log_offset: int, limit: int | None) -> None:
         """Begin a scan.
 
         Args:
             snapshot: The rows.
-            log_offset: The changelog's offset behind them.
-            limit: How many rows are wanted; None for all.
+            log_offset: The changelog's end offset at that moment.
+            limit: How many rows to return; None for all.
         """
         self.log_offset = log_offset
         self._rows = snapshot.from_key(b"")
@@ -37,7 +37,7 @@ class KvScan:
         self._next = self._take()
 
     def next_page(self, bytes_max: int) -> tuple[Sequence[ByteSource], bool]:
-        """A value batch of about so many bytes, at least one row if there is one; more to come?"""
+        """Return a value batch of about `bytes_max`, at least one row; and whether more follow."""
         page: list[bytes] = []
         size = 0
         while self._next is not None and (not page or size + len(self._next) <= bytes_max):
@@ -47,7 +47,7 @@ class KvScan:
         return value_batch_of(page), self._next is not None
 
     def close(self) -> None:
-        """Let the snapshot go."""
+        """Release the snapshot."""
         self._rows, self._next = iter(()), None
 
     def _take(self) -> bytes | None:

@@ -1,7 +1,7 @@
-"""Changes that the changelog has and the store has not yet: the store's write buffer.
+"""Changes that the changelog has and the store does not have yet: the store's write buffer.
 
-A key is looked for here before anyone asks the store. Keys are kept as they came and put in order
-when someone reads in order. Whoever holds the bucket's turn is the only one here.
+A lookup searches it before the store. Keys are unsorted until a reader needs them in order. The
+caller holds the bucket's lock.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-_ENTRY_BYTES: Final = 150  # what CPython spends on an entry besides key and value, about
+_ENTRY_BYTES: Final = 150  # about what CPython uses for an entry besides key and value
 
 
 class PendingChanges:
-    """Changed keys with the row they have since, None where they were deleted."""
+    """The changed keys with their new rows; None for deleted keys."""
 
     def __init__(self) -> None:
         self.rows: dict[bytes, bytes | None] = {}
         self.size_bytes = 0
         self._ordered: list[bytes] | None = None
 
-    def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Take the outcome of one batch."""
+    def add(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Add the changes of one batch."""
         self.rows.update(changes)
         self.size_bytes += (
             len(changes) * _ENTRY_BYTES
@@ -32,16 +32,16 @@ class PendingChanges:
         self._ordered = None
 
     def clear(self) -> None:
-        """The store has them all."""
+        """Remove all changes, because the store has them."""
         self.rows, self.size_bytes, self._ordered = {}, 0, None
 
     def unknown(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Those of the keys that have not changed."""
+        """Return the keys that have not changed."""
         rows = self.rows
         return [key for key in keys if key not in rows] if rows else list(keys)
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-        """Changed keys in their order with their rows, from this one on."""
+        """Iterate over changed keys and their rows in key order from a key on."""
         if self._ordered is None:
             self._ordered = sorted(self.rows)
         ordered = self._ordered
@@ -52,7 +52,7 @@ class PendingChanges:
 def rows_in_order(
     changed: Iterator[tuple[bytes, bytes | None]], stored: Iterator[tuple[bytes, bytes]]
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Stored rows with the changes since, in the order of the keys."""
+    """Merge stored rows with later changes, in key order."""
     change, row = next(changed, None), next(stored, None)
     while change is not None or row is not None:
         if change is None or (row is not None and row[0] < change[0]):

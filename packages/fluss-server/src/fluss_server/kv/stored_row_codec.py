@@ -1,8 +1,8 @@
-"""The rows of one table as the store keeps them: schema id and encoded row, across all its schemas.
+"""The stored form of one table's rows: schema id and encoded row, across all its schemas.
 
-Fluss only ever adds columns at the end, so a row of an older schema is a row of the latest one
-whose last columns are NULL. Everything row by row (merge engines, partial updates) reads and
-writes through `TableRows`; whole batches go through `records.kv.value_batch`.
+Fluss only adds columns at the end, so a row of an older schema is a row of the latest one whose
+last columns are NULL. Code that works row by row (merge engines, partial updates) reads and writes
+with `StoredRowCodec`; whole batches go through `records.kv.value_batch`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _READERS: Mapping[KvFormat, Callable[[Sequence[DataType]], RowReader]] = {
 
 
 def schema_prefix(schema_id: int) -> bytes:
-    """What stands in front of every stored row."""
+    """Return the prefix of every stored row."""
     return schema_id.to_bytes(SCHEMA_ID_BYTES, "little")
 
 
 @dataclass(frozen=True, eq=False)
-class TableRows:
-    """How rows of one table are written and read; made anew when a schema is added.
+class StoredRowCodec:
+    """Encodes and decodes the rows of one table; replaced when a schema is added.
 
     Args:
-        schemas: Every schema the table has had, by id.
+        schemas: All schemas of the table by id.
         kv_format: `table.kv.format`.
     """
 
@@ -56,28 +56,28 @@ class TableRows:
 
     @cached_property
     def latest_id(self) -> int:
-        """The schema that changelogs and merged rows are written in."""
+        """The id of the schema of changelogs and merged rows."""
         return max(self.schemas)
 
     @property
     def latest(self) -> Schema:
-        """The schema with this id."""
+        """The latest schema."""
         return self.schemas[self.latest_id]
 
     @cached_property
     def layouts(self) -> dict[int, BatchLayout]:
-        """The columns of each schema, in the form of the wire, so that encoding needs no cast."""
+        """The batch layout of each schema, in wire types, so that encoding needs no cast."""
         layouts = {each: BatchLayout.of_schema(schema) for each, schema in self.schemas.items()}
         return {
-            each: replace(layout, user_schema=layout.wire_schema)
-            for each, layout in layouts.items()
+            schema_id: replace(layout, user_schema=layout.wire_schema)
+            for schema_id, layout in layouts.items()
         }
 
     @cached_property
     def _readers(self) -> dict[int, RowReader]:
         return {
-            each: _READERS[self.kv_format](schema.column_types)
-            for each, schema in self.schemas.items()
+            schema_id: _READERS[self.kv_format](schema.column_types)
+            for schema_id, schema in self.schemas.items()
         }
 
     @cached_property
@@ -89,10 +89,10 @@ class TableRows:
         return schema_prefix(self.latest_id)
 
     def read(self, value: bytes) -> list[Any]:
-        """A stored row as physical values of the latest schema; columns it lacks are None.
+        """Decode a stored row to physical values of the latest schema; missing columns are None.
 
         Raises:
-            CorruptDataError: It is no row of any schema of the table.
+            CorruptDataError: The row has no schema of the table, or does not match it.
         """
         schema_id = int.from_bytes(value[:SCHEMA_ID_BYTES], "little")
         reader = self._readers.get(schema_id)
@@ -106,10 +106,10 @@ class TableRows:
         return values
 
     def write(self, values: Sequence[Any]) -> bytes:
-        """Physical values of the latest schema as a stored row."""
+        """Encode physical values of the latest schema as a stored row."""
         return self._prefix + self._writer.write(values)
 
     def batch_of(self, values: Sequence[bytes]) -> pa.RecordBatch:
-        """Stored rows of any schemas as one batch of the latest, in wire form."""
+        """Return stored rows of any schemas as one batch of the latest schema, in wire types."""
         target = self.layouts[self.latest_id]
         return batch_from_values(frames_of_values(values), self.layouts, target, self.kv_format)

@@ -1,7 +1,7 @@
-"""All schemas of one table, ready for its codecs: what batches of each schema id look like.
+"""All schemas of one table with their batch layouts, as codecs need them.
 
-Made when a table is opened and again when its schema changes; codecs hold a reference while they
-work, so a change never pulls the rug from under them. Where schemas are kept is `catalog`.
+An instance is made when a table is opened and again when its schema changes. Codecs keep a
+reference while they work, so a change does not affect them. The catalog stores the schemas.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ class TableSchemas:
     """The schemas of one table by id, with the layouts of their batches.
 
     Args:
-        schemas: Every schema the table ever had.
-        log_format: How the table's log is written.
+        schemas: All schemas of the table by id.
+        log_format: The format of the table's log.
     """
 
     def __init__(self, schemas: Mapping[int, Schema], log_format: LogFormat) -> None:
         self.schemas = dict(sorted(schemas.items()))
         self.log_format = log_format
         self.layouts = {
-            each: BatchLayout.of_schema(schema) for each, schema in self.schemas.items()
+            schema_id: BatchLayout.of_schema(schema) for schema_id, schema in self.schemas.items()
         }
         self.newest_id = max(self.schemas)
         self._projections: dict[tuple[int, tuple[int, ...]], Projection] = {}
 
     @property
     def newest(self) -> Schema:
-        """The schema that new rows have."""
+        """The schema of new rows."""
         return self.schemas[self.newest_id]
 
     @property
@@ -45,10 +45,10 @@ class TableSchemas:
         return KvFormat(self.log_format.value)
 
     def projection(self, schema_id: int, positions: tuple[int, ...]) -> Projection:
-        """What is kept of the batches of a schema when readers ask for these columns.
+        """Return the projection of a schema's batches to these columns.
 
         Raises:
-            SchemaMismatchError: The positions name no columns, or not in ascending order.
+            SchemaMismatchError: A position is not a column, or the positions do not ascend.
         """
         key = (schema_id, positions)
         found = self._projections.get(key)

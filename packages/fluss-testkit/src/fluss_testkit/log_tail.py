@@ -1,6 +1,6 @@
-"""The logs of a cluster: marks in them, and the part that was written since a mark.
+"""The ends of a cluster's logs, from a mark on.
 
-A log may be megabytes long and still grow; what is read is bounded from the end.
+A log may be large and still grow, so only a bounded number of bytes is read from its end.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from pathlib import Path
 
 TAIL_BYTES_MAX = 32 * 1024
 
-LogMark = Mapping[Path, int]
-"""How long each log was at some moment."""
+LogSizes = Mapping[Path, int]
+"""The size of each log at some moment."""
 
 
-def mark_logs(paths: Iterable[Path]) -> LogMark:
-    """Remember how long the logs are now."""
+def mark_logs(paths: Iterable[Path]) -> LogSizes:
+    """Return the sizes of the logs now."""
     return {path: _size(path) for path in paths}
 
 
 def tail_logs(
-    paths: Iterable[Path], *, since: LogMark | None = None, bytes_max: int = TAIL_BYTES_MAX
+    paths: Iterable[Path], *, since: LogSizes | None = None, bytes_max: int = TAIL_BYTES_MAX
 ) -> str:
-    """What the logs have gained since the mark: at most the last `bytes_max` bytes of each."""
+    """Return what was written since the mark, at most the last `bytes_max` bytes of each log."""
     parts = []
     for path in paths:
         start = (since or {}).get(path, 0)
@@ -41,7 +41,7 @@ def _read(path: Path, start: int, bytes_max: int) -> str:
     except OSError:
         return ""
     if begin > start:
-        data = b"[...]\n" + data[data.find(b"\n") + 1 :]  # not from the middle of a line
+        data = b"[...]\n" + data[data.find(b"\n") + 1 :]  # drop the incomplete first line
     return data.decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The nouns of the catalog: databases, tables, partitions, producer offsets. Immutable."""
+"""The immutable entries of the catalog: databases, tables, partitions, producer offsets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TableEntry:
 
     @cached_property
     def info(self) -> TableInfo:
-        """The table as codecs and readers want it."""
+        """The table in the form that codecs and readers take."""
         return TableInfo.of(
             self.descriptor,
             table_path=self.path,
@@ -50,7 +50,7 @@ class TableEntry:
 
     @cached_property
     def json(self) -> bytes:
-        """The descriptor as clients get it."""
+        """The descriptor in the form that clients receive."""
         return self.descriptor.to_json().encode()
 
     @property
@@ -70,7 +70,7 @@ class PartitionEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerOffsets:
-    """What a producer wrote down to come back to; the body is the request's own message."""
+    """The offsets that a producer registered; the body is the message of the request."""
 
     producer_id: str
     expires_ms: int
@@ -78,5 +78,5 @@ class ProducerOffsets:
 
 
 def read_only(schemas: Mapping[int, Schema]) -> Mapping[int, Schema]:
-    """The same mapping, safe to hand out."""
+    """Return an immutable copy of the mapping."""
     return MappingProxyType(dict(schemas))

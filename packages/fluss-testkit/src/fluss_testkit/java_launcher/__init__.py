@@ -1,9 +1,11 @@
-"""Two ways to put a server on a leash, and the choice between them.
+"""Two launchers that stop a server when its parent ends, and the choice between them.
 
-`FlussNode.java` is our own main class: several roles in one JVM, stopped in order, ended when the
-parent ends. It is compiled once for each Java, by the JDK at hand, and kept in the cache, which
-saves each JVM 0.5 s and 60 MB over starting it from its source. Where there is no JDK the jar's own
-main classes run, one role in each process, and `watchdog.py` holds the leash.
+`FlussNode.java` is our own main class: several roles in one JVM, stopped in order, and stopped
+when
+the parent ends. The JDK compiles it once for each Java, and the class files are cached, which
+saves
+each JVM 0.5 s and 60 MB over running it from source. Without a JDK the jar's own main classes run,
+one role per process, and `watchdog.py` watches the parent.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ HASH_LENGTH = 16
 
 
 def compiled_launcher(java: JavaRuntime, jars: Sequence[Path]) -> Path | None:
-    """The directory with our compiled main class; None where nothing can be compiled.
+    """Return the directory with our compiled main class; None without a compiler.
 
     Raises:
-        LocalServerError: The compiler refuses, which happens with a server of other insides.
+        LocalServerError: The compiler failed, which happens with a different version of the
+        server.
     """
     if java.compiler is None:
         return None
@@ -41,7 +44,7 @@ def compiled_launcher(java: JavaRuntime, jars: Sequence[Path]) -> Path | None:
 
 
 def _fingerprint(java: JavaRuntime, jars: Sequence[Path]) -> str:
-    """A name that changes with all that the class files depend on."""
+    """Return a hash of everything that the class files depend on."""
     digest = hashlib.sha256(SOURCE.read_bytes())
     digest.update(f"{java.version}".encode())
     for jar in jars:
@@ -67,7 +70,7 @@ def _compile(compiler: Path, jars: Sequence[Path], target: Path) -> None:
                 timeout=COMPILE_TIMEOUT_S,
                 check=True,
             )
-            with suppress(OSError):  # somebody else was faster, and made the same
+            with suppress(OSError):  # another process was faster, and compiled the same
                 classes.rename(target)
     except subprocess.CalledProcessError as error:
         failure = LocalServerError(
