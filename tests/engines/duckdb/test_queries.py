@@ -49,7 +49,7 @@ def test_tables_made_later_are_there(con, session, name):
 
 
 def test_tables_that_differ_in_capitals_alone_are_two_tables(con, session):
-    for name, value in (("ServerUnderComparison", 1), ("twin", 2)):
+    for name, value in (("Twin", 1), ("twin", 2)):
         session.append(name, {"id": [value]}, create=True, buckets=1)
     for _ in range(2):
         assert all_of(con, "SELECT * FROM fluss('Twin')") == [(1,)]

@@ -166,3 +166,11 @@ def test_what_a_hostile_server_says_is_kept_within_limits():
     error = error_from_code(-1, "a.BError: no\n" + "\tat a.b(c)\n" * 10**5)
     assert len(error.server_trace) <= SERVER_TRACE_CHARS_MAX
     assert error.message == "no"
+
+
+def test_a_table_that_is_being_created_is_asked_for_again():
+    text = "com.fasterxml.MismatchedInputException: No content to map due to end-of-input\n at [x]"
+    error = error_from_code(-1, text)
+    assert error.is_retriable
+    assert error.error_code == -1
+    assert not error_from_code(-1, "No such thing").is_retriable

@@ -493,7 +493,14 @@ def error_from_code(code: int, message: str | None = None, **facts: Any) -> Flus
     if known is ErrorCode.UNKNOWN_SERVER_ERROR and code != known:
         facts["server_code"] = code
     sentence, trace = _split_trace(message or "")
-    return _class_of(known)(sentence or known.sentence, int(known), server_trace=trace, **facts)
+    is_unfinished = known is ErrorCode.UNKNOWN_SERVER_ERROR and _EMPTY_NODE in sentence
+    error_class = RetriableServerError if is_unfinished else _class_of(known)
+    return error_class(sentence or known.sentence, int(known), server_trace=trace, **facts)
+
+
+# Fluss 0.9.1 creates the ZooKeeper node of a table first and its contents afterwards. A request in
+# between is answered with code -1 and the sentence of its JSON parser for an empty text.
+_EMPTY_NODE: Final = "No content to map due to end-of-input"
 
 
 def _known(code: int) -> ErrorCode:
