@@ -289,9 +289,11 @@ class Cluster:
             if self.view.leader_of(bucket) is None:
                 note_waiting(f"a leader of bucket {bucket.bucket_id} of {path}")
                 pause_s = LEADER_POLL_MS / 1_000
+                leaderless = _leaderless(path, bucket, why, servers=len(self.view.tablet_servers))
                 if loop.time() + pause_s >= call.deadline:
-                    servers = len(self.view.tablet_servers)
-                    raise _leaderless(path, bucket, why, servers=servers)
+                    raise leaderless
+                # The time may also end while the servers are asked once more.
+                call.last_error = leaderless
                 await anyio.sleep(pause_s)
         return leader
 
