@@ -22,7 +22,7 @@ JAVA = [
     ("e96a13b8", 3, 3, 2, 0),  # its hash is -2^31, which has no absolute value
     ("29fff02c", 0, 0, 0, 5),  # the same after the second hash: Java makes it 0
 ]
-# From Fluss's main branch, where Hudi is new: hash and bucket of 7
+# From Fluss 1.0, where Hudi is new: hash and bucket of 7
 HUDI = [("00000054", 0), ("000005c3", 5), ("616cc21b", 3), ("f0582fa6", 5), ("00001280", 4)]
 
 

@@ -1,4 +1,4 @@
-"""Key encodings; the expected bytes are Java's: of Fluss 0.9.1, for Hudi of its main branch."""
+"""Key encodings; the expected bytes are Java's: of Fluss 0.9.1, for Hudi of 1.0."""
 
 from random import Random
 
@@ -40,7 +40,7 @@ from fluss.rows.keys.encoders import (
     bucket_key_encoder,
     primary_key_encoder,
 )
-from fluss.rows.keys.hudi_keys import HUDI_KEY_TYPES
+from fluss.rows.keys.hudi_keys import HUDI_KEY_TYPES, string_hash
 from fluss.rows.keys.iceberg_keys import ICEBERG_KEY_TYPES
 from tests.support.generators.random_columns import columns_of
 from tests.support.generators.random_values import KEY_TYPES, random_rows, values
@@ -324,3 +324,16 @@ def test_hudi_refuses_text_that_is_no_utf_8():
     with pytest.raises(InvalidValueError, match="UTF-8") as caught:
         bucket_key_encoder([StringType()], lake_format="hudi").encode_rows([column])
     assert caught.value.column == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("", 0), ("a", 97), ("abc", 96354), ("true", 3569038), ("é€😀", 16752006)],
+)
+def test_a_text_hashes_as_in_java(text, code):
+    assert string_hash(text) == code
+
+
+def test_half_a_surrogate_pair_has_no_hash():
+    with pytest.raises(UnicodeEncodeError):
+        string_hash("\ud83d")

@@ -56,3 +56,7 @@ class PerType(Generic[Entry]):
             raise UnsupportedTypeError(
                 f"{type(data_type).__name__} is not a data type of Fluss.", type=repr(data_type)
             ) from None
+
+    def of_class(self, kind: type[DataType]) -> Entry:
+        """The entry of a type by its class."""
+        return self._entries[kind]

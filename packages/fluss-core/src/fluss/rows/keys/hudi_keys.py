@@ -1,8 +1,8 @@
 """Bucket keys of tables tiered to Hudi: a hash of the columns' texts, 4 bytes, big endian.
 
 Hudi buckets by Java's `List.hashCode` of the record key's parts, as text; Fluss's key is that hash
-(Java, main branch: `HudiKeyEncoder`). It cannot be turned back, so a primary key is never encoded
-like this. The texts:
+(Java 1.0: `HudiKeyEncoder`; decision 0013). It cannot be turned back, so a primary key is never
+encoded like this. The texts:
 
 =========================  ================================================================
 type                       text
@@ -24,36 +24,20 @@ Values that would be misread there are refused, as Java refuses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fluss.errors import InvalidValueError
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    BigIntType,
-    BooleanType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-    TinyIntType,
-)
-from fluss.rows.buffers.columns import ByteArray, Column, Int64Array, RowBytes, Values
+from fluss.model.types import data_type as t
+from fluss.model.types.data_type import UNITS_PER_SECOND, DataType
+from fluss.model.types.per_type import PerType
+from fluss.rows.buffers.columns import Column, RowBytes
 from fluss.rows.buffers.distinct import distinct_values
 from fluss.rows.buffers.take import list_lengths, list_starts, values_of
-from fluss.rows.formats.stored import FixedWidth, store
 from fluss.rows.formats.stored_value import ValueWriter
-from fluss.rows.keys.java_hash import BASE, decimal_hashes, string_hash, string_hashes
 from fluss.rows.keys.java_text import (
     MILLIS_PER_DAY,
     decimal_text,
@@ -64,25 +48,13 @@ from fluss.rows.keys.java_text import (
 )
 from fluss.rows.keys.murmur import UInt32Array
 
-HUDI_KEY_TYPES = (
-    CharType,
-    StringType,
-    BooleanType,
-    DecimalType,
-    TinyIntType,
-    SmallIntType,
-    IntType,
-    BigIntType,
-    FloatType,
-    DoubleType,
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestampLtzType,
-)
-
 KEY_BYTES = 4
 
+_BASE = 31
+_MASK = (1 << 32) - 1
+_INT64_CHARS = 20  # -9223372036854775808
+_SHORT_BYTES_MAX = 256
+_ASCII_MAX = 127
 _NULL_TEXT = "__null__"
 _RESERVED_TEXTS = (_NULL_TEXT, "__empty__")
 _PART_SEPARATOR = ","
@@ -90,9 +62,8 @@ _MISREAD = (
     f"Hudi splits a key of several columns at commas, and {' and '.join(_RESERVED_TEXTS)} "
     "mean something else in it"
 )
-_MASK = (1 << 32) - 1
-# Printed as decimal numbers, in the form in which rows store them.
-_NUMBER_TYPES = (TinyIntType, SmallIntType, IntType, BigIntType, DateType, TimeType)
+
+_Printer = Callable[[Any], str]
 
 
 def write_hudi_keys(columns: Sequence[Column]) -> RowBytes:
@@ -104,65 +75,56 @@ def write_hudi_keys(columns: Sequence[Column]) -> RowBytes:
     """
     codes = np.ones(columns[0].length, np.uint32)
     for index, column in enumerate(columns):
-        codes *= np.uint32(BASE)
-        codes += _column_hashes(column, index, is_only=len(columns) == 1)
+        codes *= np.uint32(_BASE)
+        hashes = _ascii_hashes(column, is_only=len(columns) == 1)
+        if hashes is None:
+            hashes = _distinct_hashes(column, index, is_only=len(columns) == 1)
+        codes += hashes
     offsets = np.arange(len(codes) + 1, dtype=np.int64) * KEY_BYTES
     return RowBytes(data=codes.astype(">u4").view(np.uint8), offsets=offsets)
 
 
-def _column_hashes(column: Column, index: int, *, is_only: bool) -> UInt32Array:
-    if isinstance(column.type, CharType | StringType):
-        codes = _text_hashes(column, index, is_only=is_only)
-    elif isinstance(column.type, _NUMBER_TYPES):
-        codes = decimal_hashes(_stored_numbers(column))
+def _ascii_hashes(column: Column, *, is_only: bool) -> UInt32Array | None:
+    """The hashes of integers, and of short texts that Hudi cannot misread; None of other values."""
+    if isinstance(column.type, t.IntegerFamily):
+        texts = values_of(column).astype(f"S{_INT64_CHARS}")
+        data = texts.view(np.uint8)
+        starts = np.arange(column.length, dtype=np.int64) * _INT64_CHARS
+        lengths = np.strings.str_len(texts).astype(np.int64)
+    elif is_only and isinstance(column.type, t.TextFamily):
+        data, starts, lengths = values_of(column), list_starts(column), list_lengths(column)
+        if int(lengths.max(initial=0)) > _SHORT_BYTES_MAX or (data > _ASCII_MAX).any():
+            return None
     else:
-        distinct, values = distinct_values(column)
-        print_value = _printer(column.type)
-        texts = ("" if value is None else print_value(value) for value in values)
-        codes = np.array([string_hash(text) for text in texts], np.uint32)[distinct.codes]
+        return None
+    hashes = np.zeros(column.length, np.uint32)
+    for step in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > step)
+        hashes[rows] = hashes[rows] * np.uint32(_BASE) + data[starts[rows] + step]
     if column.valid is not None:
-        codes[~column.valid] = string_hash(_NULL_TEXT) if is_only else 0
-    return codes
+        hashes[~column.valid] = string_hash(_NULL_TEXT) if is_only else 0
+    return hashes
 
 
-def _stored_numbers(column: Column) -> Values:
-    stored = store(column)
-    if not isinstance(stored, FixedWidth):
-        raise TypeError(f"{column.type} is not stored as a number")
-    return stored.values
-
-
-def _text_hashes(column: Column, index: int, *, is_only: bool) -> UInt32Array:
-    data, starts, lengths = values_of(column), list_starts(column), list_lengths(column)
+def _distinct_hashes(column: Column, index: int, *, is_only: bool) -> UInt32Array:
+    """The hashes of any values, of which each distinct one is printed once."""
     try:
-        codes = string_hashes(data, starts, lengths)
-    except UnicodeDecodeError as error:
-        raise InvalidValueError(
-            f"A text of key column {index} is not UTF-8: {error}.", column=index
-        ) from error
-    if is_only:
-        return codes
-    rows = np.concatenate(
-        [_rows_with(data, starts, lengths, ord(_PART_SEPARATOR))]
-        + [np.flatnonzero(codes == np.uint32(string_hash(each))) for each in _RESERVED_TEXTS]
-    )
-    for row in np.unique(rows).tolist():  # the first one mostly is one; hashes may collide
-        text = data[starts[row] : starts[row] + lengths[row]].tobytes().decode()
-        if _is_misread(text):
+        distinct, values = distinct_values(column)
+    except InvalidValueError as error:  # a text is not UTF-8
+        error.facts["column"] = index
+        raise
+    hash_part = _part_hash(column.type, is_only=is_only)
+    hashes = np.empty(len(values), np.uint32)
+    for code, value in enumerate(values):
+        try:
+            hashes[code] = hash_part(value)
+        except ValueError as error:
             raise InvalidValueError(
-                f"Column {index} of the key cannot be {text!r:.80}: {_MISREAD}.",
+                f"Column {index} of the key cannot be {value!r:.80}: {error}.",
                 hint="Bucket by a column without such values, or by this column alone.",
                 column=index,
-            ).add_context(row=row)
-    return codes
-
-
-def _rows_with(
-    data: ByteArray, starts: Int64Array, lengths: Int64Array, character: int
-) -> Int64Array:
-    """The first rows that contain a character."""
-    places = np.concatenate(([0], np.cumsum(data == character)))
-    return np.flatnonzero(places[starts + lengths] > places[starts])
+            ).add_context(row=int(distinct.rows[code])) from error
+    return hashes[distinct.codes]
 
 
 def hudi_key_writer(types: Sequence[DataType]) -> Callable[[Sequence[Any]], bytes]:
@@ -170,84 +132,89 @@ def hudi_key_writer(types: Sequence[DataType]) -> Callable[[Sequence[Any]], byte
 
     Values that cannot be make it raise what `rows.row_errors` calls unfit.
     """
-    printers = _part_printers(types)
-    null_hash = string_hash(_NULL_TEXT) if len(types) == 1 else 0
+    hash_parts = [_part_hash(each, is_only=len(types) == 1) for each in types]
 
     def write(values: Sequence[Any]) -> bytes:
         code = 1
-        for print_part, value in zip(printers, values, strict=True):
-            part_hash = null_hash if value is None else string_hash(print_part(value))
-            code = code * BASE + part_hash & _MASK
+        for hash_part, value in zip(hash_parts, values, strict=True):
+            code = code * _BASE + hash_part(value) & _MASK
         return code.to_bytes(KEY_BYTES, "big")
 
     return write
 
 
 def hudi_part_writers(types: Sequence[DataType]) -> tuple[ValueWriter, ...]:
-    """What writes each part of a key, for whoever looks for the value that cannot be written."""
-    return tuple(_encoding(each) for each in _part_printers(types))
+    """Writers of each part of a key, to find the value that cannot be written."""
+    hash_parts = [_part_hash(each, is_only=len(types) == 1) for each in types]
+    return tuple(lambda value, h=h: h(value).to_bytes(KEY_BYTES, "big") for h in hash_parts)
 
 
-def _encoding(print_part: Callable[[Any], str]) -> ValueWriter:
-    return lambda value: print_part(value).encode()
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`, unsigned; UnicodeEncodeError for half a surrogate pair."""
+    units: Iterable[int] = text.encode()
+    if not text.isascii():
+        data = text.encode("utf-16-le")
+        units = struct.unpack(f"<{len(data) // 2}H", data)
+    code = 0
+    for unit in units:
+        code = code * _BASE + unit & _MASK
+    return code
 
 
-def _part_printers(types: Sequence[DataType]) -> tuple[Callable[[Any], str], ...]:
-    printers = tuple(_printer(each) for each in types)
-    return printers if len(types) == 1 else tuple(map(_checking, printers))
+def _part_hash(data_type: DataType, *, is_only: bool) -> Callable[[Any], int]:
+    make_printer = _PRINTERS[data_type]
+    if make_printer is None:
+        raise AssertionError(f"{data_type} is none of HUDI_KEY_TYPES")
+    print_value = make_printer(data_type)
+    null_hash = string_hash(_NULL_TEXT) if is_only else 0
 
-
-def _checking(print_value: Callable[[Any], str]) -> Callable[[Any], str]:
-    def print_part(value: Any) -> str:
+    def hash_part(value: Any) -> int:
+        if value is None:
+            return null_hash
         text = print_value(value)
-        if _is_misread(text):
+        if not is_only and (_PART_SEPARATOR in text or text in _RESERVED_TEXTS):
             raise ValueError(_MISREAD)
-        return text
+        return string_hash(text)
 
-    return print_part
-
-
-def _is_misread(text: str) -> bool:
-    return _PART_SEPARATOR in text or text in _RESERVED_TEXTS
+    return hash_part
 
 
-def _text(value: str) -> str:
-    return value
+def _time_printer(data_type: t.TimeType) -> _Printer:
+    per_second = UNITS_PER_SECOND[data_type.unit]
+    return lambda value: str(value * 1000 // per_second)
 
 
-def _printer(data_type: DataType) -> Callable[[Any], str]:
-    """What Java prints for a physical value of one of `HUDI_KEY_TYPES`."""
-    match data_type:
-        case CharType() | StringType():
-            return _text
-        case BooleanType():
-            return lambda value: "true" if value else "false"
-        case FloatType():
-            return float_text
-        case DoubleType():
-            return double_text
-        case DecimalType(scale=scale):
-            return lambda value: decimal_text(value, scale)
-        case TimeType(unit=unit):
-            per_second = UNITS_PER_SECOND[unit]
-            return lambda value: str(value * 1000 // per_second)
-        case TimestampType() | TimestampLtzType():
-            return _timestamp_text(data_type)
-        case _:
-            return str
+def _instant_printer(data_type: t.TimestampLtzType) -> _Printer:
+    nanos_each = 1_000_000_000 // UNITS_PER_SECOND[data_type.unit]
+    return lambda value: instant_text(*divmod(value * nanos_each, 1_000_000))
 
 
-def _timestamp_text(data_type: TimestampType | TimestampLtzType) -> Callable[[int], str]:
+def _local_printer(data_type: t.TimestampType) -> _Printer:
     nanos_each = 1_000_000_000 // UNITS_PER_SECOND[data_type.unit]
 
-    def instant(value: int) -> str:
-        return instant_text(*divmod(value * nanos_each, 1_000_000))
-
-    def local(value: int) -> str:
+    def print_local(value: int) -> str:
         millis, nanos = divmod(value * nanos_each, 1_000_000)
         days, millis = divmod(millis, MILLIS_PER_DAY)
         # Java counts the days of a `TimestampNtz` in 32 bits, and wraps some six million years off.
         days = (days + (1 << 31)) % (1 << 32) - (1 << 31)
         return local_date_time_text(days * MILLIS_PER_DAY + millis, nanos)
 
-    return instant if isinstance(data_type, TimestampLtzType) else local
+    return print_local
+
+
+# What Java prints for a physical value; None where Hudi has no text.
+_PRINTERS = PerType[Callable[[Any], _Printer] | None](
+    {
+        t.TextFamily: lambda _: lambda value: value,
+        t.BooleanType: lambda _: lambda value: "true" if value else "false",
+        (t.IntegerFamily, t.DateType): lambda _: str,
+        t.FloatType: lambda _: float_text,
+        t.DoubleType: lambda _: double_text,
+        t.DecimalType: lambda data_type: lambda value: decimal_text(value, data_type.scale),
+        t.TimeType: _time_printer,
+        t.TimestampType: _local_printer,
+        t.TimestampLtzType: _instant_printer,
+        (t.BinaryFamily, t.NestedType): None,
+    }
+)
+HUDI_KEY_TYPES = tuple(each for each in t.DATA_TYPES if _PRINTERS.of_class(each) is not None)
