@@ -3,7 +3,17 @@ import pyarrow.compute as pc
 import pytest
 
 from fluss.errors import UnsupportedOperationError
-from fluss.records.filter.expression_tree import Call, Field, Literal, read_tree, schema_metadata
+from fluss.model.schema.schema import Schema
+from fluss.records.filter.arrow_expressions import split_arrow
+from fluss.records.filter.expression_tree import (
+    Call,
+    Field,
+    Literal,
+    fields_of,
+    is_form_known,
+    read_tree,
+    schema_metadata,
+)
 
 
 def words_of(expression):
@@ -54,3 +64,37 @@ def test_a_tree_that_is_not_read_back_equal_is_refused(monkeypatch):
         )
         with pytest.raises(UnsupportedOperationError):
             read_tree(expression)
+
+
+def test_this_pyarrow_is_read():
+    assert is_form_known()
+    assert fields_of((pc.field("a") + pc.field("b") > 1) & pc.field("c")) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        lambda words: [(key.upper(), value) for key, value in words],
+        lambda words: words[:-1],
+        lambda words: [(key, "a" if key == "field_ref" else value) for key, value in words],
+        lambda words: words[:0],
+    ],
+    ids=["other words", "cut short", "other columns", "nothing"],
+)
+def test_nothing_is_pushed_down_once_pyarrow_pickles_in_another_form(monkeypatch, words):
+    module = "fluss.records.filter.expression_tree"
+    read = schema_metadata
+    monkeypatch.setattr(f"{module}.schema_metadata", lambda file: iter(words(list(read(file)))))
+    is_form_known.cache_clear()
+    try:
+        assert not is_form_known()
+        expression = pc.field("a") > 1
+        assert fields_of(expression) is None
+        predicate, rest = split_arrow(expression, Schema(pa.schema({"a": pa.int64()})))
+        assert predicate is None
+        assert rest.equals(expression)
+        with pytest.raises(UnsupportedOperationError, match="in an unknown form") as caught:
+            read_tree(expression)
+        assert caught.value.hint
+    finally:
+        is_form_known.cache_clear()

@@ -9,9 +9,11 @@ metadata tells the tree, and whose columns hold what stands in it (Arrow: `compu
 `literal`: column          a value, the first of that column
 =========================  ================================================================
 
-Nobody promises that form, so what was read of it is worth nothing by itself. It is written again
-with pyarrow's public functions, and counts where pyarrow says that the result equals the expression
-given. What a tree means is not this file's business (see `records.filter.arrow_expressions`).
+pyarrow does not promise that form, so two checks guard it (decision 0014). Once per process a
+sample is read: if it is not read as expected, no expression is, and filters are applied by Arrow to
+the batches that were read. And every tree is written again with pyarrow's public functions; it
+counts where pyarrow finds the result equal to the expression given. What a tree means is in
+`records.filter.arrow_expressions`.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fluss.errors import UnsupportedOperationError
+from fluss.records.arrow.numpy_arrays import texts
 
 DEPTH_MAX: Final = 200
 _WORDS: Final = {"call", "end", "field_ref", "literal", "options"}
@@ -67,6 +71,46 @@ def read_tree(expression: pc.Expression) -> Node:
     Raises:
         UnsupportedOperationError: Something in it is unknown here.
     """
+    if not is_form_known():
+        raise unfit_expression(
+            expression, f"pyarrow {pa.__version__} pickles it in an unknown form"
+        )
+    return _read_proven(expression)
+
+
+def fields_of(expression: pc.Expression) -> frozenset[str] | None:
+    """The columns that an expression names, whatever it does with them; None if it is unknown."""
+    return _read_fields(expression) if is_form_known() else None
+
+
+@cache
+def is_form_known() -> bool:
+    """Whether this pyarrow pickles expressions in the form that is read here."""
+    values = texts(["x", None])
+    sample = (pc.field("a") > 1) & ~pc.is_in(pc.field("b"), value_set=values)
+    try:
+        match _read_proven(sample):
+            case Call(
+                function="and_kleene",
+                arguments=(
+                    Call(function="greater", arguments=(Field(name="a"), Literal(value=one))),
+                    Call(
+                        function="invert",
+                        arguments=(
+                            Call(function="is_in", arguments=(Field(name="b"),), options=options),
+                        ),
+                    ),
+                ),
+            ):
+                is_read = one.as_py() == 1 and options["value_set"].equals(values)
+                return is_read and _read_fields(sample) == frozenset({"a", "b"})
+            case _:
+                return False
+    except (UnsupportedOperationError, AttributeError, LookupError, TypeError, ValueError):
+        return False
+
+
+def _read_proven(expression: pc.Expression) -> Node:
     try:
         _, (pickled,) = expression.__reduce__()
     except (pa.ArrowException, ValueError, TypeError) as error:
@@ -81,8 +125,7 @@ def read_tree(expression: pc.Expression) -> Node:
     return tree
 
 
-def fields_of(expression: pc.Expression) -> frozenset[str] | None:
-    """The columns that an expression speaks of, whatever it says of them; None if it is unknown."""
+def _read_fields(expression: pc.Expression) -> frozenset[str] | None:
     try:
         _, (pickled,) = expression.__reduce__()
         words = list(schema_metadata(pickled))
