@@ -18,8 +18,9 @@ from pyarrow import ipc
 from benchmarks._measure import print_table, rounds
 from fluss.model.tables.table_options import ArrowCompression, KvFormat
 from fluss.model.types.data_type import BigIntType, DoubleType, IntType, StringType, TimestampType
-from fluss.records.arrow.arrow_body import BodyCodec, read_arrow_body, write_arrow_body
+from fluss.records.arrow.arrow_body import read_arrow_body, write_arrow_body
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.projection import Projection, project_log_batch, read_projected
 from fluss.records.arrow.received_bytes import joined
 from fluss.records.convert.cast import to_wire_batch

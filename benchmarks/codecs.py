@@ -14,8 +14,8 @@ from benchmarks._measure import Rounds, print_table, rounds
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import ArrowCompression, KvFormat
 from fluss.records.arrow.array_checks import check_arrays
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.convert.cast import to_wire_batch
 from fluss.records.kv.row_bytes import batch_from_rows, rows_from_batch
 from fluss.records.log.log_batch import iter_log_batches

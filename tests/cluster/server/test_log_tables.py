@@ -14,8 +14,8 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.factory import DataTypes
 from fluss.model.types.type_json import type_to_json
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_header import read_log_header
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch

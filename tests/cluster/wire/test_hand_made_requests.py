@@ -16,8 +16,8 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import ArrowCompression, KvFormat
 from fluss.model.types.data_type import IntType, RowType, StringType
 from fluss.model.types.factory import DataField, DataTypes
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.kv.kv_batch import kv_body, write_kv_batch
 from fluss.records.kv.value_batch import batch_from_values, frames_of_values, read_value_batch
 from fluss.records.log.log_batch import iter_log_batches

@@ -8,7 +8,7 @@ import pytest
 
 from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BytesType
-from fluss.records.arrow.arrow_body import BodyCodec
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.log.log_batch import iter_log_batches
 from tests.support.differential.oracle_rows import (
     rows_java_reads_in_arrow,

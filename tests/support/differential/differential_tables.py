@@ -20,8 +20,8 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import KvFormat, LogFormat
 from fluss.model.types.data_type import DataType, StringType
 from fluss.model.types.factory import DataTypes
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.kv.kv_batch import kv_body, write_kv_batch
 from fluss.records.kv.row_bytes import batch_from_rows
 from fluss.records.log.log_writer import LogBody, arrow_log_body, write_log_batch

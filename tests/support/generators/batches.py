@@ -14,8 +14,8 @@ import numpy as np
 
 from fluss.model.tables.table_options import ArrowCompression, KvFormat, LogFormat
 from fluss.model.types.data_type import DataType
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.kv.kv_batch import kv_body, write_kv_batch
 from fluss.records.kv.row_bytes import rows_from_batch
 from fluss.records.log.log_batch import LogBatch, iter_log_batches

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from fluss.errors import CorruptDataError, LimitExceededError
 from fluss.model.tables.table_options import ArrowCompression, KvFormat, LogFormat
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.projection import Projection, project_log_batch, read_projected
 from fluss.records.kv.kv_batch import kv_body, read_kv_batch, write_kv_batch
 from fluss.records.kv.row_bytes import batch_from_rows, rows_from_batch

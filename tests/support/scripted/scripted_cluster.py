@@ -22,8 +22,8 @@ from fluss.model.paths import TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import ArrowCompression
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.projection import Projection, project_log_batch
 from fluss.records.convert.cast import to_wire_batch
 from fluss.records.log.log_batch import iter_log_batches

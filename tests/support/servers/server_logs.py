@@ -11,7 +11,7 @@ from fluss.model.paths import TableBucket
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import ArrowCompression, LogFormat
 from fluss.model.types.factory import DataTypes
-from fluss.records.arrow.arrow_body import BodyCodec
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
 from fluss_server.log.bucket_log import BucketLog

@@ -23,15 +23,19 @@ from fluss.model.types.data_type import (
     StringType,
     TimestampLtzType,
 )
-from fluss.records.arrow.arrow_body import BodyCodec, read_arrow_body, write_arrow_body
-from fluss.records.arrow.arrow_metadata import CODEC_ZSTD, read_body_metadata, write_body_metadata
+from fluss.records.arrow.arrow_body import read_arrow_body, write_arrow_body
+from fluss.records.arrow.arrow_metadata import read_body_metadata, write_body_metadata
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import KINDS, BodyCodec
 from fluss.records.arrow.received_bytes import to_view
 from fluss.records.convert.numpy_columns import to_columns
 from tests.support.generators.arrow_rows import batch_of
 from tests.support.generators.random_columns import rows_in
 from tests.support.generators.random_values import exact, tables
 
+LZ4_NUMBER, ZSTD_NUMBER = (
+    KINDS[each].number for each in (ArrowCompression.LZ4_FRAME, ArrowCompression.ZSTD)
+)
 CODECS = [BodyCodec(each) for each in ArrowCompression]
 TEXT_LAYOUT = BatchLayout.of(["id", "text"], [BigIntType(), StringType()])
 
@@ -230,33 +234,33 @@ def test_text_in_nested_columns_is_checked():
 @pytest.mark.parametrize("size", [2**62, 2**31, -2, 1025])
 def test_what_a_buffer_claims_to_become_is_limited_before_it_is_allocated(size):
     packed = struct.pack("<q", size) + pa.Codec("zstd").compress(bytes(16), asbytes=True)
-    message = message_of([b"", packed], row_count=2, codec=CODEC_ZSTD)
+    message = message_of([b"", packed], row_count=2, codec=ZSTD_NUMBER)
     error = refused(message, layout_of(BigIntType()), row_count=2, body_bytes_max=1024)
     assert str(size) in error.why
 
 
 def test_a_batch_above_the_limit_has_the_code_of_one_that_is_too_large():
     packed = struct.pack("<q", 1025) + pa.Codec("zstd").compress(bytes(1025), asbytes=True)
-    message = message_of([b"", packed], row_count=2, codec=CODEC_ZSTD)
+    message = message_of([b"", packed], row_count=2, codec=ZSTD_NUMBER)
     error = refused(message, layout_of(BigIntType()), row_count=2, body_bytes_max=1024)
     assert error.error_code == ErrorCode.RECORD_TOO_LARGE_EXCEPTION
     assert not error_from_code(error.error_code).is_retriable
 
 
 def test_a_compressed_buffer_without_a_length_is_refused():
-    message = message_of([b"", bytes(7)], row_count=2, codec=CODEC_ZSTD)
+    message = message_of([b"", bytes(7)], row_count=2, codec=ZSTD_NUMBER)
     assert "has no length" in refused(message, layout_of(BigIntType()), row_count=2).why
 
 
 def test_a_buffer_that_becomes_less_than_it_claims_is_refused():
     packed = struct.pack("<q", 16) + pa.Codec("zstd").compress(bytes(8), asbytes=True)
-    message = message_of([b"", packed], row_count=2, codec=CODEC_ZSTD)
+    message = message_of([b"", packed], row_count=2, codec=ZSTD_NUMBER)
     refused(message, layout_of(BigIntType()), row_count=2)
 
 
 def test_a_buffer_stored_plain_among_compressed_ones_is_read():
     packed = struct.pack("<qqq", -1, 7, 8)
-    message = message_of([b"", packed], row_count=2, codec=CODEC_ZSTD)
+    message = message_of([b"", packed], row_count=2, codec=ZSTD_NUMBER)
     assert read_arrow_body(message, layout_of(BigIntType()), row_count=2).column(0).to_pylist() == [
         7,
         8,

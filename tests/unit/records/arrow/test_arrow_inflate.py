@@ -9,19 +9,22 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fluss.errors import CorruptBatchError
+from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BigIntType, StringType
 from fluss.records.arrow import arrow_body
 from fluss.records.arrow.arrow_body import read_arrow_body
 from fluss.records.arrow.arrow_inflate import INFLATED_BYTES_MAX, inflated
 from fluss.records.arrow.arrow_metadata import (
-    CODEC_LZ4_FRAME,
-    CODEC_ZSTD,
     read_body_metadata,
     write_body_metadata,
 )
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import KINDS
 from fluss.records.arrow.received_bytes import to_view
 
+LZ4_NUMBER, ZSTD_NUMBER = (
+    KINDS[each].number for each in (ArrowCompression.LZ4_FRAME, ArrowCompression.ZSTD)
+)
 LAYOUT = BatchLayout.of(["id", "text"], [BigIntType(), StringType()])
 ZSTD = pa.Codec("zstd")
 ROWS = 100
@@ -47,7 +50,7 @@ def streamed(data):
     return sink.getvalue().to_pybytes()
 
 
-def message_of(*buffers, codec=CODEC_ZSTD, rows=ROWS):
+def message_of(*buffers, codec=ZSTD_NUMBER, rows=ROWS):
     """A message of two columns without NULLs."""
     body, places = b"", []
     for each in buffers:
@@ -109,7 +112,7 @@ def test_frames_of_any_size_come_out_as_they_went_in(contents):
         places.append((len(body), len(frame)))
         body += frame + bytes(-len(frame) % 8)
     head = write_body_metadata(
-        row_count=1, nodes=[(1, 0)], buffers=places, codec=CODEC_ZSTD, body_length=len(body)
+        row_count=1, nodes=[(1, 0)], buffers=places, codec=ZSTD_NUMBER, body_length=len(body)
     )
     plain = to_view(inflate(pa.py_buffer(head + body)))
     metadata = read_body_metadata(plain)
@@ -136,7 +139,7 @@ def test_what_arrow_has_to_see_to_is_left_to_it():
     assert inflate(in_two) is None
     assert read(in_two).equals(read(unsaid))
     lz4 = pa.Codec("lz4").compress(IDS).to_pybytes()
-    assert inflate(message_of(b"", claimed(len(IDS), lz4), codec=CODEC_LZ4_FRAME)) is None
+    assert inflate(message_of(b"", claimed(len(IDS), lz4), codec=LZ4_NUMBER)) is None
 
 
 def test_large_messages_are_not_even_tried(monkeypatch):

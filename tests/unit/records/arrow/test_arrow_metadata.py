@@ -11,14 +11,17 @@ from hypothesis import given, strategies as st
 from pyarrow import ipc
 
 from fluss.errors import CorruptBatchError
+from fluss.model.tables.table_options import ArrowCompression
 from fluss.records.arrow.arrow_metadata import (
-    CODEC_LZ4_FRAME,
-    CODEC_ZSTD,
     read_body_metadata,
     write_body_metadata,
 )
+from fluss.records.arrow.compression import KINDS
 from fluss.records.arrow.received_bytes import to_view
 
+LZ4_NUMBER, ZSTD_NUMBER = (
+    KINDS[each].number for each in (ArrowCompression.LZ4_FRAME, ArrowCompression.ZSTD)
+)
 PAIRS = st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), max_size=5)
 BATCH = pa.record_batch([pa.array([1, None, 3]), pa.array(["a", None, "ccc"])], ["a", "b"])
 
@@ -44,12 +47,12 @@ def test_what_arrow_writes_is_read():
     assert found.body_start + found.body_length == message().size
 
 
-@pytest.mark.parametrize(("name", "codec"), [("lz4", CODEC_LZ4_FRAME), ("zstd", CODEC_ZSTD)])
+@pytest.mark.parametrize(("name", "codec"), [("lz4", LZ4_NUMBER), ("zstd", ZSTD_NUMBER)])
 def test_the_codec_is_read(name, codec):
     assert read_body_metadata(to_view(message(name))).codec == codec
 
 
-@given(PAIRS, PAIRS, st.sampled_from([None, CODEC_LZ4_FRAME, CODEC_ZSTD]))
+@given(PAIRS, PAIRS, st.sampled_from([None, LZ4_NUMBER, ZSTD_NUMBER]))
 def test_what_is_written_is_read_back(nodes, buffers, codec):
     written = write_body_metadata(
         row_count=7, nodes=nodes, buffers=buffers, codec=codec, body_length=2**33
@@ -128,7 +131,7 @@ def test_a_list_longer_than_its_metadata_is_refused():
 
 def test_an_unknown_codec_is_refused():
     written = bytearray(
-        write_body_metadata(row_count=0, nodes=[], buffers=[], codec=CODEC_ZSTD, body_length=0)
+        write_body_metadata(row_count=0, nodes=[], buffers=[], codec=ZSTD_NUMBER, body_length=0)
     )
     written[8 + 92] = 7
     with pytest.raises(CorruptBatchError, match="codec 7"):

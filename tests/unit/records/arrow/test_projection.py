@@ -13,9 +13,9 @@ from hypothesis import given, strategies as st
 from fluss.errors import CorruptBatchError, SchemaMismatchError
 from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import ArrayType, BigIntType, IntType, StringType
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.arrow_metadata import write_body_metadata
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.projection import (
     Projection,
     project_arrow_body,

@@ -13,8 +13,8 @@ from crc32c import crc32c
 from fluss.errors import CorruptBatchError
 from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BigIntType, StringType
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.log.log_batch import iter_log_batches, iter_log_headers, last_log_header
 from fluss.records.log.log_header import (
     LogBatchHeader,

@@ -10,8 +10,8 @@ import pytest
 from fluss.errors import CorruptDataError
 from fluss.model.tables.table_options import KvFormat, LogFormat
 from fluss.model.types.data_type import IntType, StringType
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.received_bytes import joined
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_records import read_log_records

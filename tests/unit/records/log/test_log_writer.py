@@ -12,8 +12,8 @@ from crc32c import crc32c
 from fluss.errors import LimitExceededError
 from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BigIntType
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.received_bytes import joined, size_of
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_writer import LogBody, arrow_log_body, write_log_batch

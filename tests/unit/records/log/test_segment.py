@@ -10,8 +10,8 @@ import pytest
 
 from fluss.errors import CorruptBatchError
 from fluss.model.types.data_type import BigIntType
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.received_bytes import joined
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch

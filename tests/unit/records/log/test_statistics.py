@@ -27,8 +27,8 @@ from fluss.model.types.data_type import (
     TimestampType,
     TimeType,
 )
-from fluss.records.arrow.arrow_body import BodyCodec
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.received_bytes import joined
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch

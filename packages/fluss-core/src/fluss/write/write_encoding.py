@@ -18,8 +18,9 @@ from fluss.errors import LimitExceededError
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import KvFormat, LogFormat
-from fluss.records.arrow.arrow_body import BODY_BYTES_MAX, BodyCodec
+from fluss.records.arrow.arrow_body import BODY_BYTES_MAX
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.arrow.received_bytes import size_of
 from fluss.records.kv.kv_batch import HEADER_BYTES as KV_HEADER_BYTES, kv_body

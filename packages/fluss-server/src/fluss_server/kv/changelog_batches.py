@@ -16,7 +16,7 @@ import numpy as np
 
 from fluss.model.change_type import ChangeType
 from fluss.model.tables.table_options import KvFormat, LogFormat, TableOptions
-from fluss.records.arrow.arrow_body import BodyCodec
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.received_bytes import ByteSource
 from fluss.records.kv.row_bytes import rows_from_batch
 from fluss.records.log.log_writer import LogBody, arrow_log_body, write_log_batch

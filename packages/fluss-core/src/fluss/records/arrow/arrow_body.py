@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -22,13 +21,10 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from fluss.error_codes import ErrorCode
-from fluss.model.tables.table_options import ArrowCompression
 from fluss.records.arrow.array_checks import check_arrays
 from fluss.records.arrow.arrow_inflate import INFLATED_BYTES_MAX, inflated
 from fluss.records.arrow.arrow_metadata import (
     ALIGNMENT,
-    CODEC_LZ4_FRAME,
-    CODEC_ZSTD,
     METADATA_KEPT,
     PREFIX_BYTES,
     BodyMetadata,
@@ -37,7 +33,7 @@ from fluss.records.arrow.arrow_metadata import (
     write_message,
 )
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.arrow.lz4_frame import BLOCK_BYTES, compress_lz4_frame
+from fluss.records.arrow.compression import BLOCK_BYTES, BodyCodec
 from fluss.records.arrow.received_bytes import to_view
 from fluss.records.corrupt import corrupt_batch
 
@@ -59,10 +55,6 @@ _ROWS_MAX = 2**31 - 1
 _END_OF_STREAM_BYTES = 8
 _LENGTH = struct.Struct("<q")
 _SIZE = struct.Struct("<i")
-_CODECS: Final = {
-    ArrowCompression.LZ4_FRAME: CODEC_LZ4_FRAME,
-    ArrowCompression.ZSTD: CODEC_ZSTD,
-}
 
 
 class _Stored(Enum):
@@ -77,19 +69,6 @@ class _Stored(Enum):
 _COMPRESSED: Final = frozenset({_Stored.COMPRESSED, _Stored.MIXED})
 
 
-@dataclass(frozen=True, slots=True)
-class BodyCodec:
-    """How the buffers of an Arrow body are compressed: `table.log.arrow.compression.*`.
-
-    Args:
-        compression: The kind of compression.
-        level: ZSTD's level; the other kinds have none.
-    """
-
-    compression: ArrowCompression = ArrowCompression.ZSTD
-    level: int = 3
-
-
 def write_arrow_body(
     batch: pa.RecordBatch, codec: BodyCodec, *, use_threads: bool = False
 ) -> pa.Buffer:
@@ -101,18 +80,19 @@ def write_arrow_body(
             projects the batch stamps the table's codec on it.
         use_threads: Whether Arrow may compress on its own pool besides the calling thread.
     """
-    if codec.compression is ArrowCompression.NONE:
+    kind = codec.kind
+    if kind.number is None:
         return batch.serialize()
     if batch.num_rows <= _PLAIN_ROWS_MAX:
         message = batch.serialize()
         metadata = read_body_metadata(to_view(message))
         if metadata.body_length <= _PLAIN_BYTES_MAX:
-            return _repacked(message, metadata, _CODECS[codec.compression], _stored_plain)
-    if codec.compression is ArrowCompression.LZ4_FRAME and batch.nbytes > BLOCK_BYTES:
+            return _repacked(message, metadata, kind.number, _stored_plain)
+    if kind.compress_large is not None and batch.nbytes > BLOCK_BYTES:
         # Arrow makes frames of blocks that Java cannot read where the buffers are large.
         message = batch.serialize()
-        metadata = read_body_metadata(to_view(message))
-        return _repacked(message, metadata, CODEC_LZ4_FRAME, _packed)
+        pack = partial(_packed, kind.compress_large)
+        return _repacked(message, read_body_metadata(to_view(message)), kind.number, pack)
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, batch.schema, options=_write_options(codec, use_threads)) as stream:
         stream.write_batch(batch)
@@ -133,8 +113,8 @@ def _repacked(
     return pa.py_buffer(write_message(metadata, contents, codec=codec))
 
 
-def _packed(data: memoryview) -> bytes:
-    frame = compress_lz4_frame(data)
+def _packed(compress: Callable[[memoryview], bytes], data: memoryview) -> bytes:
+    frame = compress(data)
     if len(frame) < len(data):
         return _LENGTH.pack(len(data)) + frame
     return _stored_plain(data)
@@ -146,11 +126,7 @@ def _stored_plain(data: memoryview) -> bytes:
 
 @lru_cache(maxsize=64)
 def _write_options(codec: BodyCodec, use_threads: bool) -> ipc.IpcWriteOptions:  # noqa: FBT001 - a cache key
-    if codec.compression is ArrowCompression.ZSTD:
-        compression = pa.Codec("zstd", compression_level=codec.level)
-    else:
-        compression = pa.Codec("lz4")
-    return ipc.IpcWriteOptions(compression=compression, use_threads=use_threads)
+    return ipc.IpcWriteOptions(compression=codec.arrow_codec(), use_threads=use_threads)
 
 
 def read_arrow_body(

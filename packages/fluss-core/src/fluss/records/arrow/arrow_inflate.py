@@ -14,20 +14,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from fluss.records.arrow.arrow_metadata import CODEC_ZSTD, BodyMetadata, write_message
+from fluss.records.arrow.arrow_metadata import BodyMetadata, write_message
+from fluss.records.arrow.compression import codec_of_number
 
 # Above this size of the buffers together, uncompressed, Arrow is done as soon.
 INFLATED_BYTES_MAX: Final = 128 << 10
 
 _STORED_PLAIN = -1
 _LENGTH = struct.Struct("<q")
-
-# The head of a ZSTD frame (RFC 8878, 3.1.1.1): what of it stands before the size of its content,
-# and how that is written, by the descriptor's bits.
-_MAGIC = b"\x28\xb5\x2f\xfd"
-_DICTIONARY_BYTES: Final = (0, 1, 2, 4)
-_SMALL, _MEDIUM, _LARGE, _HUGE = (struct.Struct("<" + each) for each in "BHIQ")
-_MEDIUM_FROM = 256
 
 
 def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
@@ -40,7 +34,9 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
     Raises:
         OSError: A buffer is damaged.
     """
-    if metadata.codec != CODEC_ZSTD:
+    kind = codec_of_number(metadata.codec).kind
+    content_size = kind.content_size
+    if content_size is None:
         return None
     start = metadata.body_start
     sizes: list[int] = []
@@ -51,12 +47,12 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
         size: int = _LENGTH.unpack_from(message, at)[0] if length else 0
         if size > 0:
             frame = message[at + _LENGTH.size : at + length]
-            if _content_size(frame) != size:
+            if content_size(frame) != size:
                 return None
             frames.append(frame)
             total += size
         sizes.append(size)
-    stream = pa.CompressedInputStream(pa.BufferReader(b"".join(frames)), "zstd")
+    stream = pa.CompressedInputStream(pa.BufferReader(b"".join(frames)), kind.arrow_name)
     # In one go, because each call lets another thread have the interpreter, and has to get it back.
     whole = memoryview(stream.read(total + 1))
     if len(whole) != total:
@@ -71,24 +67,3 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
             contents.append(whole[taken : taken + size])
             taken += size
     return pa.py_buffer(write_message(metadata, contents, codec=None))
-
-
-def _content_size(frame: memoryview) -> int | None:
-    """What a ZSTD frame says its content takes; None where it does not say, or is none."""
-    if len(frame) <= len(_MAGIC) or frame[: len(_MAGIC)] != _MAGIC:
-        return None
-    descriptor = frame[len(_MAGIC)]
-    is_single = descriptor >> 5 & 1
-    at = len(_MAGIC) + 1 + (1 - is_single) + _DICTIONARY_BYTES[descriptor & 3]
-    try:
-        match descriptor >> 6:
-            case 0:
-                return int(_SMALL.unpack_from(frame, at)[0]) if is_single else None
-            case 1:
-                return int(_MEDIUM.unpack_from(frame, at)[0]) + _MEDIUM_FROM
-            case 2:
-                return int(_LARGE.unpack_from(frame, at)[0])
-            case _:
-                return int(_HUGE.unpack_from(frame, at)[0])
-    except struct.error:
-        return None

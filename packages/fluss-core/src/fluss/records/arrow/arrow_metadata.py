@@ -20,12 +20,11 @@ from itertools import starmap
 from typing import Final, TypeAlias
 
 from fluss.errors import CorruptBatchError
+from fluss.records.arrow.compression import CODEC_NUMBERS
 from fluss.records.corrupt import corrupt_batch
 
 Pair: TypeAlias = tuple[int, int]
 
-CODEC_LZ4_FRAME: Final = 0
-CODEC_ZSTD: Final = 1
 CONTINUATION: Final = b"\xff\xff\xff\xff"
 PREFIX_BYTES: Final = 8  # the continuation marker and the metadata's size
 ALIGNMENT: Final = 8  # of every buffer in a body
@@ -55,7 +54,7 @@ class BodyMetadata:
         row_count: Rows of the batch.
         nodes: Per field node, its length and its null count.
         buffers: Per buffer, its offset in the body and its length.
-        codec: CODEC_LZ4_FRAME, CODEC_ZSTD, or None where buffers are stored plain.
+        codec: The number of the compression, or None where buffers are stored plain.
         body_start: Where the body begins, from the start of the message.
         body_length: How long the body is.
     """
@@ -128,7 +127,7 @@ def _read_message(metadata: memoryview, at: int) -> BodyMetadata:
 def _codec(metadata: memoryview, compression_at: int, at: int) -> int:
     codec_at, method_at, _, _ = _fields(metadata, _follow(metadata, compression_at))
     codec, method = _scalar(_U8, metadata, codec_at), _scalar(_U8, metadata, method_at)
-    if codec not in {CODEC_LZ4_FRAME, CODEC_ZSTD} or method != _METHOD_BUFFER:
+    if codec not in CODEC_NUMBERS or method != _METHOD_BUFFER:
         why = f"its compression (codec {codec}, method {method}) is not LZ4 or ZSTD by buffer"
         raise corrupt_batch("Arrow message", at=at, why=why)
     return codec

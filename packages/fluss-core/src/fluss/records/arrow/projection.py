@@ -19,34 +19,26 @@ from typing import Final, Self
 import pyarrow as pa
 
 from fluss.errors import SchemaMismatchError
-from fluss.model.tables.table_options import ArrowCompression
 from fluss.records.arrow.arrow_body import (
     BODY_BYTES_MAX,
-    BodyCodec,
     check_body,
     read_arrow_body,
     write_arrow_body,
 )
 from fluss.records.arrow.arrow_metadata import (
-    CODEC_LZ4_FRAME,
-    CODEC_ZSTD,
     BodyMetadata,
     Pair,
     read_body_metadata,
     write_body_metadata,
 )
 from fluss.records.arrow.batch_layout import BatchLayout
+from fluss.records.arrow.compression import codec_of_number
 from fluss.records.arrow.received_bytes import ByteSource, joined, size_of, to_view
 from fluss.records.corrupt import corrupt_batch
 from fluss.records.log.log_batch import LogBatch
 from fluss.records.log.log_header import LENGTH_END, write_log_header
 
 _ALIGNMENT: Final = 8
-_CODECS: Final = {
-    None: BodyCodec(ArrowCompression.NONE),
-    CODEC_LZ4_FRAME: BodyCodec(ArrowCompression.LZ4_FRAME),
-    CODEC_ZSTD: BodyCodec(ArrowCompression.ZSTD),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,6 +223,6 @@ def _null_columns(
 ) -> tuple[list[Pair], list[Pair], memoryview]:
     nulls = [pa.nulls(rows, each.type) for each in schema]
     batch = pa.RecordBatch.from_arrays(nulls, names=schema.names)
-    message = to_view(write_arrow_body(batch, _CODECS[codec]))
+    message = to_view(write_arrow_body(batch, codec_of_number(codec)))
     metadata = read_body_metadata(message)
     return metadata.nodes, metadata.buffers, message[metadata.body_start :]

@@ -14,7 +14,8 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from fluss.errors import LimitExceededError
-from fluss.records.arrow.arrow_body import BodyCodec, write_arrow_body
+from fluss.records.arrow.arrow_body import write_arrow_body
+from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.received_bytes import ByteSource, size_of
 from fluss.records.log.log_header import (
     APPEND_ONLY,

@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from fluss.records.arrow.lz4_frame import BLOCK_BYTES, compress_lz4_frame
+from fluss.records.arrow.compression import BLOCK_BYTES, compress_lz4_frame
 
 CODEC = pa.Codec("lz4")
 
