@@ -1,4 +1,4 @@
-"""Databases, tables, offsets, servers; and what an error tells.
+"""Databases, tables, offsets, servers, and an error with its hint.
 
     python examples/administration.py [127.0.0.1:9123]
 

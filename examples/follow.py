@@ -1,4 +1,4 @@
-"""Reading on and on: each batch as it comes, until somebody has seen enough.
+"""Following a table: each batch as it arrives, until ten rows were read.
 
     python examples/follow.py [127.0.0.1:9123]
 
@@ -25,14 +25,14 @@ with fluss.connect(f"fluss://{SERVERS}") as session:
     writers = [threading.Thread(target=write, args=[name]) for name in ("a", "b")]
     seen = []
     with table.follow(start="earliest") as following:
-        for each in writers:
-            each.start()
+        for writer in writers:
+            writer.start()
         for batch in following:
             seen += batch.to_pylist()
             if len(seen) == 10:
                 break
     names = {row["writer"] for row in seen}
     print(f"seen: {len(seen)} of 10 events, from {len(names)} writers")
-    for each in writers:
-        each.join()
+    for writer in writers:
+        writer.join()
     session.drop_database("example_follow", cascade=True)

@@ -1,4 +1,4 @@
-"""One table in Polars, DuckDB and pandas, without copying it anywhere in between.
+"""One table read and written in Polars, DuckDB and pandas.
 
     python examples/frames.py [127.0.0.1:9123]
 

@@ -1,4 +1,4 @@
-"""A job that reads every row once, however often it is run: its cursor is kept beside its result.
+"""A job that reads every row once, however often it runs: its cursor is stored with its result.
 
     python examples/incremental_job.py [127.0.0.1:9123]
 
@@ -20,7 +20,7 @@ TABLE = "example_job.events"
 
 
 def run(session, state):
-    """Read what came since the last run; write the result and the cursor in one step."""
+    """Read the rows since the last run; write the result and the cursor in one step."""
     start = json.loads(state.read_text())["cursor"] if state.exists() else "earliest"
     scan = session.table(TABLE).scan(start=start)
     values = scan.to_arrow().column("value").to_pylist()

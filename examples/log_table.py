@@ -1,4 +1,4 @@
-"""A log table: rows are appended one by one and as frames, and read at once and as they come.
+"""A log table: rows are appended one by one and as frames, and read as a whole and as they arrive.
 
     python examples/log_table.py [127.0.0.1:9123]
 
@@ -7,7 +7,7 @@ Prints:
     ids alone: [1, 2, 3, 4]
     offset=0 +A {'id': 1, 'name': 'Alice', 'score': 95.5}
     offset=1 +A {'id': 2, 'name': 'Bob', 'score': 87.0}
-    what is new: [5]
+    new rows: [5]
 """
 
 import asyncio
@@ -52,7 +52,7 @@ async def main():
         latest = (await admin.list_offsets(path, [0], fluss.OffsetSpec.latest()))[0]
         scanner.subscribe(bucket_id=0, start_offset=latest)
         await writer.append([5, "Erin", 1.0]).wait()
-        print("what is new:", scanner.poll_arrow(timeout_ms=5_000).column("id").to_pylist())
+        print("new rows:", scanner.poll_arrow(timeout_ms=5_000).column("id").to_pylist())
         await admin.drop_table(path)
 
 

@@ -1,4 +1,4 @@
-"""Partitions: made before they are written to, read one by one, and part of a primary key.
+"""Partitions: created before rows are written, read one by one, and part of a primary key.
 
     python examples/partitions.py [127.0.0.1:9123]
 

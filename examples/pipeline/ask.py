@@ -1,4 +1,4 @@
-"""Asks what the pipeline has counted so far, in DuckDB and in Polars, while it runs.
+"""Queries what the pipeline has counted so far, in DuckDB and in Polars, while it runs.
 
 python examples/pipeline/ask.py fluss://127.0.0.1:9123
 """
@@ -38,7 +38,7 @@ def busiest(servers: str, database: str = "clicks", minutes: int = 3) -> pl.Data
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Asks what the pipeline has counted so far.")
+    parser = argparse.ArgumentParser(description="Query what the pipeline has counted so far.")
     parser.add_argument("url")
     parser.add_argument("--database", default="clicks")
     given = parser.parse_args()

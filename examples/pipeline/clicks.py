@@ -1,9 +1,9 @@
-"""Makes files of clicks, one JSON object in a line, and some lines that are none.
+"""Makes files of clicks, one JSON object per line, and some bad lines.
 
     python examples/pipeline/clicks.py clicks/ --files 20 --rows 500
 
-The same seed makes the same files. A file appears under its name when it is whole: a reader that
-looks at the folder meanwhile never sees half of one.
+The same seed makes the same files. A file gets its name when it is complete, so a reader of the
+folder never sees half a file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BAD_SHARE = 0.03
 
 
 def click(random_: random.Random, number: int) -> dict[str, object]:
-    """A click; they come about one in a second."""
+    """Make a click; about one per second."""
     at = BEGIN + timedelta(milliseconds=1_000 * number + random_.randrange(2_000))
     return {
         "id": f"c{number}",
@@ -31,8 +31,8 @@ def click(random_: random.Random, number: int) -> dict[str, object]:
     }
 
 
-def spoiled(random_: random.Random, made: dict[str, object]) -> str:
-    """A line with something wrong."""
+def bad_line(random_: random.Random, made: dict[str, object]) -> str:
+    """Make a line that is not a valid click."""
     kind = random_.randrange(6)
     if kind == 0:
         return json.dumps(made)[: random_.randrange(1, 9)]
@@ -49,14 +49,14 @@ def spoiled(random_: random.Random, made: dict[str, object]) -> str:
 def write_files(
     folder: Path, *, files: int, rows: int, seed: int = 7, first: int = 0
 ) -> list[Path]:
-    """Write files of so many lines each.
+    """Write files of clicks.
 
     Args:
-        folder: Where.
-        files: How many.
+        folder: The folder for the files.
+        files: How many files.
         rows: How many lines in each.
-        seed: Another one makes other files.
-        first: The number of the first; later ones continue the clicks of earlier ones.
+        seed: The seed of the random clicks.
+        first: The number of the first file; later files continue the clicks of earlier ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -66,7 +66,7 @@ def write_files(
         for row in range(rows):
             made = click(random_, file * rows + row)
             bad = random_.random() < BAD_SHARE
-            lines.append(spoiled(random_, made) if bad else json.dumps(made))
+            lines.append(bad_line(random_, made) if bad else json.dumps(made))
         path = folder / f"clicks-{file:05}.jsonl"
         hidden = folder / f".{path.name}"
         hidden.write_text("\n".join(lines) + "\n")

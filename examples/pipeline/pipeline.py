@@ -1,12 +1,12 @@
-"""Clicks from files to tables that can be asked: a pipeline that may be killed at any moment.
+"""Clicks from files into tables that can be queried: a pipeline that survives kills at any moment.
 
-    files ─ ingest ─▶ raw ─┬─ clean ──────▶ clicks ─┬─ minutes ─▶ minutes (by key: ask it any time)
+    files ─ ingest ─▶ raw ─┬─ clean ──────▶ clicks ─┬─ minutes ─▶ minutes (by key: for queries)
                            └─ quarantine ─▶ quarantine             └─ history ─▶ Parquet by day
 
-Five streaming queries, each with a checkpoint of its own under the work folder. Killed and started
-again, each goes on where its checkpoint ends: logs are appended exactly once, keys are upserted,
-and Parquet files count when they are committed. A line that is no click goes to the quarantine with
-the reason, and stops nothing.
+Five streaming queries, each with its own checkpoint in the work folder. After a restart each query
+continues at its checkpoint: logs are appended exactly once, keys are upserted, and Parquet files
+count when they are committed. A line that is not a click goes to the quarantine with the reason,
+and does not stop the pipeline.
 
     python examples/pipeline/pipeline.py fluss://127.0.0.1:9123 clicks/ work/
     python examples/pipeline/pipeline.py fluss://127.0.0.1:9123 clicks/ work/ --follow
@@ -48,12 +48,12 @@ MINUTES = pa.schema(
         ("spent_ms", pa.int64()),
     ]
 )
-# How a line is read before anybody believes it: times as texts, numbers with room.
+# How a line is parsed before it is validated: times as texts, numbers as wide integers.
 WRITTEN = "id string, user string, page string, at string, spent_ms bigint"
 SPENT_MS_MAX = 24 * 60 * 60 * 1000
 LOOK_S = 0.2
 INTERRUPTED = threading.Event()
-LATE_MAX = "1 day"  # a click that comes later than this is in `clicks`, and no more in `minutes`
+LATE_MAX = "1 day"  # a click that arrives later is in `clicks`, but no longer in `minutes`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Pipeline:
     """The pipeline of one database.
 
     Args:
-        spark: Where it runs.
+        spark: The Spark session that runs it.
         servers: The cluster's bootstrap servers.
         database: The database of its tables.
         source: The folder of the files; files may be added while it runs.
@@ -91,11 +91,11 @@ class Pipeline:
 
     @property
     def parquet(self) -> Path:
-        """Where the history is."""
+        """The folder of the history."""
         return self.work / "history"
 
     def create_tables(self) -> None:
-        """Make what is not there yet."""
+        """Create missing tables."""
         with fluss.connect(f"fluss://{self.servers}/{self.database}") as session:
             session.create_database(self.database, ignore_if_exists=True)
             for name, schema in (("raw", RAW), ("clicks", CLICKS), ("quarantine", QUARANTINE)):
@@ -105,7 +105,7 @@ class Pipeline:
             )
 
     def run(self) -> None:
-        """Take what is there through all steps, and end."""
+        """Run all steps over the present files, and end."""
         for name in self.steps:
             query = self.start(name)
             wait_for(query)
@@ -115,11 +115,11 @@ class Pipeline:
             print(f"{name:<11}{rows:>9,} rows read")
 
     def follow(self, seconds: float = 1.0) -> list[StreamingQuery]:
-        """Start all steps, to go on until they are stopped."""
+        """Start all steps; they run until they are stopped."""
         return [self.start(name, every=f"{seconds} seconds") for name in self.steps]
 
     def start(self, name: str, *, every: str | None = None) -> StreamingQuery:
-        """Start one step: for what is there, or for good."""
+        """Start one step: over the present rows, or until it is stopped."""
         writer = (
             self.steps[name]()
             .queryName(f"{self.database}-{name}")
@@ -170,25 +170,25 @@ class Pipeline:
             days.writeStream.format("parquet").partitionBy("day").option("path", str(self.parquet))
         )
 
-    # --- what steps share -------------------------------------------------------------------------
+    # --- shared by the steps ----------------------------------------------------------------------
 
     def checked(self) -> DataFrame:
-        """The lines of `raw` with what they say and, where that is no click, the reason."""
-        read = self.log("raw").withColumn("said", f.from_json("line", WRITTEN))
-        at = f.try_to_timestamp(f.col("said.at"))
+        """The lines of `raw`, parsed; with a reason if a line is not a click."""
+        read = self.log("raw").withColumn("parsed", f.from_json("line", WRITTEN))
+        at = f.try_to_timestamp(f.col("parsed.at"))
         return read.select(
             "file",
             "line",
-            "said.id",
-            "said.user",
-            "said.page",
+            "parsed.id",
+            "parsed.user",
+            "parsed.page",
             at.alias("at"),
-            f.expr("try_cast(said.spent_ms AS int)").alias("spent_ms"),
+            f.expr("try_cast(parsed.spent_ms AS int)").alias("spent_ms"),
             _reason(at).alias("reason"),
         )
 
     def log(self, table: str) -> DataFrame:
-        """A log of the database, from its begin on."""
+        """A log of the database, from its start."""
         return (
             self.spark.readStream.format("fluss")
             .option("bootstrap.servers", self.servers)
@@ -198,7 +198,7 @@ class Pipeline:
         )
 
     def into(self, frame: DataFrame, table: str) -> DataStreamWriter:
-        """What appends a frame to a log of the database."""
+        """Append a frame to a log of the database."""
         return (
             frame.writeStream.format("fluss")
             .option("bootstrap.servers", self.servers)
@@ -207,28 +207,28 @@ class Pipeline:
 
 
 def _reason(at: Column) -> Column:
-    """Why a line is no click; NULL where it is one."""
-    spent = f.col("said.spent_ms")
+    """The reason why a line is not a click; NULL for a click."""
+    spent = f.col("parsed.spent_ms")
     return (
-        f.when(f.coalesce(f.col("said.id"), f.col("said.user"), f.col("said.page")).isNull(),
+        f.when(f.coalesce(f.col("parsed.id"), f.col("parsed.user"), f.col("parsed.page")).isNull(),
                "no JSON of a click")
-        .when(f.col("said.id").isNull(), "no id")
-        .when(f.col("said.user").isNull(), "no user")
-        .when(f.col("said.page").isNull(), "no page")
+        .when(f.col("parsed.id").isNull(), "no id")
+        .when(f.col("parsed.user").isNull(), "no user")
+        .when(f.col("parsed.page").isNull(), "no page")
         .when(at.isNull(), "no time")
         .when(spent.isNull() | (spent < 0) | (spent > SPENT_MS_MAX), "no time spent")
     )  # fmt: skip
 
 
 def wait_for(*queries: StreamingQuery) -> None:
-    """Wait until all have ended, one has failed, or Ctrl-C was pressed; and stop what goes on."""
-    while any(each.isActive for each in queries) and not any(map(_failed, queries)):
+    """Wait until all queries have ended, one has failed, or Ctrl-C was pressed; then stop all."""
+    while any(query.isActive for query in queries) and not any(map(_failed, queries)):
         if INTERRUPTED.wait(LOOK_S):
-            # Spark logs a traceback for each task that it breaks off.
+            # Spark logs a traceback for each task that it cancels.
             SparkSession.active().sparkContext.setLogLevel("OFF")
             break
-    for each in queries:
-        each.stop()
+    for query in queries:
+        query.stop()
     for error in filter(None, map(_failed, queries)):
         raise error
 
@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="the folder of checkpoints and Parquet files")
     parser.add_argument("--database", default="clicks")
     parser.add_argument("--files-per-batch", type=int, default=10)
-    parser.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument("--follow", action="store_true", help="run until Ctrl-C")
     given = parser.parse_args()
     spark = fluss_spark.session(
         "clicks",
@@ -260,17 +260,17 @@ def main() -> None:
         work=given.work,
         files_per_batch=given.files_per_batch,
     )
-    # PySpark's own answer cancels what runs, with a traceback for each of it.
+    # PySpark's own handler cancels running tasks, with a traceback for each.
     signal.signal(signal.SIGINT, lambda *_: INTERRUPTED.set())
     pipeline.create_tables()
     if given.follow:
-        print("Goes on until Ctrl-C.")
+        print("Running until Ctrl-C.")
         wait_for(*pipeline.follow())
     else:
         pipeline.run()
     spark.stop()
     if INTERRUPTED.is_set():
-        sys.exit("Stopped; the same command goes on.")
+        sys.exit("Stopped; run the same command to continue.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Lines of `clicks.raw` that are clicks, to `clicks.declared`; Fluss is the source and the sink.
+"""The clicks among the lines of `clicks.raw`, into `clicks.declared`; Fluss is source and sink.
 
-The cluster is the one that FLUSS_BOOTSTRAP_SERVERS names. Spark finds the format by itself: it is
+FLUSS_BOOTSTRAP_SERVERS names the cluster. Spark finds the format by itself: it is
 not registered here, where doing so would end the command with an error after its work is done.
 """
 
@@ -13,10 +13,10 @@ WRITTEN = "id string, user string, page string, at string, spent_ms bigint"
 
 
 @dp.temporary_view
-def said() -> DataFrame:
-    """What the lines say."""
+def parsed() -> DataFrame:
+    """The lines, parsed."""
     raw = spark.readStream.format("fluss").option("startingOffsets", "earliest").load("clicks.raw")
-    return raw.select(f.from_json("line", WRITTEN).alias("said")).select("said.*")
+    return raw.select(f.from_json("line", WRITTEN).alias("parsed")).select("parsed.*")
 
 
 dp.create_sink("declared", "fluss", {"path": "clicks.declared", "createIfNotExists": "true"})
@@ -24,9 +24,9 @@ dp.create_sink("declared", "fluss", {"path": "clicks.declared", "createIfNotExis
 
 @dp.append_flow(target="declared")
 def clicks() -> DataFrame:
-    """Those that are whole."""
+    """The valid clicks."""
     return (
-        spark.readStream.table("said")
+        spark.readStream.table("parsed")
         .withColumn("at", f.try_to_timestamp("at"))
         .where("id IS NOT NULL AND user IS NOT NULL AND page IS NOT NULL AND at IS NOT NULL")
         .where("spent_ms BETWEEN 0 AND 86400000")
