@@ -209,7 +209,7 @@ async def test_offsets_are_asked_for_in_every_documented_way(door):
     assert await admin.list_offsets(path, [], "latest") == {}
     for wrong, hint in (("lastest", "did you mean 'latest'?"), (None, "pass OffsetSpec.latest()")):
         with pytest.raises(InvalidValueError) as caught:
-            admin.list_offsets(path, [0], wrong)
+            await admin.list_offsets(path, [0], wrong)
         assert hint in caught.value.hint
     with pytest.raises(InvalidValueError, match="no bucket 7"):
         await admin.list_offsets(path, [7], "latest")

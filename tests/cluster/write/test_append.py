@@ -337,14 +337,14 @@ def test_a_full_buffer_makes_the_writer_wait_and_then_says_so(harness):
     settings = {"buffer_bytes_max": 1, "buffer_wait_ms": 200, "batch_bytes_max": 1_000}
     core = harness.appender(table, **settings)
     pool = harness._pools[-1]
-    pool.sender.room.take(1)  # as if a server did not answer
+    pool.sender.memory.take(1)  # as if a server did not answer
     core.append(row(0))
     began = time.monotonic()
     with pytest.raises(LimitExceededError, match="buffer is full"):
         collections.deque(map(core.append, map(row, range(1, 1_000))), maxlen=0)
     assert 0.15 < time.monotonic() - began < 30
     taken = core.rows_taken
-    pool.sender.room.give_back(1)
+    pool.sender.memory.release(1)
     harness.flush(core)
     assert [each["id"] for each in harness.rows(table)] == list(range(taken))
 

@@ -266,7 +266,7 @@ def test_an_answer_that_leaves_a_bucket_out_is_no_success(start, tablet):
         del answer.buckets_resp[:]
 
     tablet.faults.append(leave_out)
-    with pytest.raises(ProtocolError, match="says nothing about bucket 0"):
+    with pytest.raises(ProtocolError, match="lacks bucket 0"):
         wait(bench.appender().append(row(0)))
 
 

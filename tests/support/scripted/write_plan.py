@@ -74,11 +74,11 @@ class Harness:
     def add_many(self, count: int, **facts) -> list[WriteBatch]:
         return [self.add(**facts) for _ in range(count)]
 
-    def depart(self):
-        return self.plan.depart(self.view, now=self.now)
+    def next_requests(self):
+        return self.plan.next_requests(self.view, now=self.now)
 
     def go(self) -> list[tuple[WriteBatch, ...]]:
-        return [each.batches for each in self.depart().requests]
+        return [each.batches for each in self.next_requests().requests]
 
     def sent(self) -> list[WriteBatch]:
         return [batch for batches in self.go() for batch in batches]

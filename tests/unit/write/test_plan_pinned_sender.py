@@ -31,14 +31,14 @@ class PinnedDesk(Harness):
         return batch
 
 
-def _settled(settlements):
-    return {each.batch.sequence: each.error for each in settlements}
+def _settled(results):
+    return {each.batch.sequence: each.error for each in results}
 
 
 def test_batches_go_with_the_numbers_they_bring_and_no_writer_id_is_asked_for():
     harness = PinnedDesk()
     batches = harness.add_from(40, 7)
-    found = harness.depart()
+    found = harness.next_requests()
     assert not found.needs_writer_id
     assert [each.batches[0] for each in found.requests] == batches[:5]
     assert [each.sequence for each in batches] == list(range(40, 47))
@@ -74,8 +74,8 @@ def test_a_bucket_that_refuses_the_next_number_fails_as_a_whole_and_gets_no_othe
     assert [type(each.error) for each in refused] == [WriterStateError]
     for each in batches[1:5]:
         assert harness.fail(each, out_of_order(each.sequence, 47))
-    found = harness.depart()
-    assert set(_settled(found.settlements)) == {45, 46, 47}
+    found = harness.next_requests()
+    assert set(_settled(found.results)) == {45, 46, 47}
     assert not found.needs_writer_id
     harness.written(other)
     assert harness.plan.is_idle
@@ -101,6 +101,6 @@ def test_what_is_refused_for_good_stops_the_bucket_and_moves_no_number_up():
     assert [each.batch for each in refused] == batches[:1]
     for each in batches[1:5]:
         assert harness.fail(each, out_of_order(each.sequence, -1))
-    assert list(_settled(harness.depart().settlements)) == [5]
+    assert list(_settled(harness.next_requests().results)) == [5]
     assert [each.sequence for each in batches] == list(range(6))
     assert harness.plan.is_idle

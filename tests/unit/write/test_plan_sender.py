@@ -57,7 +57,7 @@ def test_only_batches_of_one_route_travel_together(other):
     harness.add(0)
     harness.add(1, route=other)
     if other.table_id != ROUTE.table_id:
-        assert harness.depart().paths_unknown == {PATH}
+        assert harness.next_requests().paths_unknown == {PATH}
     else:
         assert [len(each) for each in harness.go()] == [1, 1]
 
@@ -88,9 +88,9 @@ def test_without_idempotence_batches_carry_no_numbers():
 def test_nothing_goes_before_there_is_a_writer_id():
     harness = Harness(writer_id=None)
     batch = harness.add()
-    departures = harness.depart()
-    assert departures.needs_writer_id
-    assert departures.requests == []
+    plan = harness.next_requests()
+    assert plan.needs_writer_id
+    assert plan.requests == []
     harness.plan.take_writer_id(3)
     assert harness.sent() == [batch]
 
@@ -105,15 +105,15 @@ def test_a_bucket_without_a_leader_waits_and_is_asked_for():
     harness = Harness(view=view_of(leaders={0: None, 1: 0}))
     harness.add(0)
     led = harness.add(1)
-    departures = harness.depart()
-    assert departures.paths_unknown == {PATH}
-    assert [each.batches for each in departures.requests] == [(led,)]
+    plan = harness.next_requests()
+    assert plan.paths_unknown == {PATH}
+    assert [each.batches for each in plan.requests] == [(led,)]
 
 
 def test_a_partition_is_asked_for_until_it_has_an_id():
     harness = Harness()
     batch = harness.add(path=PARTITION)
-    assert harness.depart().paths_unknown == {PARTITION}
+    assert harness.next_requests().paths_unknown == {PARTITION}
     harness.view = view_of(PARTITION, partition_id=5)
     assert harness.sent() == [batch]
     assert batch.partition_id == 5
@@ -161,11 +161,11 @@ def test_pauses_double_and_say_when_to_wake_up():
     harness.add()
     (batch,) = harness.sent()
     harness.fail(batch, ConnectError("refused"))
-    assert harness.depart().wake_at == pytest.approx(harness.now + 0.02)
+    assert harness.next_requests().wake_at == pytest.approx(harness.now + 0.02)
     harness.later(0.02)
     harness.sent()
     harness.fail(batch, ConnectError("refused"))
-    assert harness.depart().wake_at == pytest.approx(harness.now + 0.04)
+    assert harness.next_requests().wake_at == pytest.approx(harness.now + 0.04)
 
 
 def test_a_batch_is_given_up_when_its_bucket_made_no_progress():
@@ -174,7 +174,7 @@ def test_a_batch_is_given_up_when_its_bucket_made_no_progress():
     harness.sent()
     harness.fail(batch, LeaderChangedError("moved"))
     harness.later(90)
-    (settled,) = harness.depart().settlements
+    (settled,) = harness.next_requests().results
     assert settled.batch is batch
     assert isinstance(settled.error, RequestTimeoutError)
     assert settled.error.rows == 3
@@ -233,7 +233,7 @@ def test_rows_that_wait_behind_a_doubt_were_never_sent():
     harness.leave()
     harness.fail(sent, RequestTimeoutError("no answer", hint="Is the server hung?"))
     harness.later(1)
-    first, second = harness.depart().settlements
+    first, second = harness.next_requests().results
     assert [first.batch, second.batch] == [sent, waiting]
     assert "failed, they were sent and may have been written or not: No batch" in str(first.error)
     assert first.error.hint.startswith("Look what the table holds before")
@@ -297,9 +297,9 @@ def test_a_forgotten_writer_gets_a_new_id_and_nothing_is_lost():
     assert harness.fail(batches[0], out_of_order(1, -1)) == []
     assert harness.fail(batches[1], out_of_order(2, -1)) == []
     harness.later(1)
-    departures = harness.depart()
-    assert departures.needs_writer_id
-    assert departures.requests == []
+    plan = harness.next_requests()
+    assert plan.needs_writer_id
+    assert plan.requests == []
     harness.plan.take_writer_id(9)
     sent = []
     while not harness.plan.is_idle:
@@ -316,7 +316,7 @@ def test_other_buckets_keep_their_writer_id():
     harness.sent()
     harness.written(sound)
     harness.fail(lost, error_from_code(33, "unknown"))
-    harness.depart()
+    harness.next_requests()
     harness.plan.take_writer_id(9)
     harness.later(1)
     next_one = harness.add(1)
@@ -336,7 +336,7 @@ def test_a_batch_in_doubt_is_not_written_with_a_new_id():
     (settled,) = harness.fail(doubtful, out_of_order(0, -1))
     assert isinstance(settled.error, WriterStateError)
     assert settled.error.in_doubt
-    assert harness.depart().needs_writer_id
+    assert harness.next_requests().needs_writer_id
     harness.plan.take_writer_id(9)
     harness.later(1)
     assert harness.sent() == [sound]
@@ -350,9 +350,9 @@ def test_what_may_have_landed_behind_a_batch_in_doubt_fails_too():
     harness.fail(first, ConnectError("gone"))
     harness.fail(second, ConnectError("gone"))
     harness.later(10)
-    settlements = harness.depart().settlements
-    assert [each.batch for each in settlements] == [first, second]
-    assert all(each.error.in_doubt for each in settlements)
+    results = harness.next_requests().results
+    assert [each.batch for each in results] == [first, second]
+    assert all(each.error.in_doubt for each in results)
 
 
 def test_lost_acknowledged_rows_are_reported():
@@ -373,7 +373,7 @@ def test_a_batch_that_was_never_sent_leaves_no_hole():
     harness = Harness(view=view_of(leaders={0: None}), delivery_timeout_ms=1_000)
     harness.add()
     harness.later(1)
-    (settled,) = harness.depart().settlements
+    (settled,) = harness.next_requests().results
     assert "no leader was found" in settled.error.message
     harness.view = view_of()
     batch = harness.add()
@@ -388,7 +388,7 @@ def test_pressure_holds_a_bucket_back_with_its_square():
     harness = Harness(throttle_ms_max=3_000)
     first, second = harness.add_many(2)
     harness.sent()
-    harness.plan.press(first, 0.5, now=harness.now)
+    harness.plan.note_pressure(first, 0.5, now=harness.now)
     harness.written(first, second)
     third = harness.add()
     assert harness.sent() == []
@@ -416,10 +416,10 @@ def test_what_waits_for_a_table_can_be_given_up():
     under_way = harness.sent()
     waiting = [harness.add(1), harness.add(path=PARTITION)]
     error = TableNotFoundError("dropped")
-    settlements = harness.plan.give_up(harness.plan.waiting_for(TABLE), error)
-    assert [each.batch for each in settlements] == waiting
-    assert all(isinstance(each.error, TableNotFoundError) for each in settlements)
-    assert list(harness.plan.unsettled()) == under_way
+    results = harness.plan.give_up(harness.plan.waiting_for(TABLE), error)
+    assert [each.batch for each in results] == waiting
+    assert all(isinstance(each.error, TableNotFoundError) for each in results)
+    assert list(harness.plan.incomplete()) == under_way
 
 
 # --- all of it ------------------------------------------------------------
@@ -450,8 +450,8 @@ def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
     batches = harness.add_many(data.draw(st.integers(1, 12)))
     done, failed = [], []
 
-    def settle(settlements):
-        for each in settlements:
+    def settle(results):
+        for each in results:
             (done if each.error is None else failed).append(each.batch)
 
     fates = st.sampled_from(["fine", "fine", "answer lost", "request lost", "refused", "moved"])
@@ -460,11 +460,11 @@ def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
         if harness.plan.is_idle:
             break
         harness.later(1.3)
-        departures = harness.depart()
-        settle(departures.settlements)
-        if departures.needs_writer_id:
+        plan = harness.next_requests()
+        settle(plan.results)
+        if plan.needs_writer_id:
             harness.plan.take_writer_id(max(harness.plan._writer_ids_seen) + 1)
-        for batch in [batch for each in departures.requests for batch in each.batches]:
+        for batch in [batch for each in plan.requests for batch in each.batches]:
             fate = data.draw(fates) if troubles > 0 else "fine"
             troubles -= 1
             if fate in ("fine", "answer lost"):

@@ -17,7 +17,7 @@ def test_one_batch_may_overshoot_an_empty_room():
 def test_a_writer_waits_until_room_comes_free():
     room = WriteMemory(10, wait_ms_max=20_000)
     room.take(10)
-    threading.Timer(0.05, room.give_back, [1]).start()
+    threading.Timer(0.05, room.release, [1]).start()
     room.wait()
     assert room.bytes_used == 9
 
@@ -34,7 +34,7 @@ def test_waiting_ends_with_both_numbers():
 def test_waiting_forever_is_more_than_a_lock_can_count():
     room = WriteMemory(10, wait_ms_max=2**64 - 1)
     room.take(10)
-    threading.Timer(0.02, room.give_back, [10]).start()
+    threading.Timer(0.02, room.release, [10]).start()
     room.wait()
 
 

@@ -15,7 +15,7 @@ FATES = {"acknowledged": (True, None, False), "doubt": (True, "no", True), "refu
 
 
 def batch(fate, rows=1):
-    is_settled, error, in_doubt = FATES[fate]
+    is_completed, error, in_doubt = FATES[fate]
     made = WriteBatch(
         route=Route(table_id=1, is_kv=False, schema_id=1),
         path=PhysicalTablePath(TablePath("d", "t")),
@@ -25,7 +25,7 @@ def batch(fate, rows=1):
         size_bytes=1,
         in_doubt=in_doubt,
     )
-    made.is_settled, made.error = is_settled, error and FlussError(error)
+    made.is_completed, made.error = is_completed, error and FlussError(error)
     return made
 
 
@@ -40,7 +40,7 @@ def test_rows_are_counted_by_what_became_of_their_batches():
     tally.add(0, 10, chunk("acknowledged"))
     tally.add(10, 4, chunk("doubt", "acknowledged", "refused", of_row=[1, 0, 2, 1]))
     lost = Chunk(sealer=None)
-    lost.spoiled(FlussError("It was too large."))
+    lost.failed(FlussError("It was too large."))
     tally.add(14, 2, lost)
     found = tally.report().of(20)
     assert (found.acknowledged, found.in_doubt, found.not_written) == (12, 1, 7)
@@ -70,7 +70,7 @@ def test_what_is_under_way_is_kept_over_a_reset():
     tally.add(2, 3, late)
     tally.reset()
     assert tally.report().total == 0
-    late.batches[0].is_settled = True
+    late.batches[0].is_completed = True
     assert tally.report().acknowledged == 3
 
 

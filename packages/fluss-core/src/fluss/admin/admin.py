@@ -1,16 +1,22 @@
-"""The verbs of an administrator: databases, tables, partitions, offsets, servers.
+"""The administrator of a cluster: databases, tables, partitions, offsets, servers.
 
-Each is one request, and one error that says what there is instead. Questions may be asked of any
-server and again; what changes something goes to the coordinator, and again only where it has
-certainly not been received.
+Its methods are written here once, with the documented names and signatures; `FlussAdmin` starts
+them for callers that await, and sessions run them. Each method is one request, and one error that
+lists what exists instead. Questions may go to any server and be retried. Changes go to the
+coordinator, and are retried only where it has certainly not received them.
 """
+
+# ruff: noqa: FBT001, FBT002 - the documented signatures take flags by position
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
 
 from google.protobuf.message import Message
 
+from fluss.connection.arguments import table_path_of
 from fluss.connection.connection import ClientConnection
 from fluss.connection.describe_table import missing_table, table_info_of
 from fluss.errors import (
@@ -20,8 +26,8 @@ from fluss.errors import (
     PartitionNotFoundError,
     TableNotFoundError,
 )
+from fluss.model import offsets
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.offsets import OffsetSpec
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.servers import LakeSnapshot, ServerNode, ServerType
 from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
@@ -41,6 +47,10 @@ from fluss.wire import messages
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_partition_spec, write_table_path
 
+Path: TypeAlias = TablePath | str
+Spec: TypeAlias = PartitionSpec | Mapping[str, object]
+Offset: TypeAlias = offsets.OffsetSpec | offsets.OffsetType | str | int | datetime
+
 SEPARATOR = "$"
 NOT_PARTITIONED_CODE = 37
 
@@ -48,9 +58,11 @@ NOT_PARTITIONED_CODE = 37
 class AdminCore:
     """Administers one cluster. Coroutines run on the engine's loop.
 
+    Tables are named by a `TablePath` or by `"database.table"`.
+
     Args:
-        cluster: The connection's way to the servers.
-        keeper: What must live as long as this: a connection that nobody refers to is closed.
+        cluster: Reaches the servers.
+        keeper: An object that must live as long as this: an unreferenced connection is closed.
     """
 
     def __init__(self, cluster: Cluster, *, keeper: object = None) -> None:
@@ -60,26 +72,45 @@ class AdminCore:
     # --- databases ----------------------------------------------------------------------------
 
     async def create_database(
-        self, name: str, descriptor: DatabaseDescriptor | None, *, ignore_if_exists: bool
+        self,
+        database_name: str,
+        database_descriptor: DatabaseDescriptor | None = None,
+        ignore_if_exists: bool | None = False,
     ) -> None:
-        """Create a database."""
-        request = messages.CreateDatabaseRequest(
-            database_name=name, ignore_if_exists=ignore_if_exists
-        )
-        if descriptor is not None:
-            request.database_json = descriptor.to_json().encode()
-        await self._change(ApiKey.CREATE_DATABASE, request)
-        self._cluster.ddl_pacing.made(name)
+        """Create a database.
 
-    async def drop_database(self, name: str, *, ignore_if_not_exists: bool, cascade: bool) -> None:
-        """Drop a database, and with `cascade` its tables."""
+        Raises:
+            DatabaseAlreadyExistsError: There is one of this name, and that is not ignored.
+        """
+        request = messages.CreateDatabaseRequest(
+            database_name=database_name, ignore_if_exists=bool(ignore_if_exists)
+        )
+        if database_descriptor is not None:
+            request.database_json = database_descriptor.to_json().encode()
+        await self._change(ApiKey.CREATE_DATABASE, request)
+        self._cluster.ddl_pacing.made(database_name)
+
+    async def drop_database(
+        self,
+        database_name: str,
+        ignore_if_not_exists: bool | None = False,
+        cascade: bool | None = True,
+    ) -> None:
+        """Drop a database, with its tables if `cascade` is set.
+
+        Raises:
+            DatabaseNotFoundError: There is none of this name, and that is not ignored.
+            DatabaseNotEmptyError: It has tables, and `cascade` is not set.
+        """
         request = messages.DropDatabaseRequest(
-            database_name=name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade
+            database_name=database_name,
+            ignore_if_not_exists=bool(ignore_if_not_exists),
+            cascade=bool(cascade),
         )
         try:
             await self._change(ApiKey.DROP_DATABASE, request)
         except DatabaseNotFoundError as error:
-            raise await self._missing_database(name) from error
+            raise await self._missing_database(database_name) from error
 
     async def list_databases(self) -> list[str]:
         """The names of all databases."""
@@ -88,27 +119,31 @@ class AdminCore:
         )
         return list(answer.database_name)
 
-    async def database_exists(self, name: str) -> bool:
+    async def database_exists(self, database_name: str) -> bool:
         """Whether there is a database of this name."""
         answer = await self._cluster.ask_any(
             ApiKey.DATABASE_EXISTS,
-            messages.DatabaseExistsRequest(database_name=name),
+            messages.DatabaseExistsRequest(database_name=database_name),
             messages.DatabaseExistsResponse,
         )
         return answer.exists
 
-    async def get_database_info(self, name: str) -> DatabaseInfo:
-        """The facts of a database."""
+    async def get_database_info(self, database_name: str) -> DatabaseInfo:
+        """The facts of a database.
+
+        Raises:
+            DatabaseNotFoundError: There is none of this name.
+        """
         try:
             answer = await self._cluster.ask_any(
                 ApiKey.GET_DATABASE_INFO,
-                messages.GetDatabaseInfoRequest(database_name=name),
+                messages.GetDatabaseInfoRequest(database_name=database_name),
                 messages.GetDatabaseInfoResponse,
             )
         except DatabaseNotFoundError as error:
-            raise await self._missing_database(name) from error
+            raise await self._missing_database(database_name) from error
         return DatabaseInfo(
-            database_name=name,
+            database_name=database_name,
             database_descriptor=DatabaseDescriptor.from_json(answer.database_json),
             created_time=answer.created_time,
             modified_time=answer.modified_time,
@@ -117,15 +152,25 @@ class AdminCore:
     # --- tables -------------------------------------------------------------------------------
 
     async def create_table(
-        self, path: TablePath, descriptor: TableDescriptor, *, ignore_if_exists: bool
+        self,
+        table_path: Path,
+        table_descriptor: TableDescriptor,
+        ignore_if_exists: bool | None = False,
     ) -> None:
-        """Create a table; what cannot work is refused before it is sent."""
+        """Create a table.
+
+        Raises:
+            TableAlreadyExistsError: There is one of this name, and that is not ignored.
+            InvalidSchemaError: The descriptor contradicts itself or Fluss's rules; nothing was
+                sent.
+        """
+        path = table_path_of(table_path)
         path.check_new()
-        check_new_table(descriptor)
+        check_new_table(table_descriptor)
         request = messages.CreateTableRequest(
             table_path=write_table_path(path),
-            table_json=descriptor.to_json().encode(),
-            ignore_if_exists=ignore_if_exists,
+            table_json=table_descriptor.to_json().encode(),
+            ignore_if_exists=bool(ignore_if_exists),
         )
         await self._cluster.ddl_pacing.wait_until_settled(path.database_name)
         try:
@@ -134,10 +179,15 @@ class AdminCore:
         except DatabaseNotFoundError as error:
             raise await self._missing_database(path.database_name) from error
 
-    async def drop_table(self, path: TablePath, *, ignore_if_not_exists: bool) -> None:
-        """Drop a table with all its rows."""
+    async def drop_table(self, table_path: Path, ignore_if_not_exists: bool | None = False) -> None:
+        """Drop a table with all its rows.
+
+        Raises:
+            TableNotFoundError: There is none of this name, and that is not ignored.
+        """
+        path = table_path_of(table_path)
         request = messages.DropTableRequest(
-            table_path=write_table_path(path), ignore_if_not_exists=ignore_if_not_exists
+            table_path=write_table_path(path), ignore_if_not_exists=bool(ignore_if_not_exists)
         )
         try:
             await self._change(ApiKey.DROP_TABLE, request)
@@ -146,24 +196,33 @@ class AdminCore:
         self._cluster.view.forget_table(path)
         self._cluster.ddl_pacing.forget(path)
 
-    async def get_table_info(self, path: TablePath) -> TableInfo:
-        """The facts of a table."""
-        return await table_info_of(self._cluster, path)
+    async def get_table_info(self, table_path: Path) -> TableInfo:
+        """The facts of a table.
 
-    async def list_tables(self, database: str) -> list[str]:
-        """The names of a database's tables."""
+        Raises:
+            TableNotFoundError: There is none of this name; the hint names the nearest.
+        """
+        return await table_info_of(self._cluster, table_path_of(table_path))
+
+    async def list_tables(self, database_name: str) -> list[str]:
+        """The names of the tables of a database.
+
+        Raises:
+            DatabaseNotFoundError: There is no such database; the hint names the nearest.
+        """
         try:
             answer = await self._cluster.ask_any(
                 ApiKey.LIST_TABLES,
-                messages.ListTablesRequest(database_name=database),
+                messages.ListTablesRequest(database_name=database_name),
                 messages.ListTablesResponse,
             )
         except DatabaseNotFoundError as error:
-            raise await self._missing_database(database) from error
+            raise await self._missing_database(database_name) from error
         return list(answer.table_name)
 
-    async def table_exists(self, path: TablePath) -> bool:
+    async def table_exists(self, table_path: Path) -> bool:
         """Whether there is a table of this name."""
+        path = table_path_of(table_path)
         request = messages.TableExistsRequest(table_path=write_table_path(path))
         answer = await self._cluster.ask_any(
             ApiKey.TABLE_EXISTS, request, messages.TableExistsResponse
@@ -173,35 +232,48 @@ class AdminCore:
     # --- partitions ---------------------------------------------------------------------------
 
     async def create_partition(
-        self, path: TablePath, spec: PartitionSpec, *, ignore_if_exists: bool
+        self, table_path: Path, partition_spec: Spec, ignore_if_exists: bool | None = False
     ) -> None:
-        """Create a partition of a table."""
+        """Create a partition: `{partition column: value}`, one value per partition column.
+
+        Raises:
+            PartitionAlreadyExistsError: It exists, and that is not ignored.
+            InvalidPartitionError: The columns are not the table's partition columns.
+        """
+        path, spec = table_path_of(table_path), partition_spec_of(partition_spec)
         check_new_partition(spec)
         request = messages.CreatePartitionRequest(
             table_path=write_table_path(path),
             partition_spec=write_partition_spec(spec),
             # The protocol's name of the flag says the opposite of what it does.
-            ignore_if_not_exists=ignore_if_exists,
+            ignore_if_not_exists=bool(ignore_if_exists),
         )
         await self._cluster.ddl_pacing.let_table_rest(self._cluster, path)
         await self._change_table(path, ApiKey.CREATE_PARTITION, request)
 
     async def drop_partition(
-        self, path: TablePath, spec: PartitionSpec, *, ignore_if_not_exists: bool
+        self, table_path: Path, partition_spec: Spec, ignore_if_not_exists: bool | None = False
     ) -> None:
-        """Drop a partition with all its rows."""
+        """Drop a partition with all its rows.
+
+        Raises:
+            PartitionNotFoundError: It does not exist, and that is not ignored.
+        """
+        path, spec = table_path_of(table_path), partition_spec_of(partition_spec)
         request = messages.DropPartitionRequest(
             table_path=write_table_path(path),
             partition_spec=write_partition_spec(spec),
-            ignore_if_not_exists=ignore_if_not_exists,
+            ignore_if_not_exists=bool(ignore_if_not_exists),
         )
         await self._change_table(path, ApiKey.DROP_PARTITION, request)
         self._cluster.view.forget_table(path)
 
     async def list_partition_infos(
-        self, path: TablePath, spec: PartitionSpec | None = None
+        self, table_path: Path, partition_spec: Spec | None = None
     ) -> list[PartitionInfo]:
         """The partitions of a table; with a spec, those that have its values."""
+        path = table_path_of(table_path)
+        spec = None if partition_spec is None else partition_spec_of(partition_spec)
         table = await table_info_of(self._cluster, path)
         request = messages.ListPartitionInfosRequest(
             table_path=write_table_path(path),
@@ -215,9 +287,25 @@ class AdminCore:
     # --- offsets, snapshots, servers ----------------------------------------------------------
 
     async def list_offsets(
-        self, path: TablePath, bucket_ids: Sequence[int], spec: OffsetSpec
+        self,
+        table_path: Path,
+        bucket_ids: Sequence[int],
+        offset_spec: Offset | None = None,
+        *,
+        offset_type: offsets.OffsetType | str | None = None,
+        timestamp: int | datetime | None = None,
     ) -> dict[int, int]:
-        """One offset per bucket of a table without partitions."""
+        """The offsets of buckets: `{bucket: offset}`.
+
+        Args:
+            table_path: A table without partitions.
+            bucket_ids: The buckets.
+            offset_spec: `OffsetSpec.latest()`, `OffsetType.LATEST`, `"latest"`, or a time.
+            offset_type: The same as a keyword: `"earliest"`, `"latest"` or `"timestamp"`.
+            timestamp: The time that belongs to `"timestamp"`, in milliseconds since 1970.
+        """
+        spec = offsets.offset_spec(offset_spec, offset_type=offset_type, timestamp=timestamp)
+        path = table_path_of(table_path)
         table = await table_info_of(self._cluster, path)
         if table.is_partitioned():
             raise FlussError(
@@ -229,12 +317,29 @@ class AdminCore:
 
     async def list_partition_offsets(
         self,
-        path: TablePath,
+        table_path: Path,
         partition_name: str,
         bucket_ids: Sequence[int],
-        spec: OffsetSpec,
+        offset_spec: Offset | None = None,
+        *,
+        offset_type: offsets.OffsetType | str | None = None,
+        timestamp: int | datetime | None = None,
     ) -> dict[int, int]:
-        """One offset per bucket of a partition."""
+        """The offsets of a partition's buckets; see `list_offsets`.
+
+        Args:
+            table_path: A partitioned table.
+            partition_name: The value of its partition column; several are joined by `$`.
+            bucket_ids: The buckets.
+            offset_spec: As for `list_offsets`.
+            offset_type: As for `list_offsets`.
+            timestamp: As for `list_offsets`.
+
+        Raises:
+            PartitionNotFoundError: There is no such partition; the hint names the nearest.
+        """
+        spec = offsets.offset_spec(offset_spec, offset_type=offset_type, timestamp=timestamp)
+        path = table_path_of(table_path)
         table = await table_info_of(self._cluster, path)
         if not table.is_partitioned():
             raise FlussError(
@@ -258,7 +363,7 @@ class AdminCore:
         path: PhysicalTablePath,
         partition_id: int | None,
         bucket_ids: Sequence[int],
-        spec: OffsetSpec,
+        spec: offsets.OffsetSpec,
     ) -> dict[int, int]:
         for bucket_id in bucket_ids:
             if not 0 <= bucket_id < table.num_buckets:
@@ -271,11 +376,16 @@ class AdminCore:
         buckets = [
             TableBucket.with_partition(table.table_id, partition_id, each) for each in bucket_ids
         ]
-        offsets = await list_offsets(self._cluster, path, buckets, spec)
-        return {bucket.bucket_id: offset for bucket, offset in offsets.items()}
+        found = await list_offsets(self._cluster, path, buckets, spec)
+        return {bucket.bucket_id: offset for bucket, offset in found.items()}
 
-    async def get_latest_lake_snapshot(self, path: TablePath) -> LakeSnapshot:
-        """How far the lake has a copy of the table."""
+    async def get_latest_lake_snapshot(self, table_path: Path) -> LakeSnapshot:
+        """How far the data lake has a copy of the table.
+
+        Raises:
+            SnapshotNotFoundError: It has none.
+        """
+        path = table_path_of(table_path)
         request = messages.GetLakeSnapshotRequest(table_path=write_table_path(path))
         try:
             answer = await self._cluster.ask_any(
@@ -297,7 +407,7 @@ class AdminCore:
         )
 
     async def get_server_nodes(self) -> list[ServerNode]:
-        """The servers that are alive: coordinator first, then tablet servers by id."""
+        """The live servers: the coordinator first, then the tablet servers by id."""
         answer = await self._cluster.ask_any(
             ApiKey.GET_METADATA, messages.MetadataRequest(), messages.MetadataResponse
         )
@@ -328,7 +438,7 @@ class AdminCore:
 
 
 def partition_spec_of(spec: PartitionSpec | Mapping[str, object]) -> PartitionSpec:
-    """A partition as users give it: a spec, or a dict of values."""
+    """The partition that users give as a spec, or as a dict of values."""
     if isinstance(spec, PartitionSpec):
         return spec
     return PartitionSpec(
@@ -359,5 +469,5 @@ def _node(node: messages.PbServerNode, server_type: ServerType) -> ServerNode:
 
 
 def admin_of(connection: ClientConnection) -> AdminCore:
-    """The administrator of a connection, which lives as long as this does."""
+    """The administrator of a connection; keeps the connection alive."""
     return AdminCore(connection.cluster, keeper=connection)

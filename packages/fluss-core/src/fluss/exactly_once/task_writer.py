@@ -52,7 +52,7 @@ from fluss.scan.plan_scan import Output
 from fluss.scan.split import ScanSplit
 from fluss.write.frame_writer import rows_to_append
 from fluss.write.write_batch import WriteBatch
-from fluss.write.write_buffer import all_settled
+from fluss.write.write_buffer import all_completed
 from fluss.write.write_encoding import Encoded
 from fluss.write.writer_pool import writer_pool
 
@@ -279,7 +279,7 @@ class TaskWriter:
                 item.sent = replace(
                     item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
                 )
-                self._sender.room.wait()
+                self._sender.memory.wait()
                 self._sender.queue([item.sent], queued=_nothing)
             case _:
                 item.sent = None
@@ -314,7 +314,7 @@ class TaskWriter:
         taken: dict[TableBucket, list[tuple[_Item, LoggedBatch]]] = {}
         for item in self._pending:
             batch = item.sent
-            if batch is None or not batch.is_settled:
+            if batch is None or not batch.is_completed:
                 continue
             item.sent = None
             item.error = batch.error
@@ -452,9 +452,9 @@ class TaskWriter:
 
 async def _settled(items: Sequence[_Item]) -> None:
     """Wait until what is under way of some batches has come to its end."""
-    under_way = [each.sent for each in items if each.sent and not each.sent.is_settled]
+    under_way = [each.sent for each in items if each.sent and not each.sent.is_completed]
     if under_way:
-        await all_settled(under_way)
+        await all_completed(under_way)
 
 
 def _nothing() -> None:

@@ -1,9 +1,8 @@
-"""The batches that wait for their turn, bucket by bucket, in the order in which they were sealed.
+"""The batches that wait to be sent, bucket by bucket, in the order in which they were sealed.
 
-A queue knows what waits, what is under way and what holds it back; which batch it lets go next is
-its own decision, and the only one made here. Who leads a bucket, how batches are put together into
-requests and what an answer means is in `write.plan_sender`. `BatchSizes` decides how large batches
-grow.
+A queue knows what waits, what is in flight and what holds it back, and decides which batch may be
+sent next. Leaders, requests and answers are in `write.plan_sender`. `BatchSizes` decides how large
+batches grow.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _HALF_EMPTY: Final = 0.5
 
 
 class QueueKey(NamedTuple):
-    """A bucket as writers know it: by name, before its partition has an id."""
+    """A bucket by the name of its partition, which may not have an id yet."""
 
     table_id: int
     path: PhysicalTablePath
@@ -32,14 +31,14 @@ class QueueKey(NamedTuple):
 
 
 class Repair(Enum):
-    """What must happen to the numbers of a bucket before it goes on."""
+    """What must happen to the sequence of a bucket before it sends more."""
 
-    CLOSE_GAPS = auto()  # a batch was refused for certain: the later ones move up
+    CLOSE_GAPS = auto()  # a batch is certainly not written: the later ones move up
     NEW_WRITER = auto()  # the bucket has lost track of the writer
 
 
 class BucketQueue:
-    """The batches of one bucket. Order is kept under every retry."""
+    """The batches of one bucket, in an order that no retry changes."""
 
     def __init__(self, key: QueueKey, *, now: float) -> None:
         self.key = key
@@ -55,7 +54,7 @@ class BucketQueue:
 
     @property
     def bucket(self) -> TableBucket:
-        """The bucket by its ids; the partition's must be known."""
+        """The bucket by its ids; that of the partition must be known."""
         key = self.key
         return TableBucket.with_partition(key.table_id, self.partition_id, key.bucket_id)
 
@@ -65,7 +64,7 @@ class BucketQueue:
         return not self.waiting and not self.in_flight
 
     def add(self, batch: WriteBatch, *, now: float) -> None:
-        """Queue a new batch behind all others."""
+        """Queue a new batch after all others."""
         if self.is_idle:
             self.progress_at = now
         self._orders += 1
@@ -74,27 +73,27 @@ class BucketQueue:
         self.waiting.append(batch)
 
     def take_back(self, batch: WriteBatch) -> None:
-        """Queue a batch that must be sent again, in front of all that came after it."""
-        behind = [each for each in self.waiting if each.order < batch.order]
-        for _ in behind:
+        """Queue a batch that must be retried, before all that came after it."""
+        earlier = [each for each in self.waiting if each.order < batch.order]
+        for _ in earlier:
             self.waiting.popleft()
         self.waiting.appendleft(batch)
-        self.waiting.extendleft(reversed(behind))
+        self.waiting.extendleft(reversed(earlier))
 
     def next_batch(self, settings: WriterSettings, *, now: float) -> WriteBatch | None:
-        """The batch that may go now, if any.
+        """The batch that may be sent now, if any.
 
-        A batch that is sent again goes alone: what was under way behind it is answered with error
-        31 as long as it has not been written, and several on their way would only multiply that.
+        A batch that is retried is sent alone: those after it get error 31 as long as it is not
+        written, and more of them in flight would only multiply these errors.
         """
         if not self.waiting or now < self.not_before or self.repair is not None:
             return None
         first = self.waiting[0]
-        room = 1 if first.attempts else settings.in_flight_max
-        return first if len(self.in_flight) < room else None
+        in_flight_max = 1 if first.attempts else settings.in_flight_max
+        return first if len(self.in_flight) < in_flight_max else None
 
     def send(self, batch: WriteBatch) -> None:
-        """Note that the first batch that waited is under way."""
+        """Note that the first waiting batch is in flight."""
         if self.waiting.popleft() is not batch:
             raise AssertionError(f"{batch} is not the first in its queue")
         batch.attempts += 1
@@ -102,16 +101,16 @@ class BucketQueue:
         self.in_flight.append(batch)
 
     def numbered(self) -> list[WriteBatch]:
-        """What waits and has a number, in order."""
+        """The waiting batches that have a sequence, in order."""
         return [each for each in self.waiting if each.sequence != NO_SEQUENCE]
 
     def deadline_of(self, batch: WriteBatch, settings: WriterSettings) -> float:
-        """When to give up: a bucket that makes progress keeps its batches alive."""
+        """When a batch expires: a bucket that makes progress keeps its batches alive."""
         return max(batch.queued_at, self.progress_at) + settings.delivery_timeout_ms / 1_000
 
 
 class BatchSizes:
-    """How large the batches of one table grow: smaller where they never fill, up to the limit."""
+    """The target size of a writer's batches: it falls where they never fill, up to the limit."""
 
     __slots__ = ("_is_dynamic", "_largest", "_smallest", "target_bytes")
 

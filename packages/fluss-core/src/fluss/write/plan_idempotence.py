@@ -1,14 +1,14 @@
-"""The numbers of the batches of one bucket, and what a server's complaint about them means.
+"""The sequences of the batches of one bucket, and what a server's errors about them mean.
 
-Every batch of a bucket carries the writer's id and the next number: 0, 1, 2, … The server remembers
-the last five of each writer and answers a repeated one with its first answer, so a batch may be
-sent again with its old number as often as need be, and is written once. Two rules keep that true:
+Every batch of a bucket carries the writer's id and the next sequence: 0, 1, 2, … The server
+remembers the last five of each writer and answers a repeated one with its first answer, so a batch
+may be retried with its sequence any number of times, and is written once. Two rules keep that true:
 
-* A number that was sent stays with its batch, because the attempt may have been written.
+* A sequence that was sent stays with its batch, because the attempt may have been written.
 * A writer id never starts at 0 again in a bucket. When a bucket has lost track of the writer, its
-  batches get a new id, and only those for which it is certain that they were not written.
+  batches get a new id, and only those that are certainly not written.
 
-What the server says (error 31) names the number it got and the last one it knows:
+The server's error 31 names the sequence it got and the last one it knows:
 `… : <got> (incoming batch seq.), <last> (current batch seq.)`, last = -1 for a writer it does not
 know. When a batch is sent, and what follows from an error, is decided in `write.plan_sender`.
 """
@@ -23,8 +23,8 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.write.write_batch import NO_SEQUENCE, NO_WRITER_ID, WriteBatch
 
-# Answers that say for certain that a batch was not written. Others may come after the append, such
-# as 12 from a leader that was replaced while it waited for its replicas.
+# Errors after which a batch is certainly not written. Others may follow the append, such as 12 from
+# a leader that was replaced while it waited for its replicas.
 _CERTAIN = frozenset({
     ErrorCode.UNSUPPORTED_VERSION,
     ErrorCode.TABLE_NOT_EXIST,
@@ -52,17 +52,17 @@ _SEQUENCES = re.compile(r"(-?\d+) \(incoming batch seq[^)]*\), *(-?\d+) \(curren
 
 
 class SequenceVerdict(Enum):
-    """What it means that a server does not take a batch's number (errors 31 and 33)."""
+    """Why a server did not accept the sequence of a batch (errors 31 and 33)."""
 
     LANDED = auto()  # a later one was written, hence this one too
     TOO_EARLY = auto()  # one before it has not been written yet
     UNKNOWN_WRITER = auto()  # the bucket has lost track of the writer; this batch was not written
     DATA_LOST = auto()  # the bucket has lost batches that it had acknowledged
-    IN_DOUBT = auto()  # an earlier attempt may have been written, and nobody can say
+    IN_DOUBT = auto()  # an earlier attempt may have been written; the server cannot tell
 
 
 class BucketSequences:
-    """The writer id and the numbers of one bucket."""
+    """The writer id and the sequences of one bucket."""
 
     __slots__ = ("last_acked", "next_sequence", "writer_id")
 
@@ -80,7 +80,7 @@ class BucketSequences:
         self.last_acked = NO_SEQUENCE
 
     def number(self, batch: WriteBatch) -> None:
-        """Give a batch that is sent for the first time its number."""
+        """Give a batch that is sent for the first time its sequence."""
         batch.writer_id = self.writer_id
         batch.sequence = self.next_sequence
         self.next_sequence += 1
@@ -91,15 +91,15 @@ class BucketSequences:
             self.last_acked = max(self.last_acked, batch.sequence)
 
     def has_passed(self, batch: WriteBatch) -> bool:
-        """Whether a batch must have been written, because one behind it was."""
+        """Whether a batch must have been written, because a later one was."""
         return batch.writer_id == self.writer_id and NO_SEQUENCE < batch.sequence <= self.last_acked
 
     def close_gaps(self, batches: Iterable[WriteBatch]) -> None:
-        """Number anew what is left after a batch before it was refused for certain.
+        """Renumber the batches after one that is certainly not written.
 
-        Only while nothing of the bucket is under way. Behind a number that was never written no
-        later one can have been, so none of these batches was; what has been passed was written
-        before it, and keeps the number under which the server will know it.
+        Only while nothing of the bucket is in flight. The server writes no batch after a missing
+        sequence, so none of these was written. Batches with `has_passed` were written before it,
+        and keep the sequence under which the server knows them.
         """
         self.next_sequence = self.last_acked + 1
         for batch in batches:
@@ -121,11 +121,11 @@ class BucketSequences:
 
 
 def is_certainly_unwritten(error: FlussError) -> bool:
-    """Whether a server's answer says for certain that the batch was not written."""
+    """Whether the batch is certainly not written after this error of a server."""
     return error.error_code in _CERTAIN
 
 
 def last_known_sequence(error: FlussError) -> int | None:
-    """The last number that a server knows of the writer; -1 for none, None if it does not say."""
+    """The last sequence of the writer that a server reports; -1 for none, None if not reported."""
     found = _SEQUENCES.search(error.server_trace or error.message)
     return None if found is None else int(found.group(2))

@@ -1,9 +1,9 @@
-"""The send plan for batches whose writer id and numbers are decided before they are queued.
+"""The send plan for batches whose writer id and sequence are decided before they are queued.
 
-Everything about leaders, requests, order and trying again is `write.plan_sender`'s. What differs: a
-bucket that has lost track of the writer is never given another id here, and no number moves up
-behind a batch that failed. Such a bucket fails with everything that waits for it, and whoever
-chose the numbers looks what has become of them before anything more goes there.
+Leaders, requests, order and retries are those of `write.plan_sender`. The differences: a bucket
+that has lost track of the writer never gets another id here, and no sequence moves up after a batch
+that failed. All batches that wait for such a bucket fail. The caller, who chose the sequences,
+finds out what became of them before sending more.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fluss.write.write_batch import BatchResult, WriteBatch, WriterSettings
 
 
 class PinnedSendPlan(SendPlan):
-    """Batches that bring their writer id and number with them."""
+    """Sends batches that have their writer id and sequence already."""
 
     def __init__(self, settings: WriterSettings, *, policy: RetryPolicy | None = None) -> None:
         super().__init__(settings, policy=policy)
         self._stopped: dict[QueueKey, FlussError] = {}
 
     def add(self, batch: WriteBatch, *, now: float) -> None:
-        """Queue a batch; one for a bucket that has come to rest may begin with any number."""
+        """Queue a batch; in a bucket without batches it may have any sequence."""
         super().add(batch, now=now)
         queue = self._queue_of(batch)
         if len(queue.waiting) == 1 and not queue.in_flight:
@@ -47,15 +47,15 @@ class PinnedSendPlan(SendPlan):
             verdict = queue.sequences.judge(batch, error)
             if verdict in {SequenceVerdict.LANDED, SequenceVerdict.TOO_EARLY}:
                 return super()._settle_sequence(batch, error, now=now)
-        settled = self._fail(self._queue_without(batch), batch, error)
+        result = self._fail(self._queue_without(batch), batch, error)
         self._retire(queue)
-        return [settled]
+        return [result]
 
     def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> BatchResult:
         self._stopped.setdefault(queue.key, error)
         return BatchResult(batch=batch, error=error)
 
-    def _mend(self, queue: BucketQueue) -> list[BatchResult]:
+    def _repair(self, queue: BucketQueue) -> list[BatchResult]:
         error = self._stopped.get(queue.key)
         return [] if error is None else list(self._all_failed(queue, error))
 

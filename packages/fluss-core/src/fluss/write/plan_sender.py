@@ -1,13 +1,13 @@
-"""Which batches go now, and what follows from the answers.
+"""Which batches are sent now, and what follows from the answers.
 
 One plan serves all writers of a connection, because they share its writer id. Batches are taken
 from the queues of their buckets, at most one of a bucket into one request (a server that knows one
 batch of several drops all of them), grouped by leader and route, up to the size of a request.
 
-An answer either settles a batch or sends it back to its place in the queue. A batch that fails for
-good leaves a hole in the numbers of its bucket; the plan mends that once nothing of the bucket is
-under way, and knows of each batch whether it may have been written all the same. The plan neither
-sends nor waits: `write.sender` does.
+An answer either completes a batch or returns it to its place in the queue. A batch that fails for
+good leaves a gap in the sequence of its bucket. The plan repairs that once nothing of the bucket is
+in flight, and knows of each batch whether it may have been written. The plan neither sends nor
+waits: `write.sender` does.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from fluss.write.write_batch import (
     WriterSettings,
 )
 
-# How much longer than its batches may live a request is waited for: an answer says what became of
+# How long after the deadline of its batches an answer is still awaited: it reports what became of
 # them.
 LATE_S_MAX = 1.0
-# What to do about the rows of one batch.
+# The hints for the rows of one batch.
 LOOK_FIRST: Final = "Look what the table holds before you write these rows again."
 WRITE_AGAIN: Final = "They can be written again."
 _SEQUENCE_ERRORS = frozenset({
@@ -46,7 +46,7 @@ _SEQUENCE_ERRORS = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceRequest:
-    """One request: these batches go to this server, each of another bucket."""
+    """One request to one server; each batch is of another bucket."""
 
     server_id: int
     route: Route
@@ -55,24 +55,24 @@ class ProduceRequest:
 
 @dataclass(slots=True, kw_only=True)
 class ProduceRequests:
-    """What is to be done now.
+    """What the sender has to do now.
 
     Attributes:
-        requests: To be sent in this order.
-        settlements: Batches that came to their end without being sent (again).
-        paths_unknown: Tables and partitions whose leaders or ids have to be asked for.
+        requests: The requests to send, in this order.
+        results: Batches that are completed without being sent (again).
+        paths_unknown: Tables and partitions whose leaders or ids must be looked up.
         needs_writer_id: Whether batches wait for a new writer id.
-        wake_at: When to ask again at the latest, if nothing happens before.
+        wake_at: When to call the plan again, if nothing happens before.
     """
 
     requests: list[ProduceRequest] = field(default_factory=list)
-    settlements: list[BatchResult] = field(default_factory=list)
+    results: list[BatchResult] = field(default_factory=list)
     paths_unknown: set[PhysicalTablePath] = field(default_factory=set)
     needs_writer_id: bool = False
     wake_at: float | None = None
 
     def wake_by(self, at: float) -> None:
-        """Ask again at `at`, or before."""
+        """Call the plan again at `at`, or before."""
         self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
 
@@ -83,14 +83,14 @@ class SendPlan:
         self.settings = settings
         self.writer_id = NO_WRITER_ID
         self._policy = policy or RetryPolicy()
-        # Queues stay as long as the plan: they hold the numbers that must never start again.
+        # Queues live as long as the plan: they hold the sequences, which must never start again.
         self._queues: dict[QueueKey, BucketQueue] = {}
-        # Those with something to do, the one that was served longest ago first.
+        # Those with something to do, the least recently served first.
         self._busy: dict[QueueKey, BucketQueue] = {}
         self._writer_ids_seen: set[int] = set()
 
     def add(self, batch: WriteBatch, *, now: float) -> None:
-        """Queue a batch behind all others of its bucket."""
+        """Queue a batch after all others of its bucket."""
         key = _key_of(batch)
         queue = self._queues.get(key)
         if queue is None:
@@ -100,17 +100,17 @@ class SendPlan:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every batch has come to its end."""
+        """Whether every batch is completed."""
         return not self._busy
 
-    def unsettled(self) -> Iterator[WriteBatch]:
-        """Every batch that is queued or under way."""
+    def incomplete(self) -> Iterator[WriteBatch]:
+        """Every batch that is queued or in flight."""
         for queue in self._busy.values():
             yield from queue.in_flight
             yield from queue.waiting
 
     def take_writer_id(self, writer_id: int) -> None:
-        """Use a writer id from now on, in buckets that need one.
+        """Use a writer id from now on, in the buckets that need one.
 
         Raises:
             WriterStateError: The cluster gave it out before.
@@ -123,23 +123,23 @@ class SendPlan:
         self._writer_ids_seen.add(writer_id)
         self.writer_id = writer_id
 
-    # --- what goes now ------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------
 
-    def depart(self, view: ClusterView, *, now: float) -> ProduceRequests:
-        """Decide what goes now; what is in `requests` counts as sent."""
+    def next_requests(self, view: ClusterView, *, now: float) -> ProduceRequests:
+        """Decide what to send now; the batches in `requests` count as in flight."""
         found = ProduceRequests()
         open_requests: dict[tuple[int, Route], _Request] = {}
         ready = self._ready(view, found, now=now)
         while ready:
-            # One round takes at most one batch of each bucket, so that requests of one round never
-            # hold two; what a bucket has more goes with the requests of the next round.
+            # One round takes at most one batch of each bucket, so that no request of a round has
+            # two. Further batches of a bucket go into the requests of the next round.
             ready = [
                 (queue, server_id)
                 for queue, server_id in ready
                 if self._take(queue, server_id, open_requests, found, now=now)
             ]
             for request in open_requests.values():
-                found.requests.append(request.departure())
+                found.requests.append(request.finished())
             open_requests.clear()
         return found
 
@@ -148,8 +148,8 @@ class SendPlan:
     ) -> list[tuple[BucketQueue, int]]:
         ready = []
         for queue in list(self._busy.values()):
-            found.settlements += self._expire(queue, now=now)
-            found.settlements += self._mend(queue)
+            found.results += self._expire(queue, now=now)
+            found.results += self._repair(queue)
             if queue.repair is Repair.NEW_WRITER and not queue.in_flight and queue.waiting:
                 found.needs_writer_id = True
             if not queue.waiting:
@@ -198,13 +198,13 @@ class SendPlan:
         batch = queue.next_batch(self.settings, now=now)
         if batch is None:
             return False
-        place = (server_id, batch.route)
-        request = requests.get(place)
+        route_key = (server_id, batch.route)
+        request = requests.get(route_key)
         if request is not None and not request.has_room(batch, self.settings.request_bytes_max):
-            found.requests.append(request.departure())
+            found.requests.append(request.finished())
             request = None
         if request is None:
-            request = requests[place] = _Request(server_id, batch.route)
+            request = requests[route_key] = _Request(server_id, batch.route)
         queue.send(batch)
         if self.settings.is_idempotent and batch.sequence == NO_SEQUENCE:
             queue.sequences.number(batch)
@@ -213,22 +213,22 @@ class SendPlan:
         return True
 
     def give_up_at(self, request: ProduceRequest, *, now: float) -> float:
-        """When to wait no longer for the answer to a request that leaves now."""
+        """The deadline for the answer to a request that is sent now."""
         deadlines = (
             self._queue_of(each).deadline_of(each, self.settings) for each in request.batches
         )
         return max(min(deadlines), now) + LATE_S_MAX
 
-    # --- what an answer means -----------------------------------------------------------------
+    # --- answers ------------------------------------------------------------------------------
 
     def written(self, batch: WriteBatch, *, offset: int | None, now: float) -> BatchResult:
-        """A batch was written, for the first time or as a repetition of itself."""
-        queue = self._landed(batch, now=now)
+        """Complete a batch that was written, by this attempt or by one before."""
+        queue = self._completed(batch, now=now)
         self._retire(queue)
         return BatchResult(batch=batch, offset=offset)
 
-    def press(self, batch: WriteBatch, pressure: float, *, now: float) -> None:
-        """A server is under pressure (0 to 1): leave the bucket alone, the longer the more."""
+    def note_pressure(self, batch: WriteBatch, pressure: float, *, now: float) -> None:
+        """Pause a bucket whose server reports backpressure (0 to 1); higher is longer."""
         pause_ms = self.settings.throttle_ms_max * min(max(pressure, 0.0), 1.0) ** 2
         queue = self._queue_of(batch)
         queue.not_before = max(queue.not_before, now + pause_ms / 1_000)
@@ -236,13 +236,13 @@ class SendPlan:
     def unsent(
         self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float
     ) -> list[BatchResult]:
-        """A batch could not be sent at all: no connection to its server."""
-        return self._again_or_fail(batch, error, now=now, jitter=jitter)
+        """Retry or fail a batch that could not be sent: no connection to its server."""
+        return self._retry_or_fail(batch, error, now=now, jitter=jitter)
 
     def failed(
         self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float
     ) -> list[BatchResult]:
-        """An attempt ended with an error: the server's, or that of a connection or a clock."""
+        """Retry or complete a batch after a failed attempt: an error of the server or a timeout."""
         code = error.error_code
         if code == ErrorCode.DUPLICATE_SEQUENCE_EXCEPTION:
             return [self.written(batch, offset=None, now=now)]
@@ -251,22 +251,22 @@ class SendPlan:
         if not is_certainly_unwritten(error):
             batch.in_doubt = True
         if code == ErrorCode.STORAGE_BACKPRESSURE_EXCEPTION:
-            self.press(batch, 1.0, now=now)
-        return self._again_or_fail(batch, error, now=now, jitter=jitter)
+            self.note_pressure(batch, 1.0, now=now)
+        return self._retry_or_fail(batch, error, now=now, jitter=jitter)
 
     def give_up(self, batches: Iterable[WriteBatch], error: FlussError) -> list[BatchResult]:
-        """Fail batches that wait; those under way are left to their answers."""
-        settlements = []
+        """Fail batches that wait; those in flight are left to their answers."""
+        results = []
         for batch in batches:
             queue = self._queue_of(batch)
             if batch in queue.waiting:
                 queue.waiting.remove(batch)
-                settlements.append(self._fail(queue, batch, error))
+                results.append(self._fail(queue, batch, error))
                 self._retire(queue)
-        return settlements
+        return results
 
     def waiting_for(self, path: PhysicalTablePath | TablePath) -> list[WriteBatch]:
-        """What waits for a table with all its partitions, or for one of them."""
+        """The batches that wait for a table with all its partitions, or for one of them."""
         return [
             batch
             for key, queue in self._busy.items()
@@ -274,7 +274,7 @@ class SendPlan:
             for batch in queue.waiting
         ]
 
-    def _again_or_fail(
+    def _retry_or_fail(
         self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float
     ) -> list[BatchResult]:
         queue = self._queue_without(batch)
@@ -292,11 +292,11 @@ class SendPlan:
             queue.take_back(batch)
             return []
         if queue.sequences.has_passed(batch) and not is_certainly_unwritten(error):
-            settled = BatchResult(batch=batch)
+            result = BatchResult(batch=batch)
         else:
-            settled = self._fail(queue, batch, error)
+            result = self._fail(queue, batch, error)
         self._retire(queue)
-        return [settled]
+        return [result]
 
     def _settle_sequence(
         self, batch: WriteBatch, error: FlussError, *, now: float
@@ -318,11 +318,11 @@ class SendPlan:
             case SequenceVerdict.IN_DOUBT:
                 pass
         queue.repair = Repair.NEW_WRITER
-        settled = self._fail(self._queue_without(batch), batch, error)
+        result = self._fail(self._queue_without(batch), batch, error)
         self._retire(queue)
-        return [settled]
+        return [result]
 
-    def _landed(self, batch: WriteBatch, *, now: float) -> BucketQueue:
+    def _completed(self, batch: WriteBatch, *, now: float) -> BucketQueue:
         queue = self._queue_without(batch)
         queue.progress_at = now
         queue.last_error = None
@@ -330,15 +330,15 @@ class SendPlan:
             queue.sequences.acknowledge(batch)
         return queue
 
-    # --- what a failure leaves behind ---------------------------------------------------------
+    # --- repairs ------------------------------------------------------------------------------
 
     def _fail(self, queue: BucketQueue, batch: WriteBatch, error: FlussError) -> BatchResult:
         if batch.sequence != NO_SEQUENCE and queue.repair is not Repair.NEW_WRITER:
             queue.repair = Repair.NEW_WRITER if batch.in_doubt else Repair.CLOSE_GAPS
         return BatchResult(batch=batch, error=_failure(batch, error))
 
-    def _mend(self, queue: BucketQueue) -> list[BatchResult]:
-        """Bring the numbers of a bucket in order, once nothing of it is under way."""
+    def _repair(self, queue: BucketQueue) -> list[BatchResult]:
+        """Repair the sequence of a bucket, once nothing of it is in flight."""
         if queue.repair is None or queue.in_flight:
             return []
         if queue.repair is Repair.CLOSE_GAPS:
@@ -348,35 +348,35 @@ class SendPlan:
         return self._renumber(queue)
 
     def _renumber(self, queue: BucketQueue) -> list[BatchResult]:
-        """Give a bucket a new writer id; what may have been written under the old one fails."""
-        settlements = []
+        """Give a bucket a new writer id; batches that may be written under the old one fail."""
+        results = []
         reason = queue.last_error or WriterStateError("The bucket has lost track of the writer.")
         for batch in queue.numbered():
             if queue.sequences.has_passed(batch):
                 queue.waiting.remove(batch)
-                settlements.append(BatchResult(batch=batch))
+                results.append(BatchResult(batch=batch))
             elif batch.in_doubt:
                 queue.waiting.remove(batch)
-                settlements.append(BatchResult(batch=batch, error=_failure(batch, reason)))
+                results.append(BatchResult(batch=batch, error=_failure(batch, reason)))
             else:
                 batch.sequence, batch.writer_id = NO_SEQUENCE, NO_WRITER_ID
         if self.writer_id not in (NO_WRITER_ID, queue.sequences.writer_id):
             queue.sequences.begin(self.writer_id)
             queue.repair = None
-        return settlements
+        return results
 
     def _expire(self, queue: BucketQueue, *, now: float) -> list[BatchResult]:
-        settlements = []
+        results = []
         while queue.waiting:
             batch = queue.waiting[0]
             if now < queue.deadline_of(batch, self.settings):
                 break
             queue.waiting.popleft()
             if queue.sequences.has_passed(batch):
-                settlements.append(BatchResult(batch=batch))
+                results.append(BatchResult(batch=batch))
             else:
-                settlements.append(self._fail(queue, batch, _expired(queue, self.settings)))
-        return settlements
+                results.append(self._fail(queue, batch, _expired(queue, self.settings)))
+        return results
 
     def _queue_of(self, batch: WriteBatch) -> BucketQueue:
         return self._queues[_key_of(batch)]
@@ -407,7 +407,7 @@ class _Request:
         self._batches.append(batch)
         self._bytes += batch.size_bytes
 
-    def departure(self) -> ProduceRequest:
+    def finished(self) -> ProduceRequest:
         return ProduceRequest(
             server_id=self._server_id, route=self._route, batches=tuple(self._batches)
         )
@@ -418,7 +418,7 @@ def _key_of(batch: WriteBatch) -> QueueKey:
 
 
 def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
-    """An error in the words of the writer: which rows, where, and what has become of them."""
+    """The error of a batch: which rows, in which bucket, and what became of them."""
     if batch.in_doubt:
         fate = "they were sent and may have been written or not"
         what_next = LOOK_FIRST
@@ -434,7 +434,7 @@ def _failure(batch: WriteBatch, error: FlussError) -> FlussError:
         "in_doubt": batch.in_doubt,
     }
     made = error.with_context(during=f"{batch} failed, {fate}", hint=(what_next, *error.hints))
-    made.facts.update(facts)  # `batch` names the place
+    made.facts.update(facts)  # its text names the bucket
     return made
 
 
@@ -443,7 +443,7 @@ def _data_lost(batch: WriteBatch, error: FlussError) -> FlussError:
         "The bucket has lost rows of this writer that it had acknowledged before these: "
         f"{error.message}",
         error.error_code,
-        hint="All its replicas must have failed at once. Compare what the table holds with what "
+        hint="All its replicas must have failed together. Compare what the table holds with what "
         "was written, then write again.",
         server_trace=error.server_trace,
         sequence=batch.sequence,

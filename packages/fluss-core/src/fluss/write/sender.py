@@ -1,9 +1,9 @@
 """Sends the batches of all writers of one connection, as `write.plan_sender` decides.
 
-Batches come in from any thread by `queue`; everything else happens on the engine's loop. Requests
-to one server are under way side by side, in the order in which the plan let them go. What has to be
-found out meanwhile (a writer id, a leader, a missing partition) is asked for while other buckets go
-on. What an error means for a batch is never decided here.
+Batches come in from any thread by `queue`; everything else happens on the engine's loop. Several
+requests to one server are in flight concurrently, in the order of the plan. Writer ids, leaders and
+missing partitions are requested while other buckets continue. What an error means for a batch is
+never decided here.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ from fluss.write.write_requests import BucketAnswer, read_answers, write_request
 
 log = logging.getLogger("fluss.sender")
 
-# How long the plan may sleep without being asked, whatever it says.
+# The longest pause between two calls of the plan, whatever `wake_at` is.
 ALARM_S_MAX = 60.0
 
 
 class Sender:
     """Sends what its plan decides; all writers of a connection share one.
 
-    A writer that brings its own numbers has a sender and a plan of its own
-    (`write.plan_pinned_sender`).
+    A writer with its own sequences has its own sender and plan (`write.plan_pinned_sender`).
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Sender:
     ) -> None:
         self.settings = settings
         self.engine = engine
-        self.room = WriteMemory(settings.buffer_bytes_max, wait_ms_max=settings.buffer_wait_ms)
+        self.memory = WriteMemory(settings.buffer_bytes_max, wait_ms_max=settings.buffer_wait_ms)
         self._cluster = cluster
         self._plan = plan or SendPlan(settings, policy=cluster.retry_policy)
         self._paths = PathFinder(cluster, settings)
@@ -68,11 +67,11 @@ class Sender:
         self._failures = FailureLog()
 
     def register(self, table: TablePath, partition_keys: Sequence[str]) -> None:
-        """Make the partition keys of a table known, for partitions that have to be created."""
+        """Note the partition keys of a table, for partitions that have to be created."""
         self._paths.partition_keys[table] = tuple(partition_keys)
 
     def check_open(self) -> None:
-        """Refuse to write after the end.
+        """Refuse to write after the sender was closed.
 
         Raises:
             ClosedError: The sender has been closed.
@@ -84,17 +83,17 @@ class Sender:
         """Queue sealed batches; any thread may call this. The order of the calls is kept.
 
         Args:
-            batches: The batches; their room is taken now and given back when they are settled.
-            queued: Called on the engine thread before any of them can be settled.
+            batches: The batches; their memory is taken now and released when they are completed.
+            queued: Called on the engine thread before any of them can be completed.
         """
         self.check_open()
-        self.room.take(sum(each.size_bytes for each in batches))
+        self.memory.take(sum(each.size_bytes for each in batches))
         self.engine.post(partial(self._take, batches, queued))
 
     # --- life ---------------------------------------------------------------------------------
 
     async def close(self, *, timeout_s: float) -> int:
-        """Deliver what is queued, within a time; returns how many rows were not delivered."""
+        """Deliver the queued batches within a time; returns how many rows were not delivered."""
         if self._closed is not None:
             return 0
         with suppress(TimeoutError):
@@ -105,7 +104,7 @@ class Sender:
             hint="Open a new connection.",
         )
         self._closed = reason
-        self.room.close(reason)
+        self.memory.close(reason)
         if self._alarm is not None:
             self._alarm.cancel()
         return await self._abandon(timeout_s)
@@ -120,17 +119,17 @@ class Sender:
                 self._idle.discard(idle)
 
     async def _abandon(self, timeout_s: float) -> int:
-        left = list(self._plan.unsettled())
+        left = list(self._plan.incomplete())
         rows = sum(each.row_count for each in left)
         error = ClosedError(
             f"The connection was closed, and its {timeout_s:g} s for delivering were over.",
             hint="Flush before you close, or give close() more time.",
         )
-        self._settle(self._plan.give_up(left, error))
+        self._complete(self._plan.give_up(left, error))
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for batch in list(self._plan.unsettled()):
+        for batch in list(self._plan.incomplete()):
             self._failed(batch, error, sent=batch.is_sent)
         return rows
 
@@ -142,12 +141,12 @@ class Sender:
         for batch in batches:
             self._plan.add(batch, now=now)
         if self._closed is not None:
-            self._settle(self._plan.give_up(batches, self._closed))
+            self._complete(self._plan.give_up(batches, self._closed))
             return
         self._pump_soon()
 
     def _pump_soon(self) -> None:
-        # Whatever comes in with the same wake-up goes with the same requests.
+        # All batches of one wake-up go into the same requests.
         if not self._pump_is_due:
             self._pump_is_due = True
             self.engine.loop.call_soon(self._pump)
@@ -156,16 +155,16 @@ class Sender:
         self._pump_is_due = False
         if self._closed is not None:
             return
-        departures = self._plan.depart(self._cluster.view, now=self._now())
-        self._settle(departures.settlements)
-        for request in departures.requests:
+        plan = self._plan.next_requests(self._cluster.view, now=self._now())
+        self._complete(plan.results)
+        for request in plan.requests:
             self._start(self._deliver(request))
-        if departures.needs_writer_id and not self._asking_writer_id:
+        if plan.needs_writer_id and not self._asking_writer_id:
             self._asking_writer_id = True
             self._start(self._ask_writer_id())
-        for paths in self._paths.unasked(departures.paths_unknown):
+        for paths in self._paths.unasked(plan.paths_unknown):
             self._start(self._find(paths))
-        self._set_alarm(departures.wake_at)
+        self._set_alarm(plan.wake_at)
         if self._plan.is_idle:
             for idle in self._idle:
                 if not idle.done():
@@ -183,8 +182,8 @@ class Sender:
         try:
             await self._exchange(request)
         except Exception as bug:
-            log.exception("a write request met a bug")
-            error = FlussError(f"The write request met a bug in the client: {bug!r}")
+            log.exception("a bug in the client broke a write request")
+            error = FlussError(f"A bug in the client broke the write request: {bug!r}")
             self._answer_all(request, error, sent=True)
         self._pump_soon()
 
@@ -218,25 +217,25 @@ class Sender:
 
     def _answer_all(self, request: ProduceRequest, error: FlussError, *, sent: bool) -> None:
         for batch in request.batches:
-            if not batch.is_settled:
+            if not batch.is_completed:
                 self._failed(batch, error, sent=sent)
 
     def _answer(self, batch: WriteBatch, answer: BucketAnswer) -> None:
         now = self._now()
         if answer.pressure:
-            self._plan.press(batch, answer.pressure, now=now)
+            self._plan.note_pressure(batch, answer.pressure, now=now)
         if answer.error is not None:
             self._failed(batch, answer.error, sent=True)
         else:
-            self._settle([self._plan.written(batch, offset=answer.offset, now=now)])
+            self._complete([self._plan.written(batch, offset=answer.offset, now=now)])
 
     def _failed(self, batch: WriteBatch, error: FlussError, *, sent: bool) -> None:
         view = self._cluster.view
         if error.refresh_metadata:
             view.forget_leader(batch.bucket)
         decide = self._plan.failed if sent else self._plan.unsent
-        settlements = decide(batch, error, now=self._now(), jitter=random.random())  # noqa: S311 - spreads clients, hides nothing
-        if not settlements:
+        results = decide(batch, error, now=self._now(), jitter=random.random())  # noqa: S311 - spreads clients, hides nothing
+        if not results:
             self._cluster.counters.retries += 1
             log.debug("%s will be sent again: %s", batch, error.message)
             notices.retried(
@@ -246,27 +245,27 @@ class Sender:
                 now=self._now(),
                 limit_ms=self.settings.delivery_timeout_ms,
             )
-        self._settle(settlements)
+        self._complete(results)
 
-    def _settle(self, settlements: Iterable[BatchResult]) -> None:
+    def _complete(self, results: Iterable[BatchResult]) -> None:
         counters = self._cluster.counters
-        for settled in settlements:
-            batch = settled.batch
-            batch.offset, batch.error = settled.offset, settled.error
-            batch.is_settled = True
+        for result in results:
+            batch = result.batch
+            batch.offset, batch.error = result.offset, result.error
+            batch.is_completed = True
             batch.body = None
-            self.room.give_back(batch.size_bytes)
-            if settled.error is None:
+            self.memory.release(batch.size_bytes)
+            if result.error is None:
                 counters.batches_written += 1
                 counters.rows_written += batch.row_count
             else:
-                table, message = batch.path.table_path, settled.error.message
+                table, message = batch.path.table_path, result.error.message
                 self._failures.failed(table, message, now=self._now())
             waiters, batch.waiters = batch.waiters, []
-            for told in waiters:
-                told(batch)
+            for waiter in waiters:
+                waiter(batch)
 
-    # --- finding out --------------------------------------------------------------------------
+    # --- writer ids, leaders and partitions ---------------------------------------------------
 
     async def _ask_writer_id(self) -> None:
         try:
@@ -274,7 +273,7 @@ class Sender:
             self._plan.take_writer_id(writer_id)
             log.debug("the writer id is %d", writer_id)
         except FlussError as error:
-            self._settle(self._plan.give_up(list(self._plan.unsettled()), error))
+            self._complete(self._plan.give_up(list(self._plan.incomplete()), error))
         finally:
             self._asking_writer_id = False
             self._pump_soon()
@@ -287,7 +286,7 @@ class Sender:
         if not servers:
             raise RetriableServerError("The cluster names no tablet server at the moment.")
         request = messages.InitWriterRequest()
-        for table in {each.path.table_path for each in self._plan.unsettled()}:
+        for table in {each.path.table_path for each in self._plan.incomplete()}:
             request.table_path.add(database_name=table.database_name, table_name=table.table_name)
         answer = await self._cluster.ask_any_tablet_server(
             ApiKey.INIT_WRITER, request, messages.InitWriterResponse
@@ -297,14 +296,14 @@ class Sender:
     async def _find(self, paths: Sequence[PhysicalTablePath]) -> None:
         try:
             async for path, error in self._paths.find(paths):
-                self._settle(self._plan.give_up(self._plan.waiting_for(path), error))
+                self._complete(self._plan.give_up(self._plan.waiting_for(path), error))
             for path in paths:
                 self._give_up_predecessors(path.table_path)
         finally:
             self._pump_soon()
 
     def _give_up_predecessors(self, table: TablePath) -> None:
-        """Fail what waits for a table that was dropped and made again under its name."""
+        """Fail the batches for a table that was dropped and created again under its name."""
         table_id = self._cluster.view.table_id(table)
         old = [each for each in self._plan.waiting_for(table) if each.route.table_id != table_id]
         if table_id is not None and old:
@@ -314,7 +313,7 @@ class Sender:
                 hint=Hint(HintKey.GET_TABLE_AGAIN, table=str(table)),
                 table=str(table),
             )
-            self._settle(self._plan.give_up(old, error))
+            self._complete(self._plan.give_up(old, error))
 
     # --- tasks --------------------------------------------------------------------------------
 
@@ -326,7 +325,7 @@ class Sender:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the sender met a bug", exc_info=error)
+            log.error("a bug in the client broke a task of the sender", exc_info=error)
 
     def _now(self) -> float:
         return self.engine.loop.time()

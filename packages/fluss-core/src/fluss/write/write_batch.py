@@ -1,8 +1,7 @@
-"""What writers share: their settings, and one encoded batch on its way to a bucket.
+"""The settings of writers, and an encoded batch from its sealing until it is completed.
 
-A batch is encoded before it gets here and its bytes are not looked at again; this file only knows
-how large it is, where it belongs and what has become of it. Who waits for a batch is told by the
-engine; when it is sent is decided in `write.plan_sender`.
+Here a batch is opaque: only its size, its bucket and its result matter. When it is sent is decided
+in `write.plan_sender`.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ NO_WRITER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 ACKS_ALL: Final = -1
 
-# The server waits for its replicas a little less long than the client for the server, so that it
-# is the server's answer that ends the wait, not a time-out in which nothing can be known.
+# The server waits for its replicas a little less long than the client waits for the server, so that
+# the server's answer ends the wait, and not a timeout that leaves the result unknown.
 ANSWER_MARGIN_MS: Final = 1_000
 
 
@@ -30,17 +29,17 @@ class WriterSettings:
 
     Attributes:
         acks: -1 for all replicas, 1 for the leader, 0 for none.
-        retries_max: How often a batch is sent again.
+        retries_max: The most retries of a batch.
         request_bytes_max: The largest request, and therefore the largest batch.
         batch_bytes_max: How large a batch may grow before it is sent.
         batch_bytes_min: How small the batches of a table with little traffic may become.
         has_dynamic_batches: Whether batches adapt between the two.
-        linger_ms: How long rows wait for company when nobody waits for them.
-        buffer_bytes_max: How much may be on its way before writing waits.
-        buffer_wait_ms: How long it waits.
-        in_flight_max: How many batches of one bucket may be on their way.
-        is_idempotent: Whether batches carry writer id and sequence.
-        throttle_ms_max: How long a server under pressure is left alone, at most.
+        linger_ms: How long rows wait to be batched with others when no caller waits for them.
+        buffer_bytes_max: How many encoded bytes may be queued or in flight before writing blocks.
+        buffer_wait_ms: How long writing blocks at most.
+        in_flight_max: How many batches of one bucket may be in flight.
+        is_idempotent: Whether batches carry a writer id and a sequence.
+        throttle_ms_max: The longest pause for a bucket whose server reports backpressure.
         creates_partitions: Whether a missing partition is created.
         is_round_robin: How rows without a bucket key are spread: one by one, or in batches.
         delivery_timeout_ms: How long a bucket may make no progress before its batches fail.
@@ -66,10 +65,10 @@ class WriterSettings:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """What a user's config says about writing.
+        """The settings of a user's config.
 
         Raises:
-            ConfigError: Settings do not go together.
+            ConfigError: Settings contradict each other.
         """
         config.check()
         return cls(
@@ -93,21 +92,21 @@ class WriterSettings:
 
     @property
     def replica_wait_ms(self) -> int:
-        """How long a server is asked to wait for its replicas."""
+        """How long a server shall wait for its replicas."""
         margin = min(ANSWER_MARGIN_MS, self.request_timeout_ms // 2)
         return max(self.request_timeout_ms - margin, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What batches must have in common to travel in one request.
+    """What the batches of one request have in common.
 
     Attributes:
         table_id: The table.
         is_kv: PUT_KV, or PRODUCE_LOG.
         schema_id: The schema that the rows were encoded with.
         target_columns: The columns of a partial update, by position; empty for all.
-        agg_mode: How an aggregating table takes the rows; None for its usual way.
+        agg_mode: How an aggregating table merges the rows; None for its default.
     """
 
     table_id: int
@@ -119,7 +118,7 @@ class Route:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class WriteBatch:
-    """One encoded batch of one bucket, from its sealing until its end.
+    """One encoded batch of one bucket, from its sealing until it is completed.
 
     Attributes:
         route: The kind of request it travels in.
@@ -128,19 +127,18 @@ class WriteBatch:
         body: The encoded records; opaque here.
         row_count: How many rows they are.
         size_bytes: How long they are, with their header.
-        owner: The writer that is told about a failure.
         queued_at: When it was queued.
-        order: Its place among the batches of its bucket, whatever its sequence.
-        attempts: How often it was to be sent.
+        order: Its place among the batches of its bucket, independent of its sequence.
+        attempts: How many attempts at sending it there were.
         is_sent: Whether a request with it has left for a server.
-        writer_id: The writer's id that it was sent with.
-        sequence: Its number in the bucket; given when it is first sent.
-        in_doubt: Whether an attempt ended without a word on whether it was written.
+        writer_id: The writer id that it was sent with.
+        sequence: Its sequence in the bucket; assigned when it is first sent.
+        in_doubt: Whether an attempt ended without it being known whether it was written.
         offset: Where it was written (PRODUCE_LOG: its first offset; PUT_KV: the end of the
-            bucket's changelog behind it); None where the server only said that it was.
-        error: Why it was not.
-        is_settled: Whether one of the two is known.
-        waiters: Who wants to know; only the engine thread touches them.
+            bucket's changelog after it); None where the server did not report it.
+        error: Why it was not written.
+        is_completed: Whether it was written or has failed.
+        waiters: Called when it is completed; only the engine thread touches them.
     """
 
     route: Route
@@ -149,7 +147,6 @@ class WriteBatch:
     body: Any
     row_count: int
     size_bytes: int
-    owner: Any = None
     queued_at: float = 0.0
     order: int = 0
     attempts: int = 0
@@ -160,12 +157,12 @@ class WriteBatch:
     partition_id: int | None = None
     offset: int | None = None
     error: FlussError | None = None
-    is_settled: bool = False
+    is_completed: bool = False
     waiters: list[Callable[[WriteBatch], None]] = field(default_factory=list)
 
     @property
     def bucket(self) -> TableBucket:
-        """The bucket by its ids, as far as they are known."""
+        """The bucket by its ids; that of the partition may be missing."""
         return TableBucket.with_partition(self.route.table_id, self.partition_id, self.bucket_id)
 
     def __str__(self) -> str:
@@ -174,7 +171,7 @@ class WriteBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """A batch has come to its end: written at `offset`, or failed with `error`."""
+    """The end of a batch: written at `offset`, or failed with `error`."""
 
     batch: WriteBatch
     offset: int | None = None

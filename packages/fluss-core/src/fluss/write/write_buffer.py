@@ -1,10 +1,10 @@
-"""Collects the rows of one writer until they are sealed, and keeps count of what became of them.
+"""Collects the rows of one writer until they are sealed, and counts what became of them.
 
-Rows are only appended to a list; sealing turns them into columns, batches and requests' worth of
-bytes. Whoever makes the buffer full, waits for a row, or flushes seals on his own thread; when only
-the time is over, a worker does. Sealing is serialised, so the order of the calls is the order in
-every bucket. While the room of the connection is used up, sealing waits, and with it whoever writes
-more; the engine never does.
+Rows are only appended to a list; sealing encodes them as batches and queues these. A call that
+fills the buffer, waits for a row, or flushes, seals on its own thread; when the linger time is
+over, a worker thread does. Sealing is serialised, so the order of the calls is the order in every
+bucket. While the memory for writes is used up, sealing waits, and so does every thread that writes
+more. The engine never waits.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ ROWS_SEALED_HERE_MAX = 500
 
 _FULL_FRAME = 0.25
 # Of a frame that is spread over many buckets more is encoded at a time, so that the batch of each
-# is worth its header, its checksum and its way; never so much that nothing is on its way meanwhile.
+# bucket is worth its header and its checksum; never so much that nothing is in flight meanwhile.
 _BATCH_BYTES_LEAST = 128 * 1024
-_PARTS_IN_ROOM = 4
+_PARTS_IN_MEMORY = 4
 
 
 class WriteBuffer:
-    """The rows that one writer has taken. Any thread may write; order is that of the calls.
+    """The rows that one writer has taken. Any thread may write; the order is that of the calls.
 
     Args:
         sender: Delivers batches.
         target: Encodes rows.
-        keeper: What must live as long as this: a connection that nobody refers to is closed.
+        keeper: An object that must live as long as this: an unreferenced connection is closed.
     """
 
     def __init__(self, sender: Sender, target: Target, *, keeper: object = None) -> None:
@@ -67,20 +67,18 @@ class WriteBuffer:
         self._engine = sender.engine
         self._target = target
         self._sizes = BatchSizes(sender.settings)
-        self._lock = threading.Lock()  # held for the time of an append
-        self._sealing = (
-            InterruptibleLock()
-        )  # held for the time of a sealing; taken before the other
+        self._lock = threading.Lock()  # held during an append
+        self._sealing = InterruptibleLock()  # held during a sealing; taken before the other
         self._linger_s = sender.settings.linger_ms / 1_000
-        self._clock_runs = False
+        self._is_lingering = False
         self._closed: ClosedError | None = None
         self._frame_ratio = 0.5  # encoded bytes per byte of a frame, learned from the last ones
         self._rows_before = 0  # how many rows were taken before the open chunk
         self._spread = 1  # over how many buckets the rows of a frame go, learned from the last one
         self._open_chunk()
         # Only the engine thread touches these.
-        self._unsettled: set[WriteBatch] = set()
-        # Whether a frame is taken no further once a batch has failed; rows taken singly are.
+        self._incomplete: set[WriteBatch] = set()
+        # Whether the rest of a frame is dropped once a batch has failed; single rows never are.
         self.stops_at_failure = False
         self.tally = WriteTally()
         self.progress = self.tally.report()  # of the last flush
@@ -122,20 +120,20 @@ class WriteBuffer:
             self._bytes = filled = self._bytes + size
             if deletes:
                 self._deletes.append((place, stop))
-        if not self._clock_runs:
-            self._start_clock()
-        if filled >= target_bytes and self._sender.room.is_left:
+        if not self._is_lingering:
+            self._start_lingering()
+        if filled >= target_bytes and self._sender.memory.is_left:
             self.seal()
         return WriteResultHandle(chunk, place, stop)
 
     def add_alone(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
-        """Take one row that may be too large, and find out at once."""
+        """Take one row that may be too large, and encode it immediately."""
         batch = batch_from_values([values], self._target.layout)
         marks = np.ones(1, dtype=np.bool_) if deletes else None
         return self._add_now([WireRows(batch=batch)], marks, is_frame=False)[0]
 
     def add_frame(self, rows: WireRows, *, deletes: bool = False) -> list[WriteResultHandle]:
-        """Take at least one row; a small frame waits for company."""
+        """Take at least one row; a small frame is collected until the buffer is sealed."""
         size = rows.batch.nbytes  # walks through all buffers, so it is asked once
         if size < self._sizes.target_bytes * _FULL_FRAME:
             return [self._collect(rows, size, deletes=deletes)]
@@ -160,12 +158,12 @@ class WriteBuffer:
             self._bytes += size
             if deletes:
                 self._deletes.append((place, stop))
-        if not self._clock_runs:
-            self._start_clock()
+        if not self._is_lingering:
+            self._start_lingering()
         return WriteResultHandle(chunk, place, stop)
 
     def _begin(self) -> None:
-        """The first row of a chunk, or one too late."""
+        """Begin a chunk with its first row; refuse a row of a closed writer."""
         if self._closed is not None:
             raise copy_of(self._closed)
         self._sender.check_open()
@@ -191,12 +189,12 @@ class WriteBuffer:
             self._seal_open_chunk()
             for part in parts:
                 self._sender.check_open()
-                self._sender.room.wait()
+                self._sender.memory.wait()
                 if self.stops_at_failure and self._failure is not None:
-                    break  # the flush raises it
+                    break  # the flush raises the failure
                 row_count = part.batch.num_rows
                 marks = None if deletes is None else deletes[first : first + row_count]
-                # Rows of a frame are counted in it, others by the writer.
+                # Errors count the rows of a frame within it, and other rows by the writer.
                 with rows_counted(first=first if is_frame else self._rows_before):
                     encoded = self._target.encode(part, marks, is_frame=is_frame)
                 first += row_count
@@ -213,7 +211,7 @@ class WriteBuffer:
         start, row_count = 0, rows.batch.num_rows
         while start < row_count:
             left = row_count - start
-            # Both are learned from the part before, where it was cut as this one is.
+            # Ratio and spread are learned from the part before, which was cut in the same way.
             encoded = size * left / row_count * self._frame_ratio
             part_rows = -(-left // max(1, round(encoded / self._part_bytes())))
             yield rows.slice(start, part_rows)
@@ -221,9 +219,9 @@ class WriteBuffer:
 
     def _part_bytes(self) -> int:
         settings = self._sender.settings
-        wanted = self._spread * min(_BATCH_BYTES_LEAST, settings.batch_bytes_max)
-        most = settings.buffer_bytes_max // _PARTS_IN_ROOM
-        return max(settings.batch_bytes_max, min(wanted, most))
+        spread_bytes = self._spread * min(_BATCH_BYTES_LEAST, settings.batch_bytes_max)
+        most = settings.buffer_bytes_max // _PARTS_IN_MEMORY
+        return max(settings.batch_bytes_max, min(spread_bytes, most))
 
     def _learn(self, batch: pa.RecordBatch, encoded: Encoded) -> None:
         size = sum(each.size_bytes for each in encoded.batches)
@@ -234,16 +232,16 @@ class WriteBuffer:
     # --- sealing ------------------------------------------------------------------------------
 
     def seal(self, *, waits: bool = True) -> None:
-        """Make batches of what was collected and queue them; waits for room, on this thread.
+        """Encode the collected rows and queue their batches; waits for memory, on this thread.
 
         Raises:
-            LimitExceededError: There was no room in time. The rows stay where they are.
+            LimitExceededError: There was no memory in time. The rows stay in the buffer.
         """
         with self._sealing:
             if not self._count:
                 return
             if waits:
-                self._sender.room.wait()
+                self._sender.memory.wait()
             self._seal_open_chunk()
 
     def _seal_open_chunk(self) -> None:
@@ -266,38 +264,38 @@ class WriteBuffer:
                 encoded = self._target.encode(joined, marks, is_frame=False)
             self._queue(chunk, encoded)
         except FlussError as error:
-            # The rows were taken: their handles say what became of them, and the next flush does.
-            self._engine.post(partial(self._spoil, chunk, error))
+            # The rows were taken, so their handles and the next flush raise the error.
+            self._engine.post(partial(self._fail_chunk, chunk, error))
         except BaseException as error:
             lost = FlussError(f"{count} rows could not be sealed: {error!r}")
-            self._engine.post(partial(self._spoil, chunk, lost))
+            self._engine.post(partial(self._fail_chunk, chunk, lost))
             raise
 
     def _queue(self, chunk: Chunk, encoded: Encoded) -> None:
         batches = encoded.batches
         for batch in batches:
-            batch.waiters.append(self._settled)
+            batch.waiters.append(self._completed)
         self._sender.queue(batches, queued=partial(self._queued, chunk, encoded))
 
     def seal_soon(self, chunk: Chunk) -> None:
-        """Seal a chunk that somebody waits for: here, unless that would hold up an event loop."""
+        """Seal a chunk that a caller waits for: here, unless that would block an event loop."""
         if chunk is not self._chunk:
             return
         if self._in_loop() and not (
-            self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left
+            self._count <= ROWS_SEALED_HERE_MAX and self._sender.memory.is_left
         ):
             self.post(self._post_sealing)
         else:
             self.seal()
 
     def seal_if_quick(self) -> None:
-        """Seal what was collected if that is quick here; the flush that follows does the rest."""
-        if 0 < self._count <= ROWS_SEALED_HERE_MAX and self._sender.room.is_left:
-            with contextlib.suppress(FlussError):  # which the flush will meet again, and say
+        """Seal the collected rows if that is quick here; the flush that follows does the rest."""
+        if 0 < self._count <= ROWS_SEALED_HERE_MAX and self._sender.memory.is_left:
+            with contextlib.suppress(FlussError):  # the flush raises it
                 self.seal()
 
     def post(self, job: Callable[[], None]) -> None:
-        """Have a job done on the engine thread."""
+        """Run a job on the engine thread."""
         self._engine.post(job)
 
     @staticmethod
@@ -307,26 +305,26 @@ class WriteBuffer:
             return True
         return False
 
-    # --- the time is over ---------------------------------------------------------------------
+    # --- the linger time ----------------------------------------------------------------------
 
-    def _start_clock(self) -> None:
-        self._clock_runs = True
-        self._engine.post(partial(self._set_clock, self._linger_s))
+    def _start_lingering(self) -> None:
+        self._is_lingering = True
+        self._engine.post(partial(self._call_later, self._linger_s))
 
-    def _set_clock(self, delay_s: float) -> None:
-        self._engine.loop.call_later(delay_s, self._time_is_over)
+    def _call_later(self, delay_s: float) -> None:
+        self._engine.loop.call_later(delay_s, self._linger_ended)
 
-    def _time_is_over(self) -> None:
+    def _linger_ended(self) -> None:
         with self._lock:
             if not self._count:
-                self._clock_runs = False
+                self._is_lingering = False
                 return
             left = self._begun_at + self._linger_s - monotonic()
         if left > 0:
-            self._set_clock(left)
+            self._call_later(left)
             return
         self._post_sealing()
-        self._set_clock(max(self._linger_s, _WORKER_PAUSE_S))
+        self._call_later(max(self._linger_s, _WORKER_PAUSE_S))
 
     def _post_sealing(self) -> None:
         self._engine.loop.create_task(self._seal_in_worker())
@@ -337,35 +335,35 @@ class WriteBuffer:
         except ClosedError as error:
             self._drop(error)
         except FlussError as error:
-            # No room in time: the rows stay where they are, and the clock comes again.
-            log.debug("rows wait for room: %s", error.message)
+            # No memory in time: the rows stay in the buffer until the next tick.
+            log.debug("rows wait for write memory: %s", error.message)
 
     def _drop(self, error: FlussError) -> None:
-        """The connection is gone, and what was collected for it."""
+        """Fail the collected rows: the connection is closed."""
         with self._lock:
             chunk, count, first = self._chunk, self._count, self._rows_before
             self._rows_before += count
             self._open_chunk()
         if count:
             self.tally.add(first, count, chunk)
-            self._spoil(chunk, error)
+            self._fail_chunk(chunk, error)
 
     # --- on the engine thread -----------------------------------------------------------------
 
     def _queued(self, chunk: Chunk, encoded: Encoded) -> None:
-        self._unsettled.update(encoded.batches)
+        self._incomplete.update(encoded.batches)
         chunk.sealed(encoded.batches, encoded.batch_of_row)
 
-    def _settled(self, batch: WriteBatch) -> None:
-        self._unsettled.discard(batch)
+    def _completed(self, batch: WriteBatch) -> None:
+        self._incomplete.discard(batch)
         if batch.error is not None:
-            self._note(batch.error)
+            self._note_failure(batch.error)
 
-    def _spoil(self, chunk: Chunk, error: FlussError) -> None:
-        self._note(error)
-        chunk.spoiled(error)
+    def _fail_chunk(self, chunk: Chunk, error: FlussError) -> None:
+        self._note_failure(error)
+        chunk.failed(error)
 
-    def _note(self, error: FlussError) -> None:
+    def _note_failure(self, error: FlussError) -> None:
         if self._failure is None or (in_doubt(error) and not in_doubt(self._failure)):
             self._failure = error
 
@@ -373,13 +371,13 @@ class WriteBuffer:
         """Wait until everything taken so far is written. Runs on the engine's loop.
 
         Raises:
-            FlussError: Something could not be written since the last flush; it is said once.
+            FlussError: Something could not be written since the last flush. It is raised once.
         """
         if self._count or not self._sealing.is_free:
             await anyio.to_thread.run_sync(self.seal)
-        pending = [each for each in self._unsettled if not each.is_settled]
+        pending = [each for each in self._incomplete if not each.is_completed]
         if pending:
-            await all_settled(pending)
+            await all_completed(pending)
         self.progress = self.tally.report()
         self.tally.reset()
         failure, self._failure = self._failure, None
@@ -397,19 +395,19 @@ class WriteBuffer:
 _WORKER_PAUSE_S = 0.005
 
 
-async def all_settled(batches: Sequence[WriteBatch]) -> None:
-    """Wait until these batches have come to their end. Runs on the engine's loop."""
+async def all_completed(batches: Sequence[WriteBatch]) -> None:
+    """Wait until these batches are completed. Runs on the engine's loop."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     left = len(batches)
 
-    def settled(_: WriteBatch) -> None:
+    def completed(_: WriteBatch) -> None:
         nonlocal left
         left -= 1
         if not left and not done.done():
             done.set_result(None)
 
     for batch in batches:
-        batch.waiters.append(settled)
+        batch.waiters.append(completed)
     await done
 
 

@@ -1,8 +1,8 @@
-"""How much may be on its way to the servers before whoever writes more has to wait.
+"""Limits the encoded bytes that the writers of a connection have queued or in flight.
 
-The writers of one connection share the room. Batches take room when they are queued and give it
-back when they have come to their end; a writer waits, on its own thread, while none is left. The
-engine only ever gives room back, so it never waits here.
+The writers share the memory. Batches take it when they are queued and release it when they are
+completed. While none is left, a writer waits on its own thread. The engine only releases, so it
+never waits here.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class WriteMemory:
 
     @property
     def is_left(self) -> bool:
-        """Whether there is any room; only a hint, others take it at the same time."""
+        """Whether any memory is left; only a hint, because other threads take it too."""
         return self.bytes_used < self.bytes_max
 
     def wait(self) -> None:
-        """Wait until there is room. Any thread but the engine's may call this.
+        """Wait until memory is left. Any thread but the engine's may call this.
 
-        One batch may overshoot the limit by its own size, so that one that is larger than all the
-        room there is can be written at all.
+        One batch may exceed the limit by its own size, so that a batch larger than the limit can be
+        written.
 
         Raises:
-            LimitExceededError: There was none in time.
+            LimitExceededError: None was released in time.
             ClosedError: The writers were closed meanwhile.
         """
         if self.is_left and self._closed is None:
@@ -52,12 +52,12 @@ class WriteMemory:
                 raise ClosedError(self._closed.message, hint=self._closed.hint)
 
     def take(self, count: int) -> None:
-        """Count bytes that are queued."""
+        """Take memory for bytes that are queued."""
         with self._changed:
             self.bytes_used += count
 
-    def give_back(self, count: int) -> None:
-        """Count bytes that have come to their end."""
+    def release(self, count: int) -> None:
+        """Release the memory of completed batches."""
         with self._changed:
             was_full = not self.is_left
             self.bytes_used -= count
@@ -65,7 +65,7 @@ class WriteMemory:
                 self._changed.notify_all()
 
     def close(self, reason: ClosedError) -> None:
-        """Send whoever waits away."""
+        """End all waits with an error."""
         with self._changed:
             self._closed = reason
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""What became of the rows of a frame: how many were written, and where each bucket ends now.
+"""The report on a written frame: how many rows were written, and the last offset of each bucket.
 
-Handles are let go of as soon as they are settled, so a stream of any length takes the memory of
-what is under way.
+Handles are dropped as soon as they are completed, so a stream of any length takes only the memory
+of what is in flight.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class WriteReport:
     """What was written.
 
     Attributes:
-        rows: How many rows were sent. In a changelog, the rows that updates replace are not.
+        rows: How many rows were written. In a changelog, rows before an update are not.
         counts: How many rows were given of each kind: `append`, `upsert`, `delete` or `update`,
             and in a changelog `insert`, `update_before`, `update_after` and `delete`.
         last_offsets: The offset of the last row of each bucket that was written to; in a
             primary-key table, of the last change in its changelog. Buckets whose server did not
-            say are missing.
+            report it are missing.
     """
 
     rows: int
@@ -37,12 +37,12 @@ class WriteReport:
 
     @property
     def next_offsets(self) -> dict[TableBucket, int]:
-        """Where to begin to read in order to see only what came later."""
+        """The offsets from which to read only what came later."""
         return {bucket: offset + 1 for bucket, offset in self.last_offsets.items()}
 
 
 class Outcomes:
-    """The handles of what is under way, for one writing thread."""
+    """The handles of rows in flight, of one writing thread."""
 
     def __init__(self) -> None:
         self.rows_written = 0
@@ -50,16 +50,16 @@ class Outcomes:
         self._pending: deque[tuple[WriteResultHandle, int]] = deque()
 
     def add(self, result: WriteResultHandle, rows: int) -> None:
-        """Rows were taken; this is their handle."""
+        """Add the handle of rows that were taken."""
         self._pending.append((result, rows))
         if len(self._pending) >= HANDLES_KEPT:
             self._fold_done()
 
     def finish(self) -> None:
-        """Wait for everything that is under way.
+        """Wait for everything that is in flight.
 
         Raises:
-            FlussError: Rows could not be written; the others have been counted all the same.
+            FlussError: Rows could not be written; the others are counted nevertheless.
         """
         left, self._pending = list(self._pending), deque()
         self._fold(left)

@@ -1,7 +1,7 @@
-"""PRODUCE_LOG and PUT_KV: from the batches that travel together to a request, and back.
+"""PRODUCE_LOG and PUT_KV as bytes: requests of several batches, and their answers.
 
-The headers of the batches are made here, because only now their writer ids and numbers are known;
-the records behind them are sent as they are, without being copied.
+The headers of the batches are encoded here, because their writer ids and sequences are known only
+when they are sent. The records are not copied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fluss.write.write_batch import WriteBatch, WriterSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketAnswer:
-    """What a server says of one batch."""
+    """A server's answer for one batch."""
 
     offset: int | None = None
     error: FlussError | None = None
@@ -37,7 +37,7 @@ class BucketAnswer:
 
 
 def write_request_body(request: ProduceRequest, settings: WriterSettings) -> list[Buffer]:
-    """The request as buffers to be sent one after the other."""
+    """The body of a request, as buffers to be sent one after the other."""
     route = request.route
     buckets = tuple(
         WrittenBucket(
@@ -69,10 +69,10 @@ def write_request_body(request: ProduceRequest, settings: WriterSettings) -> lis
 def read_answers(
     request: ProduceRequest, body: Buffer
 ) -> Iterator[tuple[WriteBatch, BucketAnswer]]:
-    """What the server says of each batch.
+    """The server's answer for each batch.
 
     Raises:
-        ProtocolError: The answer cannot be read; then nothing is known of any of them.
+        ProtocolError: The answer cannot be read; then nothing is known of any batch.
     """
     kind: Any = messages.PutKvResponse if request.route.is_kv else messages.ProduceLogResponse
     answer = messages.read_message(kind, body)
@@ -88,7 +88,7 @@ def read_answers(
 
 def _answer(batch: WriteBatch, found: Any) -> BucketAnswer:
     if found is None:
-        why = f"it says nothing about bucket {batch.bucket_id}"
+        why = f"it lacks bucket {batch.bucket_id}"
         error = ProtocolError(
             f"The answer to a write request is incomplete: {why}.",
             what="the answer to a write request",

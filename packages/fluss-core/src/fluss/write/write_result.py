@@ -1,9 +1,8 @@
-"""What becomes of rows that were written: a handle to ask, and the answer.
+"""The results of written rows, and the handles through which users wait for them.
 
-Rows that were sealed together form a chunk; a row's handle knows its chunk and its place in it,
-and concerns the batch that the row ended up in and no other. Users hold these handles themselves,
-one per row, so a handle is one small object that does nothing while nobody asks it. How a caller
-waits is the business of `net.handoff`.
+Rows that were sealed together form a chunk. A row's handle knows its chunk and its place in it, and
+its result is that of the batch that the row went into. Users hold one handle per row, so a handle
+is a small object that does nothing until it is asked. How a caller waits is in `net.handoff`.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ class WrittenBatch:
     """One batch that was written.
 
     Attributes:
-        bucket: Where.
-        row_count: How many rows it has, the handle's own and others.
-        base_offset: The offset of its first row, in a log; None where the server did not say.
-        log_end_offset: The end of the changelog behind it, in a primary-key table.
+        bucket: Its bucket.
+        row_count: How many rows it has, including those of other handles.
+        base_offset: The offset of its first row, in a log; None where the server did not report it.
+        log_end_offset: The end of the changelog after it, in a primary-key table.
     """
 
     bucket: TableBucket
@@ -46,13 +45,13 @@ class WriteOutcome:
 
 
 class Sealer(Protocol):
-    """Whoever collects the rows of a chunk."""
+    """The buffer that collects the rows of a chunk."""
 
     def seal_soon(self, chunk: Chunk) -> None:
-        """Seal the chunk now, if it is still open; somebody waits for it."""
+        """Seal the chunk now if it is still open: a caller waits for it."""
 
     def post(self, job: Callable[[], None]) -> None:
-        """Have a job done on the engine thread."""
+        """Run a job on the engine thread."""
 
 
 class Chunk:
@@ -69,19 +68,19 @@ class Chunk:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it is known what became of its rows: batches, or an error."""
+        """Whether its rows have become batches, or have failed."""
         return self.batches is not None or self.error is not None
 
     def sealed(self, batches: Sequence[WriteBatch], batch_of_row: Int32Array | None) -> None:
-        """Its rows have become batches."""
+        """Note the batches of its rows."""
         self.batch_of_row = batch_of_row
         self.batches = batches
-        self._tell()
+        self._notify()
 
-    def spoiled(self, error: FlussError) -> None:
-        """Its rows could not be made batches of."""
+    def failed(self, error: FlussError) -> None:
+        """Note that its rows could not be encoded."""
         self.error = error
-        self._tell()
+        self._notify()
 
     def batches_of(self, first: int, stop: int) -> Sequence[WriteBatch]:
         """The batches that these rows are in."""
@@ -90,19 +89,19 @@ class Chunk:
             return batches
         return [batches[each] for each in sorted(set(self.batch_of_row[first:stop].tolist()))]
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         waiting, self.when_sealed = self.when_sealed, []
-        for told in waiting:
-            told()
+        for waiter in waiting:
+            waiter()
 
 
 class WriteResultHandle:
-    """What becomes of rows that were taken; it may be ignored, or waited for more than once.
+    """The result of rows that were taken. It may be ignored, or awaited more than once.
 
     Args:
         chunk: The chunk of the rows.
         first: The place of the first row in it.
-        stop: The place behind the last one.
+        stop: One past the place of the last row.
     """
 
     __slots__ = ("_chunk", "_first", "_stop")
@@ -114,16 +113,16 @@ class WriteResultHandle:
 
     @property
     def done(self) -> bool:
-        """Whether it is known what became of the rows."""
+        """Whether the rows were written or have failed."""
         chunk = self._chunk
         if chunk.error is not None:
             return True
         if chunk.batches is None:
             return False
-        return all(each.is_settled for each in chunk.batches_of(self._first, self._stop))
+        return all(each.is_completed for each in chunk.batches_of(self._first, self._stop))
 
     def wait(self) -> Awaitable[tuple[()]]:
-        """Wait until the servers have the rows, which are sent at once. The result says nothing.
+        """Send the rows immediately, and wait until the servers have them. The result is empty.
 
         Raises:
             FlussError: The rows could not be written.
@@ -138,11 +137,11 @@ class WriteResultHandle:
         return f"WriteResultHandle({'done' if self.done else 'pending'})"
 
     def seal_soon(self) -> None:
-        """Have the rows sent now instead of when they have company. May wait for room."""
+        """Send the rows now instead of with later ones. May wait for write memory."""
         self._chunk.sealer.seal_soon(self._chunk)
 
     def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
-        """Resolve `caller` with the outcome or the error; the rows are sent at once."""
+        """Send the rows immediately, and resolve `caller` with the outcome or the error."""
         self.seal_soon()
         self._chunk.sealer.post(partial(self._watch, _Watch(caller)))
 
@@ -157,7 +156,7 @@ class WriteResultHandle:
 
 
 class JoinedResult(WriteResultHandle):
-    """A handle for rows that were taken as several chunks."""
+    """The handle of rows that are in several chunks."""
 
     __slots__ = ("_parts",)
 
@@ -198,7 +197,7 @@ class EmptyWriteResult(WriteResultHandle):
 
 
 class _Watch:
-    """Waits, on the engine thread, until all batches of a handle are settled."""
+    """Waits, on the engine thread, until all batches of a handle are completed."""
 
     __slots__ = ("_batches", "_caller", "_left")
 
@@ -210,13 +209,13 @@ class _Watch:
     def over(self, batches: Sequence[WriteBatch]) -> None:
         self._batches = batches
         for batch in batches:
-            if not batch.is_settled:
+            if not batch.is_completed:
                 self._left += 1
-                batch.waiters.append(self._settled)
+                batch.waiters.append(self._completed)
         if not self._left:
             self._finish()
 
-    def _settled(self, _: WriteBatch) -> None:
+    def _completed(self, _: WriteBatch) -> None:
         self._left -= 1
         if not self._left:
             self._finish()
@@ -234,7 +233,7 @@ class _Watch:
 
 
 class _Gather:
-    """A caller who waits for several parts; one error stands for all, a doubt before the others."""
+    """Gathers the results of several parts; of several errors, one that is in doubt wins."""
 
     __slots__ = ("_caller", "_error", "_found", "_left")
 
@@ -264,12 +263,12 @@ class _Gather:
 
 
 def in_doubt(error: BaseException) -> bool:
-    """Whether rows may have been written in spite of the error."""
+    """Whether rows may have been written despite the error."""
     return bool(getattr(error, "in_doubt", False))
 
 
 def copy_of(error: FlussError) -> FlussError:
-    """The same error for one more caller: one that was raised collects tracebacks."""
+    """A copy of the error for one more caller: a raised error collects tracebacks."""
     return error.with_context()
 
 

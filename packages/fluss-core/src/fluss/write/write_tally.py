@@ -1,7 +1,7 @@
-"""What has become of the rows of one writer: acknowledged, in doubt, or not written.
+"""Counts what became of the rows of one writer: acknowledged, in doubt, or not written.
 
-The writer counts its rows in the order in which it took them. What is fully acknowledged is only a
-number; the parts that are not are kept, so that a failure can name its rows.
+Rows are numbered in the order in which the writer took them. Parts that are fully acknowledged are
+only counted; the others are kept, so that a failure can name its rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fluss.write.write_batch import WriteBatch
 if TYPE_CHECKING:
     from fluss.write.write_result import Chunk
 
-# Parts beyond these are counted, and their rows are no longer named.
+# Older parts are only counted, and their rows no longer named.
 PARTS_MAX: Final = 4_096
-_ACKNOWLEDGED, _IN_DOUBT, _NOT_WRITTEN, _UNDER_WAY = range(4)
+_ACKNOWLEDGED, _IN_DOUBT, _NOT_WRITTEN, _IN_FLIGHT = range(4)
 _FATES: Final = 4
 
 Fates: TypeAlias = npt.NDArray[np.uint8]
@@ -30,17 +30,17 @@ Fates: TypeAlias = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteProgress:
-    """How far a write came that failed; the attribute `progress` of its error.
+    """How far a failed write came; the attribute `progress` of its error.
 
     Rows are counted from 0, in the order of the frame, or of the calls of the writer.
 
     Attributes:
-        acknowledged: How many rows the servers have.
+        acknowledged: How many rows were acknowledged.
         in_doubt: How many rows were sent and may have been written or not.
         not_written: How many rows were certainly not written.
         first_missing: The first row that is not acknowledged: every row before it is.
-        first_untaken: From this row on nothing was sent.
-        rows: How many rows the frame has; None for a stream, whose end is not known.
+        first_untaken: The first row that was not taken: from it on nothing was sent.
+        rows: How many rows the frame has; None for a stream.
         doubtful: The numbers of the rows that may have been written or not.
         missing: The numbers of the rows before `first_untaken` that were certainly not written.
     """
@@ -61,11 +61,11 @@ class WriteProgress:
 
     @property
     def total(self) -> int:
-        """How many rows these are."""
+        """The number of all rows."""
         return self.acknowledged + self.in_doubt + self.not_written
 
     def of(self, rows: int | None) -> Self:
-        """The same for a frame of so many rows, of which the last were never taken."""
+        """The progress of a frame with so many rows, of which the last were never taken."""
         untaken = 0 if rows is None else max(rows - self.first_untaken, 0)
         return replace(self, rows=rows, not_written=self.not_written + untaken)
 
@@ -85,12 +85,12 @@ class _Part:
     chunk: Chunk
 
     def fates(self) -> Fates:
-        """What became of each row."""
+        """The fate of each row."""
         chunk = self.chunk
         if chunk.error is not None:
             return np.full(self.count, _NOT_WRITTEN, np.uint8)
         if chunk.batches is None:
-            return np.full(self.count, _UNDER_WAY, np.uint8)
+            return np.full(self.count, _IN_FLIGHT, np.uint8)
         fates = np.array([_fate(each) for each in chunk.batches], np.uint8)
         if chunk.batch_of_row is None:
             return np.full(self.count, fates[0], np.uint8)
@@ -98,17 +98,17 @@ class _Part:
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether the servers have all of it."""
+        """Whether all of it is acknowledged."""
         batches = self.chunk.batches
         return batches is not None and all(_fate(each) == _ACKNOWLEDGED for each in batches)
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether it is not known yet what became of all of it."""
+    def is_in_flight(self) -> bool:
+        """Whether some of it is neither written nor failed yet."""
         chunk = self.chunk
         if chunk.error is not None:
             return False
-        return chunk.batches is None or any(not each.is_settled for each in chunk.batches)
+        return chunk.batches is None or any(not each.is_completed for each in chunk.batches)
 
 
 class WriteTally:
@@ -117,7 +117,7 @@ class WriteTally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts: deque[_Part] = deque()
-        self._counts = [0, 0, 0, 0]  # of parts that are not kept any more
+        self._counts = [0, 0, 0, 0]  # of parts that are no longer kept
         self._taken = 0
 
     def add(self, first: int, count: int, chunk: Chunk) -> None:
@@ -129,7 +129,7 @@ class WriteTally:
                 self._count(self._parts.popleft().fates())
 
     def report(self) -> WriteProgress:
-        """What has become of the rows since the last `reset`."""
+        """What became of the rows since the last `reset`."""
         with self._lock:
             counts, parts, taken = list(self._counts), list(self._parts), self._taken
         found: dict[int, list[Int64Array]] = {_IN_DOUBT: [], _NOT_WRITTEN: []}
@@ -153,9 +153,9 @@ class WriteTally:
         )
 
     def reset(self) -> None:
-        """Count from here on; what is still under way is kept."""
+        """Count from here on; parts in flight are kept."""
         with self._lock:
-            self._parts = deque(each for each in self._parts if each.is_under_way)
+            self._parts = deque(each for each in self._parts if each.is_in_flight)
             self._counts = [0] * _FATES
 
     def _count(self, fates: Fates) -> None:
@@ -164,8 +164,8 @@ class WriteTally:
 
 
 def _fate(batch: WriteBatch) -> int:
-    if not batch.is_settled:
-        return _UNDER_WAY
+    if not batch.is_completed:
+        return _IN_FLIGHT
     if batch.error is None:
         return _ACKNOWLEDGED
     return _IN_DOUBT if batch.in_doubt else _NOT_WRITTEN
