@@ -45,7 +45,9 @@ from fluss.session.creating import ensured_table, table_for_frame
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
 from fluss.write.frame_kinds import naming_frame
+from fluss.write.frame_writer import write_to_recent_table
 from fluss.write.table_from_frame import schema_of_frame
+from fluss.write.write_report import WriteReport
 
 T = TypeVar("T")
 
@@ -293,7 +295,7 @@ class Session:
                 buckets are compared with those given.
         """
         if not create:
-            return self._table_only(name, how).append(data)
+            return self._write(name, data, how, mode="append")
         with naming_frame(data):
             table, frame = table_for_frame(self, name, data, mode="append", how=how)
             return table.append(frame)
@@ -301,17 +303,26 @@ class Session:
     def upsert(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
         """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
         if not create:
-            return self._table_only(name, how).upsert(data)
+            return self._write(name, data, how, mode="upsert")
         with naming_frame(data):
             table, frame = table_for_frame(self, name, data, mode="upsert", how=how)
             return table.upsert(frame)
 
-    def _table_only(self, name: TablePath | str, how: Mapping[str, Any]) -> Table:
+    def _write(
+        self,
+        name: TablePath | str,
+        data: Any,
+        how: Mapping[str, Any],
+        *,
+        mode: Literal["append", "upsert"],
+    ) -> WriteReport:
         if how:
             raise InvalidValueError(
                 f"{', '.join(how)}: these say how a table is created, and create=True is missing."
             )
-        return self.table(name)
+        self._check_open()
+        path = self._path(without_view(name)[0] if isinstance(name, str) else name)
+        return write_to_recent_table(self._connection, path, data, mode=mode)
 
     def drop_table(self, name: TablePath | str, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its rows.
@@ -431,10 +442,16 @@ class Session:
         return admin_of(self._connection)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._closed:
+        try:
+            self._check_open()
+        except ClosedError:
             work.close()
-            raise ClosedError("The session has been closed.", hint=Hint(HintKey.OPEN_SESSION))
+            raise
         return self._connection.engine.run(work)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("The session has been closed.", hint=Hint(HintKey.OPEN_SESSION))
 
     def _path(self, name: TablePath | str | None) -> TablePath:
         url = self._url

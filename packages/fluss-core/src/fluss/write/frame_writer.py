@@ -22,8 +22,17 @@ import pyarrow as pa
 
 from fluss.connection.arguments import positions_by_name
 from fluss.connection.connection import ClientConnection, TableHandle
-from fluss.errors import FlussError, InvalidNameError, InvalidValueError, SchemaMismatchError
+from fluss.errors import (
+    ClosedError,
+    ConnectError,
+    FlussError,
+    InvalidNameError,
+    InvalidValueError,
+    RequestTimeoutError,
+    SchemaMismatchError,
+)
 from fluss.model.options.scan_options import CHANGE_TYPE
+from fluss.model.paths import TablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.model.types.data_type import DataType
@@ -46,6 +55,7 @@ from fluss.write.write_encoding import Target
 from fluss.write.write_failures import failed_write
 from fluss.write.write_report import Outcomes, WriteReport
 from fluss.write.write_result import WriteResultHandle
+from fluss.write.write_tally import WriteProgress
 from fluss.write.write_targets import (
     check_appends,
     check_changes,
@@ -95,13 +105,65 @@ def write_frame(
     with naming_frame(data):
         keys = table.info.primary_keys
         frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
-        plan, target = table.connection.service(_FramePlans).get(
-            table, frame, mode, columns, merge_mode
-        )
-        pieces: Iterable[_Piece] = plan.pieces(frame)
-        if frame.is_whole:
-            pieces = list(pieces)  # nothing is written before everything has been checked
-        return _write(table, target, plan, pieces)
+        return _write_frame(table, frame, mode, columns=columns, merge_mode=merge_mode)
+
+
+def write_to_recent_table(
+    connection: ClientConnection, path: TablePath, data: Any, *, mode: Literal["append", "upsert"]
+) -> WriteReport:
+    """Write a frame to the table of this name; see `write_frame`.
+
+    Callers that write row by row get the facts of the table from the connection, which asks for
+    them once in a while. If these refuse the frame, or the table is gone, current facts decide. A
+    stream can be read only once, so its table is always asked for.
+
+    Raises:
+        TableNotFoundError: There is no such table; the error names the nearest.
+    """
+    run = connection.engine.run
+    with naming_frame(data):
+        frame = frame_of(data)
+        if not frame.is_whole:
+            return _write_frame(run(connection.table(path)), frame, mode)
+        recent = run(connection.recent_table(path))
+        try:
+            return _write_frame(recent, frame, mode)
+        except (ClosedError, ConnectError, RequestTimeoutError):
+            raise
+        except FlussError as error:
+            current = run(connection.table(path))
+            if not _is_to_be_repeated(error, before=recent.info, now=current.info):
+                raise
+        return _write_frame(current, frame, mode)
+
+
+def _is_to_be_repeated(error: FlussError, *, before: TableInfo, now: TableInfo) -> bool:
+    """Whether a frame that failed with outdated facts of its table may be written again."""
+    if before == now:
+        return False
+    progress = error.facts.get("progress")
+    if not isinstance(progress, WriteProgress):
+        return True  # it was refused before anything was written
+    # Rows that may be in a table are in no table that was created later under its name.
+    in_doubt = progress.in_doubt and before.table_id == now.table_id
+    return not progress.acknowledged and not in_doubt
+
+
+def _write_frame(
+    table: TableHandle,
+    frame: Frame,
+    mode: Mode,
+    *,
+    columns: Sequence[str] | None = None,
+    merge_mode: MergeMode | None = None,
+) -> WriteReport:
+    plan, target = table.connection.service(_FramePlans).get(
+        table, frame, mode, columns, merge_mode
+    )
+    pieces: Iterable[_Piece] = plan.pieces(frame)
+    if frame.is_whole:
+        pieces = list(pieces)  # nothing is written before everything has been checked
+    return _write(table, target, plan, pieces)
 
 
 def checked_frame(table: TableInfo, frame: Frame, *, mode: Mode) -> Frame:
