@@ -1,17 +1,20 @@
 """The ways to a server: the command, `embedded:`, and the pytest plugin."""
 
+import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 import fluss
-from fluss.errors import ConfigError, LocalServerError
+from fluss.errors import ConfigError, LocalServerError, MissingExtraError
 from fluss_server import LocalCluster
 from fluss_server.directory_lock import is_served
 from fluss_server.launcher import launch
+from fluss_server.local_cluster import ENTRY_POINT_GROUP
 from fluss_server.server_command import app
 from fluss_server.server_config import Durability, ServerConfig
 
@@ -98,6 +101,19 @@ def test_every_option_of_the_command_arrives(tmp_path, monkeypatch):
     ]
 
 
+def test_without_fluss_testkit_the_error_names_the_pip_command(monkeypatch):
+    monkeypatch.setattr("fluss_server.local_cluster.entry_points", lambda **_: ())
+    with pytest.raises(MissingExtraError, match="not installed") as caught:
+        LocalCluster(kind="real").start()
+    assert "pip install fluss-testkit" in caught.value.hint
+
+
+def test_the_real_fluss_is_found_by_its_entry_point():
+    (found,) = entry_points(group=ENTRY_POINT_GROUP, name="real")
+    assert found.value == "fluss_testkit.real_server:RealServer"
+    assert found.dist.name == "fluss-testkit"
+
+
 @pytest.mark.usefixtures("java")
 def test_the_real_fluss_is_started_the_same_way():
     with LocalCluster(kind="real", users={"ali": "secret"}) as cluster:
@@ -107,6 +123,10 @@ def test_the_real_fluss_is_started_the_same_way():
         guarded = f"fluss://ali:secret@{cluster.sasl_bootstrap_servers}"
         with fluss.connect(guarded) as session:
             assert session.databases() == ["fluss"]
+        pid = cluster.pid
+        cluster.kill()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +177,11 @@ def test_two(fluss, fluss_cluster):
 """
 
 
-def test_the_plugin_gives_each_test_a_database_of_its_own(tmp_path):
+def run_program(tmp_path, *options):
+    """Run the program as a user would, with the plugin that is installed."""
     (tmp_path / "test_program.py").write_text(PROGRAM)
     command = [
-        *(sys.executable, "-m", "pytest", "-q"),
+        *(sys.executable, "-m", "pytest", "-q", *options),
         *("-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)),
     ]
     done = subprocess.run(
@@ -168,3 +189,12 @@ def test_the_plugin_gives_each_test_a_database_of_its_own(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+
+
+def test_the_plugin_gives_each_test_its_own_database(tmp_path):
+    run_program(tmp_path)
+
+
+@pytest.mark.usefixtures("java")
+def test_the_plugin_starts_the_real_fluss_on_request(tmp_path):
+    run_program(tmp_path, "--fluss-server", "real")

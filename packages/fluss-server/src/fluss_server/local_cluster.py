@@ -433,7 +433,7 @@ def _real_server(path: Path | None, options: _StartOptions) -> _RunningServer:
     if not found:
         raise MissingExtraError(
             "The real Fluss is started by the package fluss-testkit, which is not installed.",
-            hint="pip install fluss-testkit, or use kind='embedded'.",
+            hint="Install it with: pip install fluss-testkit. Or use kind='embedded'.",
         )
     start: Callable[..., _RunningServer] = next(iter(found)).load()
     return start(

@@ -5,6 +5,9 @@
 `fluss_database`    the name of a database of the test's own, dropped afterwards
 `fluss`             a session of `fluss.connect` on that server, with that database as its own
 ==================  ==============================================================================
+
+`pytest --fluss-server real` starts the real Fluss instead of the embedded server, which needs the
+package `fluss-testkit`.
 """
 
 from __future__ import annotations
@@ -19,10 +22,20 @@ import pytest
 from fluss_server.local_cluster import LocalCluster
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses the server."""
+    parser.getgroup("fluss").addoption(
+        "--fluss-server",
+        choices=("embedded", "real"),
+        default="embedded",
+        help="the server of the fixture fluss_cluster; real needs fluss-testkit and Java",
+    )
+
+
 @pytest.fixture(scope="session")
-def fluss_cluster() -> Iterator[LocalCluster]:
+def fluss_cluster(pytestconfig: pytest.Config) -> Iterator[LocalCluster]:
     """A server in a child process. Its data is deleted when the tests are over."""
-    with LocalCluster() as cluster:
+    with LocalCluster(kind=pytestconfig.getoption("--fluss-server")) as cluster:
         yield cluster
 
 

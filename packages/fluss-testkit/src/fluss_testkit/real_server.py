@@ -46,3 +46,7 @@ class RealServer:
     def stop(self) -> None:
         """Stop the server and wait until its processes have ended."""
         self._cluster.stop()
+
+    def kill(self) -> None:
+        """Kill the server's processes (SIGKILL)."""
+        self._cluster.stop(graceful=False)
