@@ -87,8 +87,8 @@ def _written(table: Table, rows: pa.Table) -> Table:
 
 
 def _plain(table: Table) -> pa.Table:
-    core = LogScanCore(table.core)
-    engine = table.core.connection.engine
+    core = LogScanCore(table.__fluss_table__())
+    engine = table.__fluss_table__().connection.engine
     scanner = LogScanner(engine, core, gives_batches=True, records_per_poll_max=500)
     scanner.subscribe_buckets(dict.fromkeys(range(4), fluss.EARLIEST_OFFSET))
     try:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 import fluss
-from fluss.exactly_once.once import Task, append_exactly_once, commit_once
+from fluss.exactly_once import Task, append_exactly_once, commit_once
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.servers import once_attempts
 from tests.support.servers.kills import assert_written_once
@@ -162,9 +162,9 @@ class Stage:
         for part in range(2):  # everything is there already, and this says what its receipt was
             rows = once_attempts.rows_of(first + part * ROWS, ROWS, 0)
             task = Task(run=self._run, step=step, part=part)
-            receipts.append(append_exactly_once(table.core, task, rows))
+            receipts.append(append_exactly_once(table, task, rows))
             assert receipts[-1].again == ROWS
-        commit_once(table.core, self._run, step, receipts)
+        commit_once(table, self._run, step, receipts)
 
     def _kill_leader(self):
         if self._replicated is None:

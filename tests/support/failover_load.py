@@ -267,7 +267,7 @@ class Load:
     def wait_for_replicas(self) -> None:
         """Until every replica has what its leader had: only then may the next leader die."""
         with self._session() as session:
-            cluster = session.table("failover.log").core.connection.cluster
+            cluster = session.table("failover.log").__fluss_table__().connection.cluster
             deadline = time.monotonic() + SYNC_S_MAX
             for name in ("log", "keyed"):
                 table = session.table(f"failover.{name}")

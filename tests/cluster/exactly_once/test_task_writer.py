@@ -18,18 +18,16 @@ import pytest
 import fluss
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
 from fluss.exactly_once import (
+    Task,
+    append_exactly_once,
     claims as once_claims,
+    commit_once,
+    delivery_caveats,
+    end_run,
     plan_claims as once,
     task_writer as once_writer,
 )
 from fluss.exactly_once.claims import is_shared
-from fluss.exactly_once.once import (
-    Task,
-    append_exactly_once,
-    commit_once,
-    delivery_caveats,
-    end_run,
-)
 from fluss.exactly_once.producer_offsets import registered
 from fluss.exactly_once.task_writer import CHUNK_BYTES, TaskWriter
 from fluss_server.local_cluster import LocalCluster
@@ -97,17 +95,17 @@ def test_a_task_that_crashes_anywhere_is_written_once_step_by_step(table, task, 
             for _ in range(dice.randint(0, CRASHES // 6)):
                 with pytest.raises(CrashError):
                     append_exactly_once(
-                        table.core, task(step, part), crashing(rows_of(first), dice.randrange(11))
+                        table, task(step, part), crashing(rows_of(first), dice.randrange(11))
                     )
             receipt = append_exactly_once(
-                table.core, task(step, part), rows_of(first, size=dice.choice([999, 5_000]))
+                table, task(step, part), rows_of(first, size=dice.choice([999, 5_000]))
             )
             assert receipt.rows == ROWS
             receipts.append(receipt)
             expected += range(first, first + ROWS)
-        again = append_exactly_once(table.core, task(step, 1), rows_of(first))
+        again = append_exactly_once(table, task(step, 1), rows_of(first))
         assert again.again == ROWS
-        commit_once(table.core, run, step, receipts)
+        commit_once(table, run, step, receipts)
     assert ids(table) == expected
 
 
@@ -115,11 +113,11 @@ def test_attempts_at_the_same_time_write_once(table, task, run):
     with ThreadPoolExecutor(4) as pool:
         for step in range(3):
             running = [
-                pool.submit(append_exactly_once, table.core, task(step), rows_of(step * ROWS))
+                pool.submit(append_exactly_once, table, task(step), rows_of(step * ROWS))
                 for _ in range(4)
             ]
             receipts = [each.result() for each in running]
-            commit_once(table.core, run, step, receipts[:1])
+            commit_once(table, run, step, receipts[:1])
     assert ids(table) == list(range(3 * ROWS))
 
 
@@ -134,8 +132,8 @@ def test_rows_find_their_buckets_by_key_and_partitions_are_made_on_the_way(sessi
 
     days = ["a", "b", "c", "a", "d"]
     with pytest.raises(CrashError):
-        append_exactly_once(table.core, task(), crashing(rows(days), 8))
-    receipt = append_exactly_once(table.core, task(), rows(days))
+        append_exactly_once(table, task(), crashing(rows(days), 8))
+    receipt = append_exactly_once(table, task(), rows(days))
     assert receipt.again
     assert receipt.claims > 1  # partitions that come later are claimed when they come
     assert ids(table) == list(range(5 * CHUNK_ROWS))
@@ -143,12 +141,12 @@ def test_rows_find_their_buckets_by_key_and_partitions_are_made_on_the_way(sessi
 
 
 def test_a_repetition_with_other_rows_is_refused(table, task):
-    append_exactly_once(table.core, task(), rows_of(0))
+    append_exactly_once(table, task(), rows_of(0))
     with pytest.raises(WriterStateError, match="other rows than this one"):
-        append_exactly_once(table.core, task(), rows_of(1))
+        append_exactly_once(table, task(), rows_of(1))
     for fewer in (CHUNK_ROWS - 1, 2 * CHUNK_ROWS):
         with pytest.raises(WriterStateError, match="more rows than this one has"):
-            append_exactly_once(table.core, task(), rows_of(0, fewer))
+            append_exactly_once(table, task(), rows_of(0, fewer))
     assert ids(table) == list(range(ROWS))
 
 
@@ -164,15 +162,15 @@ def test_an_attempt_goes_on_behind_one_whose_rows_broke_off(session, task, run, 
         reached = 0
         for cut in cuts:
             if cut >= reached:
-                append_exactly_once(table.core, task(step), rows_of(first, cut))
+                append_exactly_once(table, task(step), rows_of(first, cut))
             else:
                 with pytest.raises(WriterStateError, match="more rows than this one has"):
-                    append_exactly_once(table.core, task(step), rows_of(first, cut))
+                    append_exactly_once(table, task(step), rows_of(first, cut))
             reached = max(reached, cut)
-        receipt = append_exactly_once(table.core, task(step), rows_of(first))
+        receipt = append_exactly_once(table, task(step), rows_of(first))
         assert (receipt.rows, receipt.again) == (ROWS, reached)
-        assert append_exactly_once(table.core, task(step), rows_of(first)).again == ROWS
-        commit_once(table.core, run, step, [receipt])
+        assert append_exactly_once(table, task(step), rows_of(first)).again == ROWS
+        commit_once(table, run, step, [receipt])
     read = table.scan(columns=["id", "_bucket"]).to_arrow()
     assert sorted(read["id"].to_pylist()) == list(range(2 * ROWS))
     for bucket in range(3):
@@ -189,8 +187,8 @@ def test_partitions_that_an_attempt_did_not_come_to_are_claimed_by_the_next(sess
             yield each.append_column("day", pa.array([f"d{place // 2 % 4}"] * each.num_rows))
 
     for count in (0, 300, 900, 1_700):  # all of them in what is one chunk in the end
-        append_exactly_once(table.core, task(), rows(count))
-    receipt = append_exactly_once(table.core, task(), rows(ROWS))
+        append_exactly_once(table, task(), rows(count))
+    receipt = append_exactly_once(table, task(), rows(ROWS))
     assert receipt.again == 1_700
     assert receipt.claims >= 3
     assert ids(table) == list(range(ROWS))
@@ -209,7 +207,7 @@ def meanwhile(table, task, monkeypatch):
 
         def interrupted(self, item):
             if waiting:
-                append_exactly_once(table.core, task(), rows_of(0, waiting.pop()))
+                append_exactly_once(table, task(), rows_of(0, waiting.pop()))
             go_on_with(self, item)
 
         monkeypatch.setattr(TaskWriter, "_go_on_with", interrupted)
@@ -219,9 +217,9 @@ def meanwhile(table, task, monkeypatch):
 
 def test_an_attempt_goes_on_behind_one_beside_it_whose_rows_broke_off(table, task, meanwhile):
     """As Spark leaves them: it does not wait for the sink of the attempt that failed."""
-    append_exactly_once(table.core, task(), rows_of(0, 10))
+    append_exactly_once(table, task(), rows_of(0, 10))
     meanwhile(1_000)
-    receipt = append_exactly_once(table.core, task(), rows_of(0))
+    receipt = append_exactly_once(table, task(), rows_of(0))
     assert (receipt.rows, receipt.again) == (ROWS, 1_000)
     assert ids(table) == list(range(ROWS))
 
@@ -229,15 +227,15 @@ def test_an_attempt_goes_on_behind_one_beside_it_whose_rows_broke_off(table, tas
 def test_the_first_attempt_notices_one_beside_it_whose_rows_broke_off(table, task, meanwhile):
     meanwhile(1_000)
     with pytest.raises(WriterStateError, match=f"has written 1000 rows .* of {CHUNK_ROWS}"):
-        append_exactly_once(table.core, task(), rows_of(0, CHUNK_ROWS))
-    assert append_exactly_once(table.core, task(), rows_of(0)).again == 1_000
+        append_exactly_once(table, task(), rows_of(0, CHUNK_ROWS))
+    assert append_exactly_once(table, task(), rows_of(0)).again == 1_000
     assert ids(table) == list(range(ROWS))
 
 
 def test_an_attempt_that_is_alone_asks_for_no_headers(table, task, monkeypatch):
     looked = []
     monkeypatch.setattr(TaskWriter, "_look", lambda *given: looked.append(given))
-    assert not append_exactly_once(table.core, task(), rows_of(0)).is_shared
+    assert not append_exactly_once(table, task(), rows_of(0)).is_shared
     assert not looked
 
 
@@ -245,34 +243,34 @@ def test_the_word_that_there_is_more_than_one_attempt_is_gone_when_the_step_is_d
     table, task, run
 ):
     def is_left(run, step):
-        connection = table.core.connection
+        connection = table.__fluss_table__().connection
         named = Task(run=run, step=step, part=0)
         return connection.engine.run(is_shared(connection.cluster, named))
 
     for step in range(2):
-        assert not append_exactly_once(table.core, task(step), rows_of(step * ROWS)).is_shared
+        assert not append_exactly_once(table, task(step), rows_of(step * ROWS)).is_shared
         assert not is_left(run, step)
-        receipt = append_exactly_once(table.core, task(step), rows_of(step * ROWS))
+        receipt = append_exactly_once(table, task(step), rows_of(step * ROWS))
         assert receipt.is_shared
         assert is_left(run, step)
-        commit_once(table.core, run, step, [receipt])
+        commit_once(table, run, step, [receipt])
         assert not is_left(run, step)
     alone = Task(run=run + "-alone", step=0, part=0, is_chained=False)
-    receipts = [append_exactly_once(table.core, alone, rows_of(0)) for _ in range(2)]
-    end_run(table.core, alone.run, receipts[1:])
+    receipts = [append_exactly_once(table, alone, rows_of(0)) for _ in range(2)]
+    end_run(table, alone.run, receipts[1:])
     assert not is_left(alone.run, 0)
 
 
 def test_a_repetition_under_a_newer_schema_is_compared_by_its_rows(session, table, task):
     with pytest.raises(CrashError):
-        append_exactly_once(table.core, task(), crashing(rows_of(0), 8))
+        append_exactly_once(table, task(), crashing(rows_of(0), 8))
     newer = session.alter_table("log", add_columns=pa.schema([("more", pa.int32())]))
 
     def wider():
         for each in rows_of(0):
             yield each.append_column("more", pa.nulls(each.num_rows, pa.int32()))
 
-    assert append_exactly_once(newer.core, task(), wider()).again
+    assert append_exactly_once(newer, task(), wider()).again
     assert ids(newer) == list(range(ROWS))
 
 
@@ -281,23 +279,23 @@ def test_a_column_that_was_gained_since_may_have_values_in_the_rest(
     session, task, bucket_key, caplog
 ):
     table = session.create_table("gained", SCHEMA, buckets=3, bucket_key=bucket_key)
-    append_exactly_once(table.core, task(), islice(rows_of(0), 8))
+    append_exactly_once(table, task(), islice(rows_of(0), 8))
     newer = session.alter_table("gained", add_columns=pa.schema([("more", pa.string())]))
 
     def wider(first=0):
         for each in rows_of(first):
             yield each.append_column("more", pa.array(["y" * 100] * each.num_rows))
 
-    written = append_exactly_once(newer.core, task(), wider())
+    written = append_exactly_once(newer, task(), wider())
     assert written.again == 8_000
     assert written.rows == ROWS
     assert ids(newer) == list(range(ROWS))
     left = newer.scan(filter=fluss.col("more").is_null()).to_arrow().num_rows
     assert left == 8_000
     assert caplog.text.count("have NULL in more, which the table has gained since") == 1
-    assert append_exactly_once(newer.core, task(), wider()).again == ROWS
+    assert append_exactly_once(newer, task(), wider()).again == ROWS
     with pytest.raises(WriterStateError, match="other rows than this one"):
-        append_exactly_once(newer.core, task(), wider(1))
+        append_exactly_once(newer, task(), wider(1))
 
 
 def test_values_that_may_differ_are_not_compared_and_stay(session, task, run):
@@ -309,16 +307,16 @@ def test_values_that_may_differ_are_not_compared_and_stay(session, task, run):
             yield each.append_column("token", pa.array(made))
 
     one, two = random.Random(1), random.Random(2)
-    append_exactly_once(table.core, task(), islice(tokens(one), 8))
+    append_exactly_once(table, task(), islice(tokens(one), 8))
     before = table.to_arrow()["token"].to_pylist()
     assert len(before) == 8_000
     with pytest.raises(WriterStateError, match="other rows than this one"):
-        append_exactly_once(table.core, task(), tokens(two))
+        append_exactly_once(table, task(), tokens(two))
     with pytest.raises(WriterStateError, match="other rows than this one"):
-        append_exactly_once(table.core, task(), tokens(two, 1), may_differ=["token"])
-    receipt = append_exactly_once(table.core, task(), tokens(two), may_differ=["token"])
+        append_exactly_once(table, task(), tokens(two, 1), may_differ=["token"])
+    receipt = append_exactly_once(table, task(), tokens(two), may_differ=["token"])
     assert receipt.again == len(before)
-    commit_once(table.core, run, 0, [receipt])
+    commit_once(table, run, 0, [receipt])
     assert ids(table) == list(range(ROWS))
     after = set(table.to_arrow()["token"].to_pylist())
     assert after >= set(before)
@@ -327,17 +325,17 @@ def test_values_that_may_differ_are_not_compared_and_stay(session, task, run):
 def test_an_attempt_that_wakes_up_when_its_step_has_been_done_writes_nothing(table, task, run):
     receipts = {}
     for step in range(3):
-        receipts[step] = [append_exactly_once(table.core, task(step), rows_of(step * ROWS))]
-        commit_once(table.core, run, step, receipts[step])
+        receipts[step] = [append_exactly_once(table, task(step), rows_of(step * ROWS))]
+        commit_once(table, run, step, receipts[step])
     for step in (0, 1):
         with pytest.raises(WriterStateError, match="has been done since"):
-            append_exactly_once(table.core, task(step), rows_of(step * ROWS))
+            append_exactly_once(table, task(step), rows_of(step * ROWS))
         with pytest.raises(WriterStateError, match="has been done since"):
-            commit_once(table.core, run, step, receipts[step])
+            commit_once(table, run, step, receipts[step])
     # The last one may come again: nobody knows whether its end was noted.
-    assert append_exactly_once(table.core, task(2), rows_of(2 * ROWS)).again == ROWS
-    commit_once(table.core, run, 2, receipts[2])
-    append_exactly_once(table.core, task(3), rows_of(3 * ROWS))
+    assert append_exactly_once(table, task(2), rows_of(2 * ROWS)).again == ROWS
+    commit_once(table, run, 2, receipts[2])
+    append_exactly_once(table, task(3), rows_of(3 * ROWS))
     assert ids(table) == list(range(4 * ROWS))
 
 
@@ -349,7 +347,7 @@ def test_an_attempt_that_stands_still_while_it_claims_writes_nothing(
 
     Late, it does so when the next but one has been claimed and nothing of that been sent.
     """
-    commit_once(table.core, run, 0, [append_exactly_once(table.core, task(0), rows_of(0, 10))])
+    commit_once(table, run, 0, [append_exactly_once(table, task(0), rows_of(0, 10))])
     pin, register = once_claims.fetch_extents, once_claims.register
     stands, goes_on, is_over = (threading.Event() for _ in range(3))
     to_stop, to_wake = [1], [1]
@@ -373,7 +371,7 @@ def test_an_attempt_that_stands_still_while_it_claims_writes_nothing(
 
     def late():
         try:
-            append_exactly_once(table.core, task(1), rows_of(10, 10))
+            append_exactly_once(table, task(1), rows_of(10, 10))
         finally:
             is_over.set()
 
@@ -381,12 +379,12 @@ def test_an_attempt_that_stands_still_while_it_claims_writes_nothing(
         attempt = pool.submit(late)
         assert stands.wait(60)
         for step in (1, 2):
-            receipt = append_exactly_once(table.core, task(step), rows_of(10 * step, 10))
-            commit_once(table.core, run, step, [receipt])
+            receipt = append_exactly_once(table, task(step), rows_of(10 * step, 10))
+            commit_once(table, run, step, [receipt])
         if not is_late:
             goes_on.set()
             assert is_over.wait(60)
-        commit_once(table.core, run, 3, [append_exactly_once(table.core, task(3), rows_of(30, 10))])
+        commit_once(table, run, 3, [append_exactly_once(table, task(3), rows_of(30, 10))])
         with pytest.raises(WriterStateError, match="this attempt is an old one"):
             attempt.result(60)
     assert ids(table) == list(range(40))
@@ -396,7 +394,7 @@ def test_an_attempt_that_stands_still_before_it_registers_writes_nothing(
     table, task, run, monkeypatch
 ):
     """Its numbers are right, and its writer may be another one than that of its step."""
-    commit_once(table.core, run, 0, [append_exactly_once(table.core, task(0), rows_of(0, 10))])
+    commit_once(table, run, 0, [append_exactly_once(table, task(0), rows_of(0, 10))])
     register = once_claims.register
     waiting = [1]
 
@@ -409,32 +407,32 @@ def test_an_attempt_that_stands_still_before_it_registers_writes_nothing(
     def the_rest_of_the_query():
         monkeypatch.setattr(once, "EPOCH_MS_MAX", 0)  # ten minutes are over
         for step in (1, 2):
-            receipt = append_exactly_once(table.core, task(step), rows_of(10 * step, 10))
-            commit_once(table.core, run, step, [receipt])
+            receipt = append_exactly_once(table, task(step), rows_of(10 * step, 10))
+            commit_once(table, run, step, [receipt])
 
     monkeypatch.setattr(once_claims, "register", register_late)
     with pytest.raises(WriterStateError, match="this attempt is an old one"):
-        append_exactly_once(table.core, task(1), rows_of(10, 10))
+        append_exactly_once(table, task(1), rows_of(10, 10))
     assert ids(table) == list(range(30))
-    connection = table.core.connection
+    connection = table.__fluss_table__().connection
     left = registered(connection.cluster, task(1).claim_id(0))
     assert connection.engine.run(left) is None
 
 
 def test_a_step_that_comes_again_in_fewer_tasks_is_refused(table, task, run):
     for part in (0, 2, 3):
-        append_exactly_once(table.core, task(0, part), rows_of(10 * part, 10))
+        append_exactly_once(table, task(0, part), rows_of(10 * part, 10))
     receipts = [
-        append_exactly_once(table.core, task(0, part), rows_of(20 * part, 20)) for part in range(2)
+        append_exactly_once(table, task(0, part), rows_of(20 * part, 20)) for part in range(2)
     ]
     with pytest.raises(WriterStateError, match=r"more tasks than the 2 of.*\n.*maxPartitions"):
-        commit_once(table.core, run, 0, receipts)
+        commit_once(table, run, 0, receipts)
 
 
 def test_a_task_that_comes_again_without_rows_is_refused(table, task):
-    append_exactly_once(table.core, task(), rows_of(0, 10))
+    append_exactly_once(table, task(), rows_of(0, 10))
     with pytest.raises(WriterStateError, match="one has no rows for"):
-        append_exactly_once(table.core, task(), [])
+        append_exactly_once(table, task(), [])
 
 
 def test_a_task_that_comes_again_for_fewer_partitions_is_refused(session, task):
@@ -447,9 +445,9 @@ def test_a_task_that_comes_again_for_fewer_partitions_is_refused(session, task):
             for each in rows_of(place * CHUNK_ROWS, CHUNK_ROWS):
                 yield each.append_column("day", pa.array([day] * each.num_rows))
 
-    append_exactly_once(table.core, task(), rows("a", "b"))
+    append_exactly_once(table, task(), rows("a", "b"))
     with pytest.raises(WriterStateError, match=r"one has no rows for"):
-        append_exactly_once(table.core, task(), rows("a"))
+        append_exactly_once(table, task(), rows("a"))
 
 
 def test_rows_under_way_are_bounded_by_what_they_take(table, task, monkeypatch):
@@ -478,7 +476,7 @@ def test_rows_under_way_are_bounded_by_what_they_take(table, task, monkeypatch):
         monkeypatch.setattr(TaskWriter, name, looking(getattr(TaskWriter, name)))
     reap = TaskWriter._reap
     monkeypatch.setattr(TaskWriter, "_reap", lambda self: reap(self) if looks else None)
-    append_exactly_once(table.core, task(), rows_of(0, 12 * CHUNK_ROWS))
+    append_exactly_once(table, task(), rows_of(0, 12 * CHUNK_ROWS))
     assert 0 < max(held) <= 5_000_000
     assert table.count() == 12 * CHUNK_ROWS
 
@@ -515,40 +513,40 @@ def test_times_are_compared_by_rows(session, task, kind):
         moments = pa.array(values, kind)
     rows = pa.record_batch([pa.array(range(15)), moments], schema=schema)
     table = session.create_table("times", schema, buckets=1)
-    append_exactly_once(table.core, task(), [rows.slice(0, 7)])  # they broke off
-    assert append_exactly_once(table.core, task(), [rows]).again == 7
+    append_exactly_once(table, task(), [rows.slice(0, 7)])  # they broke off
+    assert append_exactly_once(table, task(), [rows]).again == 7
     assert ids(table) == list(range(15))
     other = pa.record_batch([pa.array(range(15)), moments.take(pa.array([2] * 15))], schema=schema)
     with pytest.raises(WriterStateError, match="has written other rows"):
-        append_exactly_once(table.core, task(), [other])
+        append_exactly_once(table, task(), [other])
 
 
 def test_steps_without_rows_keep_the_chain(table, task, run):
     for step in range(4):
         count = ROWS if step == 2 else 0
-        receipts = [append_exactly_once(table.core, task(step), rows_of(0, count))]
-        commit_once(table.core, run, step, receipts)
+        receipts = [append_exactly_once(table, task(step), rows_of(0, count))]
+        commit_once(table, run, step, receipts)
     assert ids(table) == list(range(ROWS))
 
 
 def test_a_query_may_begin_to_be_exact_at_any_step(table, task, run):
-    receipt = append_exactly_once(table.core, task(57), rows_of(0))
-    commit_once(table.core, run, 57, [receipt])
-    append_exactly_once(table.core, task(58), rows_of(ROWS))
+    receipt = append_exactly_once(table, task(57), rows_of(0))
+    commit_once(table, run, 57, [receipt])
+    append_exactly_once(table, task(58), rows_of(ROWS))
     with pytest.raises(WriterStateError, match="no step before it"):
-        append_exactly_once(table.core, task(60), rows_of(ROWS))
+        append_exactly_once(table, task(60), rows_of(ROWS))
 
 
 def test_a_table_that_was_made_again_is_another_table(session, table, task, run):
-    receipt = append_exactly_once(table.core, task(), rows_of(0, 5))
+    receipt = append_exactly_once(table, task(), rows_of(0, 5))
     session.drop_table("log")
     again = session.create_table("log", SCHEMA, buckets=3)
     for step in (0, 1):
         with pytest.raises(WriterStateError, match="dropped and created again"):
-            append_exactly_once(again.core, task(step), rows_of(0, 5))
+            append_exactly_once(again, task(step), rows_of(0, 5))
         if not step:
-            commit_once(again.core, f"{run}-other", 0, [])  # another run has nothing to do with it
-            commit_once(table.core, run, 0, [receipt])
+            commit_once(again, f"{run}-other", 0, [])  # another run has nothing to do with it
+            commit_once(table, run, 0, [receipt])
     assert again.count() == 0
 
 
@@ -556,13 +554,11 @@ def test_a_write_that_is_no_stream_is_done_once_each_time_it_is_run(table, run):
     for day in ("monday", "tuesday"):
         parts = [Task(run=run + day, step=0, part=part, is_chained=False) for part in range(2)]
         with pytest.raises(CrashError):
-            append_exactly_once(table.core, parts[0], crashing(rows_of(0), 8))
-        receipts = [
-            append_exactly_once(table.core, each, rows_of(each.part * ROWS)) for each in parts
-        ]
-        end_run(table.core, run + day, receipts)
+            append_exactly_once(table, parts[0], crashing(rows_of(0), 8))
+        receipts = [append_exactly_once(table, each, rows_of(each.part * ROWS)) for each in parts]
+        end_run(table, run + day, receipts)
         with pytest.raises(WriterStateError, match="an old one"):
-            append_exactly_once(table.core, parts[0], rows_of(0))
+            append_exactly_once(table, parts[0], rows_of(0))
     assert ids(table) == sorted([*range(2 * ROWS)] * 2)
 
 
@@ -570,28 +566,28 @@ def test_a_row_that_does_not_fit_is_said_and_what_came_before_stays_once(session
     table = session.create_table("log", SCHEMA, buckets=2, bucket_key=["id"])
     bad = pa.RecordBatch.from_arrays([pa.array([None], pa.int64()), pa.array([""])], schema=SCHEMA)
     with pytest.raises(InvalidValueError, match="NULL"):
-        append_exactly_once(table.core, task(), [*rows_of(0, 4 * CHUNK_ROWS), bad])
-    append_exactly_once(table.core, task(), rows_of(0, 4 * CHUNK_ROWS))
+        append_exactly_once(table, task(), [*rows_of(0, 4 * CHUNK_ROWS), bad])
+    append_exactly_once(table, task(), rows_of(0, 4 * CHUNK_ROWS))
     assert ids(table) == list(range(4 * CHUNK_ROWS))
 
 
 def test_a_table_with_a_primary_key_is_refused(session, task):
     keyed = session.create_table("keyed", SCHEMA, primary_key=["id"])
     with pytest.raises(UnsupportedOperationError, match="has a primary key"):
-        append_exactly_once(keyed.core, task(), rows_of(0, 1))
+        append_exactly_once(keyed, task(), rows_of(0, 1))
 
 
 def test_what_can_be_doubted_is_said(session, table, cluster, database):
-    assert any("1 replica" in each for each in delivery_caveats(table.core))
+    assert any("1 replica" in each for each in delivery_caveats(table))
     hasty = {"writer_acks": "1", "writer_enable_idempotence": "false"}
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **hasty) as other:
-        assert "writer.acks is 1" in str(delivery_caveats(other.table("log").core))
+        assert "writer.acks is 1" in str(delivery_caveats(other.table("log")))
     keyed = session.create_table("keyed", SCHEMA, primary_key=["id"])
-    assert delivery_caveats(keyed.core) == []
+    assert delivery_caveats(keyed) == []
     sums = pa.schema([("id", pa.int64()), ("n", pa.int64())])
     properties = {"table.merge-engine": "aggregation"}
     summed = session.create_table("summed", sums, primary_key=["id"], properties=properties)
-    assert any("adds up" in each for each in delivery_caveats(summed.core))
+    assert any("adds up" in each for each in delivery_caveats(summed))
 
 
 def test_an_embedded_server_that_keeps_what_it_acknowledged_needs_no_replica(tmp_path):
@@ -602,4 +598,4 @@ def test_an_embedded_server_that_keeps_what_it_acknowledged_needs_no_replica(tmp
         ):
             session.create_database("d")
             table = session.create_table("d.log", SCHEMA, buckets=1)
-            assert (delivery_caveats(table.core) == []) is is_enough
+            assert (delivery_caveats(table) == []) is is_enough

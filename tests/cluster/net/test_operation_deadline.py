@@ -124,7 +124,7 @@ def test_looking_up(cluster, session, keys):
 
 
 def test_looking_up_a_key_among_those_of_other_callers(cluster, session):
-    core = key_lookup(session.table("t").core)
+    core = key_lookup(session.table("t").__fluss_table__())
     cluster.hold_lookups.clear()
     begin = time.monotonic()
     callers = []

@@ -147,7 +147,7 @@ def test_a_dataset_cuts_the_tail_before_its_filters(written):
 
 def test_splits_of_a_tail_with_a_filter_are_read_elsewhere(written):
     table, rows, options = written
-    config = table.core.connection.config
+    config = table.to_source().config
     for name, (predicate, expression) in conditions(rows).items():
         scan = table.scan(**options, tail=5, filter=predicate, with_metadata=True)
         read = fluss.scan.open_split(scan.splits(), config=config).read_all()

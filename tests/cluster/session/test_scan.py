@@ -71,7 +71,7 @@ def test_splits_that_were_cut_are_read_together(events, order):
         for each in whole
         for start, stop in ((each.start, 7), (7, 7), (7, 90), (90, each.stop))
     ]
-    config = events.core.connection.config
+    config = events.to_source().config
     read = fluss.scan.open_split(cut, config=config, order=order).read_all()
     assert ids(read) == list(range(1_000))
 

@@ -155,7 +155,7 @@ def test_a_connection_that_an_adapter_uses_outlives_the_sessions(cluster, events
         table = source_of(events.name, config=first.config).open()
     assert table.count() == 1_000
     with fluss.connect(config=settings) as second:
-        assert second._connection is table.core.connection
+        assert second._connection is table.__fluss_table__().connection
 
 
 def test_inside_with_a_session_is_the_active_one(session, cluster):

@@ -169,7 +169,7 @@ def test_columns_added_later_are_not_in_a_frame_made_before(events, session):
 
 def test_a_missing_table_is_named_with_the_nearest(events):
     name = events.name.replace("events", "evnts")
-    config = events.core.connection.config
+    config = events.to_source().config
     with pytest.raises(TableNotFoundError, match="did you mean 'events'"):
         pl.scan_fluss(name, config=config).collect()
 

@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_refused_by_name(session, rows, keyed, dressed):
         dressed(frame).fluss.append(keyed)
     with pytest.raises(TableNotFoundError, match="did you mean 'copy'"):
         dressed(frame).fluss.append(
-            table.name.replace("copy", "copi"), config=table.core.connection.config
+            table.name.replace("copy", "copi"), config=table.to_source().config
         )
     assert table.count() == 0
 

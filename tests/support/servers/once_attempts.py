@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 LOADED = (
     "anyio._backends._asyncio",
-    "fluss.exactly_once.once",
+    "fluss.exactly_once",
     "fluss.session.session",
     "pyarrow.compute",
 )
@@ -57,7 +57,7 @@ def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> No
     import pyarrow as pa
 
     import fluss
-    from fluss.exactly_once.once import Task, append_exactly_once
+    from fluss.exactly_once import Task, append_exactly_once
 
     how, run, *numbers = asked
     step, part, first, count, seed = map(int, numbers)
@@ -65,7 +65,7 @@ def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> No
         table = session.table(how)
         rows = watched(rows_of(first, count, seed), folder)
         if how == "exact":
-            append_exactly_once(table.core, Task(run=run, step=step, part=part), rows)
+            append_exactly_once(table, Task(run=run, step=step, part=part), rows)
             return
         while some := list(islice(rows, BATCHES_PER_WRITE)):
             (table.append if how == "naive" else table.upsert)(pa.Table.from_batches(some))

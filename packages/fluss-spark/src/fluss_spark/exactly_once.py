@@ -2,7 +2,7 @@
 
 Spark runs tasks and whole micro-batches again, and sometimes two attempts at once. Appends are told
 apart by what stays the same: the query's id in its checkpoint, the micro-batch's number and the
-task's. How rows are then written once is `fluss.exactly_once.once`'s business; here it is decided
+task's. How rows are then written once is `fluss.exactly_once`'s business; here it is decided
 whether that is done, and said what can be relied on. Upserts need none of it: the same rows again
 leave the same state. A query only has to keep to one table there: a table that was dropped and
 created again lacks the rows of the micro-batches before.
@@ -23,7 +23,7 @@ from fluss.errors import (
     UnsupportedVersionError,
     WriterStateError,
 )
-from fluss.exactly_once.once import Task, bound_table_id, delivery_caveats, keeps_order
+from fluss.exactly_once import Task, bound_table_id, delivery_caveats, keeps_order
 from fluss.model.did_you_mean import did_you_mean
 from fluss.session.table import Table
 from fluss_spark.column_names import matched
@@ -70,7 +70,7 @@ def promise_of(options: FlussOptions, table: Table) -> DeliveryGuarantee:
     is_log = not table.primary_key
     if wish == "never":
         return DeliveryGuarantee(claims=False, doubts=("exactlyOnce is never",) if is_log else ())
-    doubts = tuple(delivery_caveats(table.core))
+    doubts = tuple(delivery_caveats(table))
     if wish == "required" and doubts:
         raise UnsupportedOperationError(
             f"Writing to {table.name} is at least once, and exactlyOnce is required: "
@@ -81,7 +81,7 @@ def promise_of(options: FlussOptions, table: Table) -> DeliveryGuarantee:
             else "sum the rows up in Spark, and upsert the sums",
         )
     return DeliveryGuarantee(
-        claims=is_log and keeps_order(table.core),
+        claims=is_log and keeps_order(table),
         doubts=doubts,
         is_required=wish == "required",
         binds=not is_log,
@@ -179,7 +179,7 @@ def check_bound(promise: DeliveryGuarantee, table: Table, run: str | None) -> No
     if (query, table_id) in _bound:
         return
     try:
-        bound = bound_table_id(table.core, query, int(batch))
+        bound = bound_table_id(table, query, int(batch))
     except UnsupportedVersionError as error:
         if is_news(table.name, "binding"):
             _LOG.warning("%s: dropping the table is not noticed: %s", table.name, error)

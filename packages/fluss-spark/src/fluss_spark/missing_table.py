@@ -25,7 +25,6 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table
 from fluss.session.table import Table
-from fluss.write.frame_writer import check_frame
 from fluss.write.table_from_frame import schema_of_frame
 from fluss_spark.column_names import Layout, matched
 from fluss_spark.error_context import is_news
@@ -140,7 +139,7 @@ class Making:
         batch = layout.batch(rows)
         if operation == "delete":
             batch = batch.select(list(table.primary_key))
-        check_frame(table.core, batch, mode=operation)
+        table.check(batch, mode=operation)
 
     def _descriptor(self) -> TableDescriptor:
         return TableDescriptor.from_json(self.described)

@@ -29,7 +29,7 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from fluss.exactly_once.once import Receipt, append_exactly_once, commit_once, end_run
+from fluss.exactly_once import Receipt, append_exactly_once, commit_once, end_run
 from fluss.model.did_you_mean import did_you_mean
 from fluss.session.source import source_of
 from fluss.session.table import Table
@@ -90,7 +90,7 @@ class FlussBatchWriter(DataSourceArrowWriter):
         receipts = [each.receipt for each in written if each.receipt is not None]
         if receipts:
             try:
-                end_run(self._plan.table().core, self._run, receipts)
+                end_run(self._plan.table(), self._run, receipts)
             except FlussError as error:  # a write that failed now would be run again, and double
                 _LOG.warning(
                     "%s: all rows are written; what was noted to write them once stays noted: %s",
@@ -159,7 +159,7 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         if run is not None:
             receipts = [each.receipt for each in written if each.receipt is not None]
             with ErrorContext(self._options.name, START_AGAIN):
-                commit_once(table_of(self._options).core, run, batchId, receipts)
+                commit_once(table_of(self._options), run, batchId, receipts)
         _LOG.debug("%s: micro-batch %d is written", self._options.name, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
@@ -216,7 +216,7 @@ class WritePlan:
         task = this_task(self.promise, run)
         batches = self._laid_out(table, batches if first is None else chain([first], batches))
         if task is not None:
-            receipt = append_exactly_once(table.core, task, batches, may_differ=self.may_differ)
+            receipt = append_exactly_once(table, task, batches, may_differ=self.may_differ)
             return Written(receipt.rows, run=task.run, receipt=receipt)
         check_bound(self.promise, table, run)
         rows = 0

@@ -28,7 +28,7 @@ class DuckDB:
     def read(self, table, *, config, columns, filter, limit, options) -> pa.Table:  # noqa: A002 - the scan's name
         said = config
         if said is None:
-            servers = table.core.connection.config if hasattr(table, "core") else None
+            servers = table.to_source().config if hasattr(table, "to_source") else None
             said = servers or {"bootstrap.servers": table.split("/")[2]}
         with fluss_duckdb.connect(config=said) as con:
             wanted = "*" if columns is None else ", ".join(map(name, columns))

@@ -65,7 +65,7 @@ class Fsspec:
 
 def _place(table: Any, config: Mapping[str, Any] | None) -> tuple[str, str]:
     if isinstance(table, Table):
-        return table.core.connection.config.bootstrap_servers, table.name
+        return table.to_source().config.bootstrap_servers, table.name
     if config is not None:
         return config["bootstrap.servers"], table
     servers, _, name = table.removeprefix("fluss://").partition("/")

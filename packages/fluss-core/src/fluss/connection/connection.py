@@ -204,6 +204,10 @@ class TableHandle:
             keeper=connection,
         )
 
+    def __fluss_table__(self) -> TableHandle:
+        # So that what takes a `Table` of a session takes this as well.
+        return self
+
 
 async def _close_service(close: ServiceCloser, delivery_s: float) -> None:
     try:

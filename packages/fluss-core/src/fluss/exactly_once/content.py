@@ -25,7 +25,6 @@ from fluss.records.convert.cast_rules import relabelled
 from fluss.records.log.log_header import read_log_header
 from fluss.records.log.log_writer import write_log_batch
 from fluss.scan.door import read_splits
-from fluss.scan.plan_scan import Output
 from fluss.scan.split import ScanSplit
 from fluss.write.write_batch import WriteBatch
 
@@ -177,15 +176,13 @@ def _number_of(kind: Any) -> Any:
 def _stored(table: TableHandle, piece: Piece, bucket: TableBucket, made: WriteBatch) -> pa.Table:
     """Rows of the log in wire form."""
     layout = BatchLayout.of_schema(table.info.schema)
-    names = tuple(table.info.schema.column_names)
-    split = ScanSplit(
-        table_path=made.path.table_path,
-        bucket=bucket,
-        partition_name=made.path.partition_name,
-        schema_id=table.info.schema_id,
+    split = ScanSplit.of_log(
+        table.info,
+        bucket,
+        made.path.partition_name,
         start=piece.offset,
         stop=piece.offset + piece.row_count,
-        output=Output(names=names, metadata=(None,) * len(names)),
+        columns=table.info.schema.column_names,
     )
     stored = read_splits(table, [split], order=Order.BUCKET).read_all()
     return pa.Table.from_batches(

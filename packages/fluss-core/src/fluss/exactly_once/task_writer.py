@@ -48,7 +48,6 @@ from fluss.exactly_once.writer_state import known_sequences
 from fluss.log.extents import Places, fetch_extents
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.scan.batch_headers import batches_by
-from fluss.scan.plan_scan import Output
 from fluss.scan.split import ScanSplit
 from fluss.write.frame_writer import rows_to_append
 from fluss.write.write_batch import WriteBatch
@@ -349,14 +348,8 @@ class TaskWriter:
         """The batches of this task that begin in some ranges of offsets."""
         paths = {bucket: path for (path, _), bucket in self._places.items() if bucket in ranges}
         splits = [
-            ScanSplit(
-                table_path=paths[bucket].table_path,
-                bucket=bucket,
-                partition_name=paths[bucket].partition_name,
-                schema_id=self._table.info.schema_id,
-                start=start,
-                stop=stop,
-                output=Output(names=(), metadata=()),
+            ScanSplit.of_log(
+                self._table.info, bucket, paths[bucket].partition_name, start=start, stop=stop
             )
             for bucket, (start, stop) in ranges.items()
         ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from fluss.model.options.scan_options import METADATA_PREFIX, Mode
 from fluss.model.paths import TableBucket, TablePath
 from fluss.model.predicates.predicate import Predicate
+from fluss.model.tables.table_info import TableInfo
 from fluss.scan.plan_scan import Output, Window
 from fluss.state.changelog import ChangeColumns
 from fluss.state.state_planner import StatePlan
@@ -62,6 +64,28 @@ class ScanSplit:
     skips_missing: bool = False
     skips_trimmed: bool = False
     begins_at_earliest: bool = False
+
+    @classmethod
+    def of_log(
+        cls,
+        table: TableInfo,
+        bucket: TableBucket,
+        partition_name: str | None,
+        *,
+        start: int,
+        stop: int,
+        columns: Sequence[str] = (),
+    ) -> Self:
+        """A stretch of the log of one bucket, with some of the table's columns."""
+        return cls(
+            table_path=table.table_path,
+            bucket=bucket,
+            partition_name=partition_name,
+            schema_id=table.schema_id,
+            start=start,
+            stop=stop,
+            output=Output(names=tuple(columns), metadata=(None,) * len(columns)),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

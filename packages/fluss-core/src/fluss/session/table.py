@@ -23,7 +23,7 @@ from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableSource
 from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
-from fluss.write.frame_writer import write_frame
+from fluss.write.frame_writer import check_frame, write_frame
 from fluss.write.write_report import WriteReport
 
 if TYPE_CHECKING:
@@ -56,7 +56,11 @@ class Table:
 
     @property
     def core(self) -> TableHandle:
-        """The table on its connection, for those who go beneath this door."""
+        """The table on its connection; goes when no adapter uses it."""
+        return self._core
+
+    def __fluss_table__(self) -> TableHandle:
+        # For functions of other rooms that take a `Table`, as `fluss.exactly_once` has them.
         return self._core
 
     @property
@@ -237,6 +241,25 @@ class Table:
             columns: Which columns are written; those of the frame by default.
         """
         return write_frame(self._core, data, mode="update", columns=columns)
+
+    def check(
+        self,
+        data: Any,
+        *,
+        mode: Literal["append", "upsert", "delete", "update"],
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        """Refuse what a write would refuse, and write nothing.
+
+        Args:
+            data: The rows or keys, as of the method that `mode` names.
+            mode: `append`, `upsert`, `delete` or `update`.
+            columns: As of `update`.
+
+        Raises:
+            FlussError: A row does not fit the table.
+        """
+        check_frame(self._core, data, mode=mode, columns=columns)
 
     # --- partitions and offsets ---------------------------------------------------------------
 

@@ -11,17 +11,21 @@ every attempt, acknowledgements of all replicas, and servers that lose nothing t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
+from fluss.errors import FlussError
 from fluss.exactly_once.claims import bind_run, commit_step, forget_run
-from fluss.exactly_once.durability import default_replicas, keeps_without_replicas
 from fluss.exactly_once.plan_claims import Receipt, Task
 from fluss.exactly_once.task_writer import TaskWriter
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
+from fluss.net.cluster_client import Cluster
+from fluss.wire import messages
+from fluss.wire.api import ApiKey
 from fluss.write.write_batch import ACKS_ALL
 from fluss.write.writer_pool import writer_pool
 
@@ -36,11 +40,20 @@ __all__ = [
     "keeps_order",
 ]
 
-REPLICAS_MIN = 2
+REPLICAS_MIN: Final = 2
+DURABILITY_KEY: Final = "embedded.durability"
+REPLICAS_KEY: Final = "default.replication.factor"
+_KEEPING: Final = frozenset({"process", "disk"})
+
+
+class AnyTable(Protocol):
+    """A table: `session.table(...)`, or a handle of one."""
+
+    def __fluss_table__(self) -> TableHandle: ...
 
 
 def append_exactly_once(
-    table: TableHandle,
+    table: AnyTable,
     task: Task,
     batches: Iterable[pa.RecordBatch],
     *,
@@ -67,11 +80,11 @@ def append_exactly_once(
             written other rows, or rows that had been acknowledged are gone.
         FlussError: They could not be written; another attempt goes on where this one ended.
     """
-    with TaskWriter(table, task, may_differ=may_differ) as writer:
+    with TaskWriter(table.__fluss_table__(), task, may_differ=may_differ) as writer:
         return writer.write(batches)
 
 
-def commit_once(table: TableHandle, run: str, step: int, receipts: Sequence[Receipt]) -> None:
+def commit_once(table: AnyTable, run: str, step: int, receipts: Sequence[Receipt]) -> None:
     """Note that all tasks of a step have ended, and forget what the step before needed.
 
     The next step must not begin before. A step that comes again is committed again.
@@ -82,15 +95,17 @@ def commit_once(table: TableHandle, run: str, step: int, receipts: Sequence[Rece
         step: The step.
         receipts: Those of all its tasks.
     """
-    table.connection.engine.run(commit_step(table, run, step, receipts))
+    handle = table.__fluss_table__()
+    handle.connection.engine.run(commit_step(handle, run, step, receipts))
 
 
-def end_run(table: TableHandle, run: str, receipts: Sequence[Receipt]) -> None:
+def end_run(table: AnyTable, run: str, receipts: Sequence[Receipt]) -> None:
     """Forget what a run of one step needed, whose tasks are not chained."""
-    table.connection.engine.run(forget_run(table.connection.cluster, run, receipts))
+    connection = table.__fluss_table__().connection
+    connection.engine.run(forget_run(connection.cluster, run, receipts))
 
 
-def bound_table_id(table: TableHandle, run: str, step: int) -> int:
+def bound_table_id(table: AnyTable, run: str, step: int) -> int:
     """The id of the one table that a run writes to, for tables whose writes need no claims.
 
     The first call binds the run to the table. A table that was dropped and created again has
@@ -101,50 +116,64 @@ def bound_table_id(table: TableHandle, run: str, step: int) -> int:
         run: The run.
         step: The step that is under way.
     """
-    return table.connection.engine.run(bind_run(table, run, step))
+    handle = table.__fluss_table__()
+    return handle.connection.engine.run(bind_run(handle, run, step))
 
 
-def delivery_caveats(table: TableHandle) -> list[str]:
+def delivery_caveats(table: AnyTable) -> list[str]:
     """What keeps repeated writes to a table from being exactly once, as far as it can be seen.
 
     For a primary-key table that is about repeated upserts, which need no claims: the same rows
     again leave the same state.
     """
-    info = table.info
+    handle = table.__fluss_table__()
+    info, connection = handle.info, handle.connection
     if info.has_primary_key():
-        return _doubts_of_keys(info)
-    doubts = []
-    settings = writer_pool(table.connection).settings
+        return _caveats_of_keys(info)
+    caveats = []
+    settings = writer_pool(connection).settings
     if settings.acks != ACKS_ALL:
-        doubts.append(f"writer.acks is {settings.acks}, which waits for no replica")
+        caveats.append(f"writer.acks is {settings.acks}, which waits for no replica")
     if not settings.is_idempotent:
-        doubts.append("writer.enable-idempotence is false")
-    replicas = info.options.replication_factor or _default_replicas(table)
-    if replicas < REPLICAS_MIN and not _is_enough_alone(table):
-        doubts.append(
-            f"{info.table_path} has {replicas} replica, and a tablet server that crashes loses what "
-            "it acknowledged in its last seconds"
+        caveats.append("writer.enable-idempotence is false")
+    replicas = info.options.replication_factor
+    if replicas is None or replicas < REPLICAS_MIN:
+        cluster_options = connection.engine.run(_cluster_options(connection.cluster))
+        replicas = replicas or _default_replicas(cluster_options)
+        if replicas < REPLICAS_MIN and cluster_options.get(DURABILITY_KEY) not in _KEEPING:
+            caveats.append(
+                f"{info.table_path} has {replicas} replica, and a tablet server that crashes loses what "
+                "it acknowledged in its last seconds"
+            )
+    return caveats
+
+
+def _default_replicas(cluster_options: Mapping[str, str]) -> int:
+    """How many replicas a table has that names no number; one where the cluster names none."""
+    shown = cluster_options.get(REPLICAS_KEY, "")
+    return int(shown) if shown.isascii() and shown.isdecimal() else 1
+
+
+async def _cluster_options(cluster: Cluster) -> dict[str, str]:
+    """The settings of the servers; none where the user may not ask for them."""
+    try:
+        answer = await cluster.ask_any(
+            ApiKey.DESCRIBE_CLUSTER_CONFIGS,
+            messages.DescribeClusterConfigsRequest(),
+            messages.DescribeClusterConfigsResponse,
         )
-    return doubts
+    except FlussError:
+        return {}
+    return {option.config_key: option.config_value for option in answer.configs}
 
 
-def _default_replicas(table: TableHandle) -> int:
-    connection = table.connection
-    return connection.engine.run(default_replicas(connection.cluster))
-
-
-def _is_enough_alone(table: TableHandle) -> bool:
-    connection = table.connection
-    return connection.engine.run(keeps_without_replicas(connection.cluster))
-
-
-def keeps_order(table: TableHandle) -> bool:
+def keeps_order(table: AnyTable) -> bool:
     """Whether the settings leave batches the numbers that tell them apart."""
-    settings = writer_pool(table.connection).settings
+    settings = writer_pool(table.__fluss_table__().connection).settings
     return settings.is_idempotent and settings.acks == ACKS_ALL
 
 
-def _doubts_of_keys(info: TableInfo) -> list[str]:
+def _caveats_of_keys(info: TableInfo) -> list[str]:
     if info.options.merge_engine is MergeEngine.AGGREGATION:
         return [f"{info.table_path} adds up what is written, and so it does with what comes again"]
     return []

@@ -1,0 +1,158 @@
+"""Adapters come in by the door of scans, and the rules of a scan are decided behind it alone.
+
+An adapter imports what `ALLOWED` lists, each for the reason beside it. `NOT_YET` lists what one
+still imports from beneath the door; it only shrinks: an entry goes when the adapter has moved.
+"""
+
+import ast
+import re
+
+import pytest
+
+from tests.house.sources import ROOT, package_files, text_of, tree_of
+
+ADAPTERS = {
+    "fluss_polars": "packages/fluss-polars/src",
+    "fluss_duckdb": "packages/fluss-duckdb/src",
+    "fluss_spark": "packages/fluss-spark/src",
+    "fluss.pandas": "packages/fluss-core/src/fluss/pandas",
+    "fluss.fsspec": "packages/fluss-core/src/fluss/fsspec",
+    "fluss.cli": "packages/fluss-core/src/fluss/cli",
+    "examples": "examples/adapters",
+}
+
+# A module, or with a dot at its end all modules of a room.
+ALLOWED = {
+    "fluss": "the public names",
+    "fluss.scan": "the door: everything about reading",
+    "fluss.session": "sessions and tables: writes, lookups, administration",
+    "fluss.exactly_once": "writes of tasks that are repeated",
+    "fluss.errors": "the classes of errors",
+    "fluss.error_codes": "the codes of errors",
+    "fluss.hints": "an adapter is a door, and names itself where errors leave it",
+    "fluss.doors": "marks the functions at which errors leave an adapter",
+    "fluss.waiting": "a thread that waits must end on a signal, in adapters as well",
+    "fluss.connection.config_sources": "settings from URLs, profiles and the environment",
+    "fluss.connection.url": "what a URL says, before anything is opened",
+    "fluss.model.options.config": "the class of settings",
+    "fluss.model.options.secrets": "secrets that stay markers where settings travel",
+    "fluss.model.did_you_mean": "the nearest of several names, for an adapter's own arguments",
+    "fluss.model.types.": "types of columns, to map them to those of a library",
+    "fluss.model.values.": "zones and values, to map them to those of a library",
+    "fluss.model.schema.": "columns of tables that an adapter creates",
+    "fluss.model.tables.": "descriptions of tables that an adapter creates",
+    "fluss.write.": "how frames of a library are written",
+    "fluss.rows.formats.civil": "days of the calendar, which texts of the command line name",
+}
+
+NOT_YET = {
+    "fluss_polars": {
+        "fluss.model.metadata_columns",
+        "fluss.model.options.bounds",
+        "fluss.model.options.scan_options",
+        "fluss.model.predicates.binding",
+        "fluss.model.predicates.predicate",
+    },
+    "fluss_duckdb": {"fluss.model.options.scan_options"},
+    "fluss_spark": {
+        "fluss.admin.admin",
+        "fluss.connection.connection",
+        "fluss.connection.shared_connections",
+        "fluss.exactly_once.once",
+        "fluss.exactly_once.plan_claims",
+        "fluss.model.metadata_columns",
+        "fluss.model.options.bounds",
+        "fluss.model.options.scan_options",
+        "fluss.model.paths",
+        "fluss.model.predicates.binding",
+        "fluss.model.predicates.predicate",
+        "fluss.net.plan_retry",
+        "fluss.scan.scan_stats",
+        "fluss.session.session",
+        "fluss.session.source",
+        "fluss.session.table",
+    },
+    "fluss.pandas": set(),
+    "fluss.fsspec": {
+        "fluss.admin.admin",
+        "fluss.connection.shared_connections",
+        "fluss.model.options.scan_options",
+    },
+    "fluss.cli": {
+        "fluss.model.metadata_columns",
+        "fluss.session.session",
+        "fluss.session.table",
+    },
+    "examples": set(),
+}
+
+# Names of decisions about scans. Outside of the room a name is a rule that is decided again.
+RULES = re.compile(
+    r"\b(takes_filter|filter_prunes|repeatable_order|plan_scan|shape_of|ScanShape|SplitReader|"
+    r"plan_filter|split_schema|narrow_splits|split_arrow|fields_of|decide_(mode|output|range))\b"
+)
+# Where their parts are defined, beneath the room.
+RULES_BENEATH = ("records/filter/", "model/options/")
+RULES_NOT_YET = {
+    "fluss_polars/lazy_scan.py",
+    "fluss_spark/batch_reader.py",
+    "fluss_spark/explaining.py",
+    "fluss_spark/table_access.py",
+}
+
+
+def files_of(adapter):
+    return sorted((ROOT / ADAPTERS[adapter]).rglob("*.py"))
+
+
+def imported_by(path):
+    """The modules of ours that a file imports, wherever in the file."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+
+
+def is_allowed(module, adapter):
+    own = adapter if adapter.startswith("fluss.") else "-"
+    if module.partition(".")[0] != "fluss" or module == own or module.startswith(own + "."):
+        return True
+    rooms = tuple(name for name in ALLOWED if name.endswith("."))
+    return module in ALLOWED or module.startswith((*rooms, "fluss.pandas"))
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_an_adapter_imports_the_door_and_nothing_beneath(adapter):
+    beneath = {
+        f"{module} ({path.name})": module
+        for path in files_of(adapter)
+        for module in imported_by(path)
+        if not is_allowed(module, adapter)
+    }
+    new = [shown for shown, module in beneath.items() if module not in NOT_YET[adapter]]
+    assert not new, f"{adapter} imports from beneath the door: {new}"
+
+
+def test_a_rule_of_a_scan_is_named_in_its_room_alone():
+    found = []
+    for path in package_files():
+        place = path.as_posix().partition("/src/")[2]
+        inside = place.removeprefix("fluss/")
+        if inside.startswith(("scan/", *RULES_BENEATH)) or place in RULES_NOT_YET:
+            continue
+        found += [f"{place}: {rule.group()}" for rule in RULES.finditer(text_of(path))]
+    assert not found, found
+
+
+def test_what_is_planted_is_found(tmp_path):
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "from fluss.scan.narrow import narrow\nimport fluss.log.fetcher\n"
+        "def f():\n    from fluss.records.filter import row_filter\n"
+        "from fluss.scan import Scan\nimport polars\n"
+    )
+    refused = {module for module in imported_by(planted) if not is_allowed(module, "fluss_polars")}
+    assert refused == {"fluss.log.fetcher", "fluss.scan.narrow", "fluss.records.filter"}
+    assert RULES.search("if options.takes_filter:")
+    assert not RULES.search("plan_scanner, shapes_of")
