@@ -11,8 +11,7 @@ from typing import Final
 import typer
 
 import fluss
-from fluss.session.session import Session
-from fluss.session.table import Table
+from fluss.session import Session, Table
 
 URL_VARIABLE: Final = "FLUSS_URL"
 

@@ -29,8 +29,7 @@ from fluss.model.schema.column import Column
 from fluss.model.tables.table_options import MergeEngine
 from fluss.model.types.data_type import DataType
 from fluss.model.types.type_to_arrow import to_arrow_field
-from fluss.session.session import Session
-from fluss.session.table import Table
+from fluss.session import Session, Table
 from fluss.waiting import in_thread, is_done, result_of
 from fluss.write.write_tally import WriteProgress
 

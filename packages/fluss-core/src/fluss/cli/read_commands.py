@@ -12,8 +12,7 @@ import typer
 from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.row_output import OutputFormat, OutputFormatOption, write_rows
 from fluss.cli.typed_keys import keys_of
-from fluss.session import Scan
-from fluss.session.table import Table
+from fluss.session import Scan, Table
 
 NameArgument = Annotated[
     str, typer.Argument(help="database.table, or its URL.", show_default=False)

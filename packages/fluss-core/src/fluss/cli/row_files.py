@@ -28,7 +28,7 @@ from fluss.cli.inference import fields_of_json, type_of_texts
 from fluss.cli.json_file import LineError, json_batches, lines_in, parsed_lines
 from fluss.errors import InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.metadata_columns import METADATA_TYPES
+from fluss.scan import METADATA_TYPES
 
 SAMPLE_BYTES: Final = 4 << 20
 _SHOWN_MAX: Final = 60

@@ -33,7 +33,7 @@ from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.demo.engine_answers import Answer, answers
 from fluss.cli.demo.shop import Shop
 from fluss.scan import Follow
-from fluss.session.session import Session
+from fluss.session import Session
 from fluss.waiting import join
 
 ROUNDS_UNSEEN: Final = 20

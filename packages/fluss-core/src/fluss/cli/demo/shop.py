@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import DatabaseAlreadyExistsError, DatabaseNotEmptyError, LimitExceededError
-from fluss.session.session import Session
+from fluss.session import Session
 
 # The shop's database; `fluss_demo_2` and so on if it exists already.
 DATABASE: Final = "fluss_demo"
