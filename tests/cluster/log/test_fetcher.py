@@ -22,7 +22,7 @@ from fluss.errors import (
     RequestTimeoutError,
     TableNotFoundError,
 )
-from fluss.log import log_scan
+from fluss.log import log_scan, range_reader
 from fluss.log.log_scan import LogScanCore
 from fluss.log.log_services import fetch_limits
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
@@ -253,7 +253,8 @@ def test_a_reader_that_does_not_read_stops_the_fetches(monkeypatch):
 
             connection = scanner._core._handle.connection
             limits = replace(fetch_limits(connection), unread_bytes_max=3 * size)
-            monkeypatch.setattr(log_scan, "fetch_limits", lambda _: limits)
+            for module in (log_scan, range_reader):
+                monkeypatch.setattr(module, "fetch_limits", lambda _: limits)
             scanner.subscribe(0, 0)
             scanner.poll_arrow(POLL_MS)
             wait_until(lambda: len(cluster.fetches) >= 3)

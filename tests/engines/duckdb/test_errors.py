@@ -105,7 +105,7 @@ def test_errors_while_rows_are_read_keep_their_type(con, events, monkeypatch):
 def test_interrupting_from_another_thread_ends_the_scans(con, events, monkeypatch):
     import threading
 
-    from fluss.scan.log_reader import FetchSource
+    from fluss.log.range_reader import RangeReader
 
     waiting = threading.Event()
 
@@ -118,7 +118,7 @@ def test_interrupting_from_another_thread_ends_the_scans(con, events, monkeypatc
             raise FlussError("closed")
         return await stalled(self)
 
-    monkeypatch.setattr(FetchSource, "_take", stalled)
+    monkeypatch.setattr(RangeReader, "take", stalled)
     timer = threading.Thread(target=lambda: (waiting.wait(20), con.interrupt()))
     timer.start()
     with pytest.raises((FlussError, duckdb.Error)):

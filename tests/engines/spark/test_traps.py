@@ -32,7 +32,7 @@ from pyspark.sql.types import StructType
 
 import fluss_spark
 from fluss.errors import ConfigError, InvalidValueError, UnsupportedOperationError
-from fluss.scan.log_reader import FetchSource
+from fluss.log.range_reader import RangeReader
 from fluss_spark import FlussDataSource
 from fluss_spark.spark_options import read_options
 from fluss_spark.spark_types import arrow_schema, spark_schema, to_spark
@@ -367,8 +367,8 @@ def test_a_limit_abandons_what_is_read_and_nothing_reads_on(spark, read, many):
 
 def test_who_lets_go_of_a_partition_closes_its_reader(cluster, database, many, log, monkeypatch):
     closed = []
-    close = FetchSource.close
-    monkeypatch.setattr(FetchSource, "close", lambda self: (closed.append(self), close(self)))
+    close = RangeReader.close
+    monkeypatch.setattr(RangeReader, "close", lambda self: (closed.append(self), close(self)))
     for table in (many, log):
         name = f"{database}.{table.name.rpartition('.')[2]}"
         options = {"path": name, "bootstrap.servers": cluster.bootstrap, "maxPartitions": "1"}

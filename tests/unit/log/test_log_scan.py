@@ -34,18 +34,20 @@ def scan(magic_1, columns=None, predicate=None):
 
 
 def test_servers_with_statistics_are_told_of_a_filter_with_its_schema():
-    target = scan("statistics", predicate=col("id") > 5)._target
+    target = scan("statistics", predicate=col("id") > 5).decoder.fetch_target
     assert target.pruning.leaf.field_id == 0
     assert target.pruning_schema_id == 3
 
 
 def test_servers_without_statistics_are_told_nothing():
-    assert scan("leader_epoch", predicate=col("id") > 5)._target.pruning is None
-    assert scan("statistics")._target.pruning is None
+    assert scan("leader_epoch", predicate=col("id") > 5).decoder.fetch_target.pruning is None
+    assert scan("statistics").decoder.fetch_target.pruning is None
 
 
 def test_a_filter_that_prunes_nothing_is_not_sent_at_all():
-    assert scan("statistics", predicate=col("name").contains("x"))._target.pruning is None
+    assert (
+        scan("statistics", predicate=col("name").contains("x")).decoder.fetch_target.pruning is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,6 @@ def test_a_filter_that_prunes_nothing_is_not_sent_at_all():
 )
 def test_columns_that_a_filter_looks_at_are_fetched_and_not_given(columns, predicate, read):
     made = scan("leader_epoch", columns, predicate)
-    assert made._target.positions == read
+    assert made.decoder.fetch_target.positions == read
     wanted = COLUMNS.names if columns is None else [COLUMNS.names[each] for each in columns]
     assert made.schema.names == wanted

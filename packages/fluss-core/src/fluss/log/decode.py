@@ -29,6 +29,7 @@ from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_header import Magic1
 from fluss.records.log.log_records import read_log_records
 from fluss.rows.buffers.columns import ByteArray, Int64Array
+from fluss.wire import messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,7 +122,8 @@ class Decoder:
         columns: The positions of the columns wanted, in the order wanted; None for all.
         magic_1: What a magic byte of 1 means to the servers.
         checks_crc: Whether checksums are verified, where they are valid.
-        row_filter: Which rows are wanted; None for all.
+        row_filter: Which rows are kept; None for all.
+        pruning: The same as far as servers can tell by the statistics of batches.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class Decoder:
         magic_1: Magic1,
         checks_crc: bool = True,
         row_filter: RowFilter | None = None,
+        pruning: messages.PbPredicate | None = None,
     ) -> None:
         self._table = table
         self._book = book
@@ -155,7 +158,11 @@ class Decoder:
             # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
             positions = None
         self.fetch_target = FetchTarget(
-            table_id=table.table_id, positions=positions, has_all_columns=self._has_all_columns
+            table_id=table.table_id,
+            positions=positions,
+            has_all_columns=self._has_all_columns,
+            pruning=pruning,
+            pruning_schema_id=table.schema_id,
         )
 
     @property

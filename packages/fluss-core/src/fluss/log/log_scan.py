@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from fluss.errors import ClosedError, FlussError, InvalidValueError
 from fluss.log.fetcher import Fetched, Fetcher
 from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import Position
-from fluss.log.server_filter import pruning_predicate
+from fluss.log.range_reader import LogRange, RangeReader, RangeRequest
 from fluss.log.table_reading import table_decoder, table_fetcher
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -48,18 +47,10 @@ class LogScanCore:
     ) -> None:
         self._handle = table
         self.decoder = table_decoder(table, columns, predicate)
-        self._target = self.decoder.fetch_target
-        if predicate is not None and table.connection.magic_1 == "statistics":
-            # Servers that know statistics skip batches by them; which rows hold is decided here.
-            self._target = replace(
-                self._target,
-                pruning=pruning_predicate(predicate, table.info.schema),
-                pruning_schema_id=table.info.schema_id,
-            )
         self._lock = threading.Lock()
         self._offsets: dict[TableBucket, int] = {}
         self._follower: Fetcher | None = None
-        self._fetchers: set[Fetcher] = set()
+        self._fetchers: set[Fetcher | RangeReader] = set()
         self._closed = False
         # A scanner that nobody refers to fetches no more; its fetchers do not refer to it.
         finalizer = weakref.finalize(self, _close_all, table.connection.engine, self._fetchers)
@@ -153,18 +144,25 @@ class LogScanCore:
                 "No buckets are subscribed, so there is nothing to read.",
                 hint="Call subscribe_buckets({bucket: EARLIEST_OFFSET, ...}) first.",
             )
-        fetcher = self._fetcher(is_bounded=True)
-        self._fetchers.add(fetcher)
+        path = PhysicalTablePath(self.table.table_path)
+        ranges = [
+            LogRange(
+                bucket=bucket,
+                path=path,
+                start=offset,
+                stop=None if stops is None else stops[bucket],
+            )
+            for bucket, offset in offsets.items()
+        ]
+        request = RangeRequest(ranges=ranges, target=self.decoder.fetch_target)
+        reader = RangeReader(self._handle, request)
+        self._fetchers.add(reader)
         try:
-            for bucket, offset in offsets.items():
-                position = self._position(bucket, offset)
-                position.stop = None if stops is None else stops[bucket]
-                fetcher.subscribe(position)
-            while fetched := await fetcher.take(None):
+            while fetched := await reader.take():
                 yield fetched
         finally:
-            self._fetchers.discard(fetcher)
-            fetcher.close()
+            self._fetchers.discard(reader)
+            reader.close()
 
     async def close(self) -> None:
         """Read no more; whoever is reading is told. Twice is once."""
@@ -177,30 +175,23 @@ class LogScanCore:
         if not self._closed:
             follower = self._follower_now()
             for bucket, offset in offsets.items():
-                follower.subscribe(self._position(bucket, offset))
+                path = PhysicalTablePath(self.table.table_path)
+                follower.subscribe(Position(bucket=bucket, path=path, offset=offset))
 
     def _follow_no_more(self, bucket: TableBucket) -> None:
         if self._follower is not None:
             self._follower.unsubscribe(bucket)
 
-    def _position(self, bucket: TableBucket, offset: int) -> Position:
-        path = PhysicalTablePath(self.table.table_path)
-        return Position(bucket=bucket, path=path, offset=offset)
-
     def _follower_now(self) -> Fetcher:
         if self._follower is None:
-            self._follower = self._fetcher(is_bounded=False)
+            self._follower = table_fetcher(
+                self._handle,
+                self.decoder.fetch_target,
+                limits=fetch_limits(self._handle.connection),
+                is_bounded=False,
+            )
             self._fetchers.add(self._follower)
         return self._follower
-
-    def _fetcher(self, *, is_bounded: bool) -> Fetcher:
-        limits = fetch_limits(self._handle.connection)
-        return table_fetcher(
-            self._handle,
-            self._target,
-            limits=limits.scanning if is_bounded else limits,
-            is_bounded=is_bounded,
-        )
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -222,7 +213,7 @@ class LogScanCore:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
 
 
-def _close_all(engine: Engine, fetchers: set[Fetcher]) -> None:
+def _close_all(engine: Engine, fetchers: set[Fetcher | RangeReader]) -> None:
     def close() -> None:
         for fetcher in fetchers:
             fetcher.close()

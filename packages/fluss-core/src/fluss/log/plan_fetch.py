@@ -33,6 +33,11 @@ BYTES_FIRST = 128 * 1024
 # How many fetches of one bucket may lie unread: enough to keep a reader busy, and little enough
 # that who reads a few rows of many buckets does not have them sent in full.
 FETCHES_AHEAD = 4
+# A caller that reads on is fetched for further and further ahead; one that stops soon costs little.
+UNREAD_BYTES_FIRST = 4 * 1024 * 1024
+BUCKET_BYTES_FIRST = 64 * 1024
+ROW_BYTES_GUESSED = 128
+GROWTH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,32 @@ class FetchLimits:
 
     @property
     def scanning(self) -> FetchLimits:
-        """The same for who reads all of a range."""
+        """The same for a caller that reads all of a range."""
         return replace(self, bytes_max_for_bucket=self.bytes_max_for_bucket_scanned)
+
+    def first(self, rows_max: int | None) -> FetchLimits:
+        """How much of a range is fetched ahead at first.
+
+        Args:
+            rows_max: How many rows the caller takes; None where that is not known.
+        """
+        for_bucket = self.bytes_max_for_bucket
+        if rows_max is not None:
+            for_bucket = min(for_bucket, max(rows_max * ROW_BYTES_GUESSED, BUCKET_BYTES_FIRST))
+        first = UNREAD_BYTES_FIRST if rows_max is None else for_bucket
+        return replace(
+            self,
+            bytes_max_for_bucket=for_bucket,
+            unread_bytes_max=min(self.unread_bytes_max, first),
+        )
+
+    def grown(self, most: FetchLimits) -> FetchLimits:
+        """How much is fetched ahead of a caller that has come back for more."""
+        if self in {most, most.scanning}:
+            return most.scanning  # a caller that has read so far reads on
+        for_bucket = min(self.bytes_max_for_bucket * GROWTH, most.bytes_max_for_bucket)
+        unread = min(self.unread_bytes_max * GROWTH, most.unread_bytes_max)
+        return replace(self, bytes_max_for_bucket=for_bucket, unread_bytes_max=unread)
 
     @property
     def unread_bytes_max_for_bucket(self) -> int:

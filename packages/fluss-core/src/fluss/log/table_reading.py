@@ -10,6 +10,7 @@ from fluss.log.fetch_messages import FetchTarget
 from fluss.log.fetcher import Fetcher
 from fluss.log.log_services import remote_log_reader
 from fluss.log.plan_fetch import FetchLimits
+from fluss.log.server_filter import pruning_predicate
 from fluss.model.predicates.predicate import Predicate
 from fluss.records.filter.row_filter import RowFilter
 
@@ -38,13 +39,21 @@ def table_decoder(
     Args:
         table: The table.
         columns: The positions of the columns, in the order requested; None for all.
-        predicate: Which rows to keep; None for all.
+        predicate: Which rows to keep; None for all. Servers that know statistics leave out batches
+            that have none of them; which rows are kept is decided here.
     """
+    connection, schema = table.connection, table.info.schema
+    row_filter = pruning = None
+    if predicate is not None:
+        row_filter = RowFilter(predicate, schema)
+        if connection.magic_1 == "statistics":
+            pruning = pruning_predicate(predicate, schema)
     return Decoder(
         table.info,
         table.book,
         columns,
-        magic_1=table.connection.magic_1,
-        checks_crc=table.connection.options.scanner_log_check_crc,
-        row_filter=None if predicate is None else RowFilter(predicate, table.info.schema),
+        magic_1=connection.magic_1,
+        checks_crc=connection.options.scanner_log_check_crc,
+        row_filter=row_filter,
+        pruning=pruning,
     )

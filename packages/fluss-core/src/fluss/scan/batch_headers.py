@@ -8,23 +8,18 @@ of an index before it, from which on the headers are looked at.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from fluss.connection.connection import TableHandle
 from fluss.log.fetch_messages import Fetched
-from fluss.log.log_services import fetch_limits
+from fluss.log.range_reader import RangeReader, RangeRequest
 from fluss.log.table_reading import table_decoder
 from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import LogBatchHeader, Magic1
-from fluss.scan.log_reader import (
-    FetchSource,
-    bounded_fetcher,
-    cheapest_column,
-    first_limits,
-    rows_within,
-)
+from fluss.scan.log_reader import cheapest_column, ranges_of, rows_within
 from fluss.scan.plan_scan import Span, tail_starts
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
@@ -43,18 +38,11 @@ def spans_of(
     cancellation: Cancellation | None = None,
 ) -> dict[TableBucket, list[Span]]:
     """The batches of some splits: where they begin, how many rows they have there, and when."""
-    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
     spans: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
     skips_missing = any(each.skips_missing for each in splits)
-    fetches = FetchSource(
-        table,
-        splits,
-        decoder.fetch_target,
-        unread_bytes_max=UNREAD_BYTES_MAX,
-        skips_missing=skips_missing,
-        cancellation=cancellation,
-    )
-    for fetched in fetches:
+    for fetched in _headers_of(
+        table, splits, skips_missing=skips_missing, cancellation=cancellation
+    ):
         batches = 0
         found = spans[fetched.bucket]
         for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
@@ -77,10 +65,8 @@ def batches_by(
     table: TableHandle, splits: Sequence[ScanSplit], writer_ids: Container[int]
 ) -> dict[TableBucket, list[LogBatchHeader]]:
     """The headers of the batches of some writers, of those that begin within the splits."""
-    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
     found: dict[TableBucket, list[LogBatchHeader]] = {each.bucket: [] for each in splits}
-    fetches = FetchSource(table, splits, decoder.fetch_target, unread_bytes_max=UNREAD_BYTES_MAX)
-    for fetched in fetches:
+    for fetched in _headers_of(table, splits):
         stop = fetched.stop
         for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
             is_within = fetched.start <= header.base_offset and (
@@ -112,20 +98,17 @@ async def offsets_of_time(
         splits: Its buckets, each from an offset before which all is older.
         timestamp_ms: The time.
     """
-    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
-    few = first_limits(fetch_limits(table.connection), rows_max=1)
-    fetcher = bounded_fetcher(table, splits, decoder.fetch_target, few)
-    found = {each.bucket: each.stop for each in splits}
-    try:
-        while taken := await fetcher.take(None):
-            for fetched in taken:
-                offset = _first_since(fetched, timestamp_ms, magic_1=table.connection.magic_1)
-                if offset is not None and fetched.bucket in fetcher.plan.positions:
-                    found[fetched.bucket] = min(offset, found[fetched.bucket])
-                    fetcher.unsubscribe(fetched.bucket)
-    finally:
-        fetcher.close()
-    return found
+    reader = _headers_of(table, splits, rows_max=1)
+    found: dict[TableBucket, int] = {}
+    async with aclosing(aiter(reader)) as batches:
+        async for fetched in batches:
+            if fetched.bucket in found:
+                continue
+            offset = _first_since(fetched, timestamp_ms, magic_1=table.connection.magic_1)
+            if offset is not None:
+                found[fetched.bucket] = offset
+                reader.leave(fetched.bucket)
+    return {each.bucket: min(found.get(each.bucket, each.stop), each.stop) for each in splits}
 
 
 async def newest_times(table: TableHandle, splits: Sequence[ScanSplit]) -> dict[TableBucket, int]:
@@ -135,20 +118,35 @@ async def newest_times(table: TableHandle, splits: Sequence[ScanSplit]) -> dict[
         table: The table.
         splits: Its buckets.
     """
-    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
     ends = [replace(each, start=max(each.start, each.stop - 1)) for each in splits]
-    few = first_limits(fetch_limits(table.connection), rows_max=1)
-    fetcher = bounded_fetcher(table, ends, decoder.fetch_target, few)
     found: dict[TableBucket, int] = {}
-    try:
-        while taken := await fetcher.take(None):
-            for fetched in taken:
-                for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
-                    newest = found.get(fetched.bucket, header.commit_timestamp)
-                    found[fetched.bucket] = max(newest, header.commit_timestamp)
-    finally:
-        fetcher.close()
+    async with aclosing(aiter(_headers_of(table, ends, rows_max=1))) as batches:
+        async for fetched in batches:
+            for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
+                newest = found.get(fetched.bucket, header.commit_timestamp)
+                found[fetched.bucket] = max(newest, header.commit_timestamp)
     return found
+
+
+def _headers_of(
+    table: TableHandle,
+    splits: Sequence[ScanSplit],
+    *,
+    rows_max: int | None = None,
+    skips_missing: bool = False,
+    cancellation: Cancellation | None = None,
+) -> RangeReader:
+    """Reads batches of which only the headers count: the lightest column of them is fetched."""
+    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
+    request = RangeRequest(
+        ranges=ranges_of(splits),
+        target=decoder.fetch_target,
+        unread_bytes_max=None if rows_max is not None else UNREAD_BYTES_MAX,
+        rows_max=rows_max,
+        skips_missing=skips_missing,
+        cancellation=cancellation,
+    )
+    return RangeReader(table, request)
 
 
 def _first_since(fetched: Fetched, timestamp_ms: int, *, magic_1: Magic1) -> int | None:
@@ -191,15 +189,14 @@ def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
     """
     longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_JUDGED_BY]
     ends = [replace(each, start=each.stop - 1) for each in longest if each.rows_max]
-    fetches = FetchSource(
-        table,
-        ends,
-        table_decoder(table, None).fetch_target,
+    request = RangeRequest(
+        ranges=ranges_of(ends),
+        target=table_decoder(table, None).fetch_target,
         unread_bytes_max=UNREAD_BYTES_MAX,
         skips_missing=True,
     )
     size = offsets = 0
-    for fetched in fetches:
+    for fetched in RangeReader(table, request):
         for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
             size += header.size_bytes
             offsets += header.next_offset - header.base_offset

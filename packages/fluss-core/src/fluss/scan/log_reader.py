@@ -8,21 +8,17 @@ closed from any thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
-from fluss.errors import ClosedError, PartitionNotFoundError
 from fluss.log.decode import DecodedBatch, Decoder
 from fluss.log.decode_pool import Decoded, decode_ahead, decode_one
-from fluss.log.fetch_messages import Fetched, FetchTarget
-from fluss.log.fetcher import Fetcher
-from fluss.log.log_services import fetch_limits
-from fluss.log.plan_fetch import FetchLimits, Position
-from fluss.log.server_filter import pruning_predicate
-from fluss.log.table_reading import table_decoder, table_fetcher
+from fluss.log.fetch_messages import Fetched
+from fluss.log.range_reader import LogRange, RangeReader, RangeRequest
+from fluss.log.table_reading import table_decoder
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.types.data_type import (
@@ -39,7 +35,6 @@ from fluss.model.types.data_type import (
     TimeType,
     TinyIntType,
 )
-from fluss.net.cancellation import Cancellation
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan.metadata_arrays import (
     MetadataFilter,
@@ -49,12 +44,6 @@ from fluss.scan.metadata_arrays import (
 )
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
-
-# Whoever reads on is fetched for ever further ahead; whoever leaves soon has cost little.
-UNREAD_BYTES_FIRST = 4 * 1024 * 1024
-BUCKET_BYTES_FIRST = 64 * 1024
-ROW_BYTES_GUESSED = 128
-GROWTH = 2
 
 # The less a column weighs, the less is moved; BOOLEAN was measured at a fortieth of a text.
 _CHEAP_FIRST: tuple[type[DataType], ...] = (
@@ -95,131 +84,19 @@ class Piece:
         return size
 
 
-class FetchSource:
-    """The undecoded batches of some buckets, from start to stop each.
-
-    Args:
-        table: The table.
-        ranges: For each bucket its partition, where to begin, and where to end.
-        target: Which columns are fetched.
-        unread_bytes_max: How much may lie fetched and unread.
-        rows_max: How many rows whoever reads will take, where that is known.
-        skips_missing: Whether partitions that are gone are passed over.
-        cancellation: Ends the fetching from another thread.
-    """
-
-    def __init__(
-        self,
-        table: TableHandle,
-        ranges: Sequence[ScanSplit],
-        target: FetchTarget,
-        *,
-        unread_bytes_max: int,
-        rows_max: int | None = None,
-        skips_missing: bool = False,
-        cancellation: Cancellation | None = None,
-    ) -> None:
-        self._table = table
-        self._ranges = ranges
-        self._target = target
-        limits = fetch_limits(table.connection)
-        self._limits_max = replace(limits, unread_bytes_max=unread_bytes_max)
-        self._limits = first_limits(self._limits_max, rows_max)
-        self._skips_missing = skips_missing
-        self._engine = table.connection.engine
-        self._fetcher: Fetcher | None = None
-        self._cancellation = cancellation
-        self._closed = False
-
-    def __iter__(self) -> Iterator[Fetched]:
-        try:
-            while fetched := self._engine.run(self._take(), cancellation=self._cancellation):
-                yield from fetched
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Fetch no more; a reader that waits is told so. Any thread may call it."""
-        if self._closed:
-            return
-        self._closed = True
-
-        def close() -> None:
-            if self._fetcher is not None:
-                self._fetcher.close()
-
-        self._engine.post_cleanup(close)
-
-    async def _take(self) -> list[Fetched]:
-        if self._closed:
-            raise ClosedError("The scan has been closed.", hint="Open it again to read it.")
-        if self._fetcher is None:
-            self._fetcher = self._open()
-        while True:
-            try:
-                taken = await self._fetcher.take(None)
-            except PartitionNotFoundError:
-                if not (self._skips_missing and self._skip(self._fetcher)):
-                    raise
-                continue
-            self._limits = grown(self._limits, self._limits_max)
-            self._fetcher.plan.limits = self._limits
-            return taken
-
-    def _skip(self, fetcher: Fetcher) -> bool:
-        gone = [
-            bucket
-            for bucket, position in fetcher.plan.positions.items()
-            if isinstance(position.error, PartitionNotFoundError)
-        ]
-        for bucket in gone:
-            fetcher.unsubscribe(bucket)
-        return bool(gone)
-
-    def _open(self) -> Fetcher:
-        return bounded_fetcher(self._table, self._ranges, self._target, self._limits)
-
-
-def bounded_fetcher(
-    table: TableHandle, ranges: Sequence[ScanSplit], target: FetchTarget, limits: FetchLimits
-) -> Fetcher:
-    """What fetches some buckets from start to stop each; to be made on the engine's loop."""
-    fetcher = table_fetcher(table, target, limits=limits, is_bounded=True)
-    for each in ranges:
-        if each.start < each.stop:
-            path = PhysicalTablePath(each.table_path, each.partition_name)
-            fetcher.subscribe(
-                Position(
-                    bucket=each.bucket,
-                    path=path,
-                    offset=each.start,
-                    stop=each.stop,
-                    skips_trimmed=each.skips_trimmed,
-                    begins_at_earliest=each.begins_at_earliest,
-                )
-            )
-    return fetcher
-
-
-def first_limits(limits: FetchLimits, rows_max: int | None) -> FetchLimits:
-    """How much is fetched ahead at first."""
-    for_bucket = limits.bytes_max_for_bucket
-    if rows_max is not None:
-        wanted = max(rows_max * ROW_BYTES_GUESSED, BUCKET_BYTES_FIRST)
-        for_bucket = min(for_bucket, wanted)
-    unread = min(limits.unread_bytes_max, UNREAD_BYTES_FIRST if rows_max is None else for_bucket)
-    return replace(limits, bytes_max_for_bucket=for_bucket, unread_bytes_max=unread)
-
-
-def grown(limits: FetchLimits, most: FetchLimits) -> FetchLimits:
-    """How much is fetched ahead of a reader that has come back for more."""
-    if limits in {most, most.scanning}:
-        return most.scanning  # whoever has read so far reads on
-    return replace(
-        limits,
-        bytes_max_for_bucket=min(limits.bytes_max_for_bucket * GROWTH, most.bytes_max_for_bucket),
-        unread_bytes_max=min(limits.unread_bytes_max * GROWTH, most.unread_bytes_max),
-    )
+def ranges_of(splits: Sequence[ScanSplit]) -> list[LogRange]:
+    """The parts of logs that some splits read."""
+    return [
+        LogRange(
+            bucket=split.bucket,
+            path=PhysicalTablePath(split.table_path, split.partition_name),
+            start=split.start,
+            stop=split.stop,
+            skips_trimmed=split.skips_trimmed,
+            begins_at_earliest=split.begins_at_earliest,
+        )
+        for split in splits
+    ]
 
 
 class LogReader:
@@ -247,7 +124,6 @@ class LogReader:
         names = columns_to_read(first, schema)
         self._conditions = MetadataFilter.of(first, schema)
         self._decoder = log_decoder(table, names, first)
-        self._target = fetch_target(table, self._decoder, first)
         arrow = output_schema(first.output, schema.to_arrow())
         self._dressers = {
             each.bucket: OutputBuilder(each.output, arrow, each.partition_name) for each in splits
@@ -258,14 +134,14 @@ class LogReader:
         self._window = first.window
         self._limit = first.limit
         self._stats = stats
-        self._source = FetchSource(
-            table,
-            splits,
-            self._target,
+        request = RangeRequest(
+            ranges=ranges_of(splits),
+            target=self._decoder.fetch_target,
             unread_bytes_max=unread_bytes_max,
             rows_max=first.limit,
             skips_missing=first.skips_missing,
         )
+        self._source = RangeReader(table, request)
         self._magic_1 = table.connection.magic_1
 
     def __iter__(self) -> Iterator[Piece]:
@@ -337,18 +213,6 @@ def log_decoder(table: TableHandle, names: Sequence[str], split: ScanSplit) -> D
     if positions == list(range(len(schema.columns))):
         positions = None  # type: ignore[assignment] # all, as they are
     return table_decoder(table, positions, split.filter)
-
-
-def fetch_target(table: TableHandle, decoder: Decoder, split: ScanSplit) -> FetchTarget:
-    """What is fetched; servers that know statistics leave out what the filter rules out."""
-    target = decoder.fetch_target
-    if split.filter is None or table.connection.magic_1 != "statistics":
-        return target
-    return replace(
-        target,
-        pruning=pruning_predicate(split.filter, table.info.schema),
-        pruning_schema_id=table.info.schema_id,
-    )
 
 
 def cheapest_column(schema: Schema) -> int:

@@ -13,12 +13,13 @@ import pyarrow as pa
 from fluss.connection.connection import TableHandle
 from fluss.errors import PartitionNotFoundError
 from fluss.log.decode import DecodedBatch
+from fluss.log.range_reader import RangeReader, RangeRequest
 from fluss.log.table_reading import table_decoder
 from fluss.lookup.frame_lookups import FOUND, lookup_frame, prefix_lookup_frame
 from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
-from fluss.scan.log_reader import FetchSource, Piece
+from fluss.scan.log_reader import Piece, ranges_of
 from fluss.scan.metadata_arrays import (
     MetadataFilter,
     OutputBuilder,
@@ -150,13 +151,13 @@ class BinlogReader:
         is_whole = names == schema.column_names
         columns = None if is_whole else list(schema.column_indexes(names))
         self._decoder = table_decoder(table, columns)
-        self._source = FetchSource(
-            table,
-            splits,
-            self._decoder.fetch_target,
+        request = RangeRequest(
+            ranges=ranges_of(splits),
+            target=self._decoder.fetch_target,
             unread_bytes_max=unread_bytes_max,
             skips_missing=first.skips_missing,
         )
+        self._source = RangeReader(table, request)
 
     def __iter__(self) -> Iterator[Piece]:
         for decoded in self._decoded():

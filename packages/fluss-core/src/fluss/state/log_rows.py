@@ -8,7 +8,7 @@ would cost more than what is done per row: stretches of many batches are handed 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,11 +17,8 @@ import pyarrow as pa
 from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError
 from fluss.log.decode import DecodedBatch
-from fluss.log.fetch_messages import Fetched, FetchTarget
-from fluss.log.fetcher import Fetcher
-from fluss.log.log_services import fetch_limits
-from fluss.log.plan_fetch import Position
-from fluss.log.table_reading import table_decoder, table_fetcher
+from fluss.log.range_reader import LogRange, RangeReader, RangeRequest
+from fluss.log.table_reading import table_decoder
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.rows.buffers.columns import ByteArray
@@ -93,52 +90,16 @@ def read_changes(
         ClosedError: It has been cancelled.
         FlussError: The bucket cannot be read.
     """
-    if start >= stop:
-        return
     decoder = table_decoder(table, columns)
-    fetching = _Fetching(table, decoder.fetch_target, bucket, start=start, stop=stop)
-    engine = table.connection.engine
-    try:
-        while taken := engine.run(fetching.take(), cancellation=cancellation):
-            for each in taken:
-                yield from decoder.decode(each)
-    finally:
-        engine.post_cleanup(fetching.close)
-
-
-class _Fetching:
-    """One bucket's part of the log on its way. Lives on the engine's loop."""
-
-    def __init__(
-        self, table: TableHandle, target: FetchTarget, bucket: TableBucket, *, start: int, stop: int
-    ) -> None:
-        self._table = table
-        self._target = target
-        path = PhysicalTablePath(table.info.table_path)
-        self._position = Position(bucket=bucket, path=path, offset=start, stop=stop)
-        self._fetcher: Fetcher | None = None
-
-    async def take(self) -> list[Fetched]:
-        """What has come in; nothing behind the last."""
-        if self._fetcher is None:
-            self._fetcher = self._begun()
-        return await self._fetcher.take(None)
-
-    def close(self) -> None:
-        if self._fetcher is not None:
-            self._fetcher.close()
-
-    def _begun(self) -> Fetcher:
-        limits = fetch_limits(self._table.connection)
-        unread_bytes_max = min(limits.unread_bytes_max, UNREAD_BYTES_MAX)
-        fetcher = table_fetcher(
-            self._table,
-            self._target,
-            limits=replace(limits, unread_bytes_max=unread_bytes_max),
-            is_bounded=True,
-        )
-        fetcher.subscribe(self._position)
-        return fetcher
+    path = PhysicalTablePath(table.info.table_path)
+    request = RangeRequest(
+        ranges=[LogRange(bucket=bucket, path=path, start=start, stop=stop)],
+        target=decoder.fetch_target,
+        unread_bytes_max=UNREAD_BYTES_MAX,
+        cancellation=cancellation,
+    )
+    for fetched in RangeReader(table, request):
+        yield from decoder.decode(fetched)
 
 
 def _without_types(decoded: DecodedBatch) -> CorruptDataError:

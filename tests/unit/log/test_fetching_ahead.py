@@ -1,32 +1,31 @@
 """How much is fetched ahead: little of who may leave soon, more of who reads on."""
 
 from fluss.log.log_services import BUCKET_BYTES_SCANNED, limits_of
-from fluss.log.plan_fetch import FetchLimits
+from fluss.log.plan_fetch import BUCKET_BYTES_FIRST, FetchLimits
 from fluss.model.options.config import Config
-from fluss.scan.log_reader import BUCKET_BYTES_FIRST, first_limits, grown
 
 MIB = 1024 * 1024
 MOST = FetchLimits(bytes_max_for_bucket_scanned=2 * MIB, unread_bytes_max=32 * MIB)
 
 
 def test_who_reads_on_is_fetched_for_ever_further_ahead_and_then_in_larger_answers():
-    limits = first_limits(MOST, None)
+    limits = MOST.first(None)
     seen = []
     for _ in range(6):
         seen.append((limits.unread_bytes_max // MIB, limits.bytes_max_for_bucket // MIB))
-        limits = grown(limits, MOST)
+        limits = limits.grown(MOST)
     assert seen == [(4, 1), (8, 1), (16, 1), (32, 1), (32, 2), (32, 2)]
 
 
 def test_who_wants_a_few_rows_is_sent_little_of_each_bucket():
-    limits = first_limits(MOST, 10)
+    limits = MOST.first(10)
     assert limits.bytes_max_for_bucket == limits.unread_bytes_max == BUCKET_BYTES_FIRST
 
 
 def test_what_a_user_has_set_for_a_bucket_is_never_exceeded():
     given = limits_of(Config({"scanner.log.fetch.max-bytes-for-bucket": "1mb"}))
-    limits = first_limits(given, None)
+    limits = given.first(None)
     for _ in range(8):
-        limits = grown(limits, given)
+        limits = limits.grown(given)
     assert limits.bytes_max_for_bucket == given.scanning.bytes_max_for_bucket == MIB
     assert limits_of(Config()).scanning.bytes_max_for_bucket == BUCKET_BYTES_SCANNED
