@@ -259,7 +259,7 @@ def test_a_log_keeps_changes_as_columns_and_drops_none(frames):
 
 def test_a_change_nobody_knows_is_refused_with_its_row(frames):
     table = frames.table(changes(("insert", 1, "one")), primary_key=["id"])
-    with pytest.raises(InvalidValueError, match="says 'upsert'") as error:
+    with pytest.raises(InvalidValueError, match="has 'upsert'") as error:
         write_frame(table, changes(("insert", 1, "a"), ("upsert", 2, "b")), mode="upsert")
     assert error.value.facts["row"] == 1
     with pytest.raises(InvalidValueError, match=r"In row 0: .* is NULL"):

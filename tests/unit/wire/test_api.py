@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fluss.errors import LeaderChangedError, UnsupportedVersionError
-from fluss.wire.api import ApiKey, ServerApis, ServerRole, negotiate
+from fluss.wire.api import ApiKey, ServerApis, ServerRole
 from fluss.wire.frame import read_response
 from fluss.wire.messages import ApiVersionsResponse, read_message, write_message
 from tests.support.differential.golden_frames import talk
@@ -80,7 +80,7 @@ def test_a_key_is_its_number():
 def test_client_takes_the_highest_version_that_both_sides_know(tablet_server):
     assert tablet_server.version(ApiKey.PUT_KV) == 1
     assert tablet_server.version(ApiKey.FETCH_LOG) == 0
-    assert negotiate(answer_of("tablet server"), ApiKey.LOOKUP) == 1
+    assert tablet_server.version(ApiKey.LOOKUP) == 1
 
 
 def test_client_is_told_which_release_it_would_need(tablet_server):
@@ -108,13 +108,13 @@ def test_client_is_told_both_ranges_when_they_do_not_meet():
     with pytest.raises(
         UnsupportedVersionError, match="knows 3 to 4, this client 0 to 2"
     ) as refusal:
-        negotiate(response, ApiKey.PUT_KV)
+        ServerApis.from_response(response).version(ApiKey.PUT_KV)
     assert refusal.value.server_versions == (3, 4)
 
 
 def test_client_is_told_when_a_server_serves_nothing():
     with pytest.raises(UnsupportedVersionError, match="the APIs it serves: none"):
-        negotiate(ApiVersionsResponse(), ApiKey.PUT_KV)
+        ServerApis.from_response(ApiVersionsResponse()).version(ApiKey.PUT_KV)
 
 
 def test_server_says_what_client_understands():
@@ -123,7 +123,7 @@ def test_server_says_what_client_understands():
     )
     response = read_message(ApiVersionsResponse, write_message(served.to_response()))
     assert ServerApis.from_response(response) == served
-    assert negotiate(response, ApiKey.PUT_KV) == 2
+    assert ServerApis.from_response(response).version(ApiKey.PUT_KV) == 2
 
 
 def test_server_with_both_roles_says_none():

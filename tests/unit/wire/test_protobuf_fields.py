@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from fluss.errors import ProtocolError
 from fluss.wire.protobuf_fields import (
-    Stored,
+    WireType,
     read_length,
     read_tag,
     read_varint,
@@ -59,13 +59,13 @@ def test_tags_without_a_field_are_refused(tag):
 @pytest.mark.parametrize(
     ("stored", "value"),
     [
-        (Stored.VARINT, b"\xff\x01"),
-        (Stored.FIXED64, b"12345678"),
-        (Stored.LENGTH, b"\x03abc"),
-        (Stored.GROUP_START, b"\x08\x01" + b"\x13\x14" + bytes([5 << 3 | 4])),
-        (Stored.FIXED32, b"1234"),
+        (WireType.VARINT, b"\xff\x01"),
+        (WireType.FIXED64, b"12345678"),
+        (WireType.LENGTH, b"\x03abc"),
+        (WireType.GROUP_START, b"\x08\x01" + b"\x13\x14" + bytes([5 << 3 | 4])),
+        (WireType.FIXED32, b"1234"),
     ],
-    ids=lambda value: value.name if isinstance(value, Stored) else "",
+    ids=lambda value: value.name if isinstance(value, WireType) else "",
 )
 def test_any_value_can_be_skipped_and_no_part_of_one(stored, value):
     tag = 5 << 3 | stored

@@ -4,13 +4,14 @@ Rule: nothing here knows whether it serves a client or a server, and nothing wai
 touches Arrow. Record batches are opaque bytes to this room; they belong to `records`.
 
 ==============  ==================================================================================
-`splitter`      a stream of bytes becomes frames; owns the memory a socket receives into
-`frame`         the head of a frame: which API and request, how it ended
-`api`           the APIs, who serves them, which version both sides know
+`splitter`      cuts a stream of bytes into frames; owns the memory a socket receives into
+`frame`         the header of a frame: which API and request, how it ended
+`api`           the APIs, which servers have them, which version both sides know
 `messages`      the protobuf messages, made on first use; damage becomes our error
-`envelope`      the messages with records, keys and values, which are not copied; built on
-                `layout` (a table per message), `kinds` (of fields), `fields` (tags and lengths)
-`paths`         the fields that name a table, or a partition
-`sasl`          who may come in, from both sides
+`zero_copy`     the messages with records, keys and values, which are not copied; built on
+                `message_layout` (a table per message), `field_codecs` (a codec per kind of
+                field) and `protobuf_fields` (tags and lengths)
+`table_paths`   the fields that name a table, or a partition
+`sasl`          authentication, for both sides
 ==============  ==================================================================================
 """

@@ -1,4 +1,4 @@
-"""The APIs of the protocol: who serves them, in which versions, with which messages.
+"""The APIs of the protocol: which servers have them, in which versions, with which messages.
 
 A request carries the number of an API and a version that both sides know. A server lists what it
 serves in its answer to API_VERSIONS, the first request on every connection. A key that it does not
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ServerRole(IntEnum):
-    """What a server says it is; one that plays both roles says nothing."""
+    """The role that a server reports; one with both roles reports none."""
 
     COORDINATOR = 1
     TABLET_SERVER = 2
@@ -31,21 +31,21 @@ _COORDINATOR = frozenset({ServerRole.COORDINATOR})
 _TABLET = frozenset({ServerRole.TABLET_SERVER})
 _BOTH = _COORDINATOR | _TABLET
 
-# "Internal" is a label only: servers answer these to anybody.
+# "Internal" is a label only: servers answer these to every client.
 _PUBLIC = True
 _INTERNAL = False
 
 _FIRST_KEY_OF_1_0 = 1060
 
-# What a client gives as its server id in requests that replicas send, too (Java: `-1`).
+# The server id of a client in requests that replicas send too (Java: `-1`).
 CLIENT_IS_NO_FOLLOWER = -1
 
 
 class ApiKey(IntEnum):
-    """The number of an API, and what there is to know about it.
+    """The number of an API, and its facts.
 
-    Each line: number, who serves it, visibility, name of its messages without `Request` and
-    `Response` (None where only servers send it), and the highest version this package knows.
+    Each line: number, the servers that have it, visibility, name of its messages without `Request`
+    and `Response` (None where only servers send it), and the highest version this package knows.
     """
 
     servers: frozenset[ServerRole]
@@ -140,12 +140,12 @@ class ApiKey(IntEnum):
 
     @property
     def version_min(self) -> int:
-        """The lowest version this package knows; no version has been given up so far."""
+        """The lowest version this package knows; none has been dropped so far."""
         return 0
 
     @property
     def since(self) -> str:
-        """The first release of Fluss that has this API, 0.9 standing for all before."""
+        """The first release of Fluss that has this API; 0.9 stands for all earlier ones."""
         return "1.0" if self >= _FIRST_KEY_OF_1_0 else "0.9"
 
     @property
@@ -166,20 +166,20 @@ class ApiKey(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerApis:
-    """What one server serves: its role, and the lowest and highest version of each key."""
+    """The role of a server, and the lowest and highest version of each API that it serves."""
 
     server_type: ServerRole | None
     versions: Mapping[int, tuple[int, int]]
 
     @classmethod
     def of(cls, keys: Iterable[ApiKey], *, server_type: ServerRole | None = None) -> ServerApis:
-        """What a server of this package serves, when it serves these keys."""
+        """The APIs of a server of this package that serves these keys."""
         versions = {int(key): (key.version_min, key.version_max) for key in keys}
         return cls(server_type=server_type, versions=MappingProxyType(versions))
 
     @classmethod
     def from_response(cls, response: messages.ApiVersionsResponse) -> ServerApis:
-        """What the server says in its answer to API_VERSIONS."""
+        """Read the answer to API_VERSIONS."""
         versions = {
             each.api_key: (each.min_version, each.max_version) for each in response.api_versions
         }
@@ -190,7 +190,7 @@ class ServerApis:
         return cls(server_type=server_type, versions=MappingProxyType(versions))
 
     def to_response(self) -> messages.ApiVersionsResponse:
-        """The answer to API_VERSIONS that says this."""
+        """Write the answer to API_VERSIONS."""
         response = messages.ApiVersionsResponse()
         for key, (lowest, highest) in self.versions.items():
             response.api_versions.add(api_key=key, min_version=lowest, max_version=highest)
@@ -199,7 +199,7 @@ class ServerApis:
         return response
 
     def offers(self, key: ApiKey) -> bool:
-        """Whether the key may be sent to the server, in a version both sides know."""
+        """Whether the server serves the API in a version that both sides know."""
         if key not in self.versions:
             return False
         lowest, highest = self.versions[key]
@@ -216,7 +216,7 @@ class ServerApis:
         return min(self.versions[key][1], key.version_max)
 
     def check_type(self, expected: ServerRole) -> None:
-        """Refuse a server that plays another role than metadata said; one without a role passes.
+        """Refuse a server that has another role than in the metadata; one without a role passes.
 
         Raises:
             LeaderChangedError: The server is of the other kind, so metadata is out of date.
@@ -250,17 +250,6 @@ class ServerApis:
             hint=hint,
             **facts,
         )
-
-
-def negotiate(response: messages.ApiVersionsResponse, key: ApiKey) -> int:
-    """The highest version of one API that this package and the server know.
-
-    For more than one key make a `ServerApis` of the response first.
-
-    Raises:
-        UnsupportedVersionError: There is none, or the server does not serve the API.
-    """
-    return ServerApis.from_response(response).version(key)
 
 
 def _role(server_type: ServerRole) -> str:

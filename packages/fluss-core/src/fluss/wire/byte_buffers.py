@@ -1,4 +1,4 @@
-"""Bytes as this room passes them on: never joined, never copied without need."""
+"""Byte buffers, which this room passes on without joining or copying them."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def size_of(buffer: Buffer) -> int:
 
 
 def count_bytes(buffers: Iterable[Buffer]) -> int:
-    """How many bytes the buffers hold together."""
+    """The total size of the buffers."""
     return sum(map(size_of, buffers))

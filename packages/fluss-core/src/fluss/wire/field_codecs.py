@@ -1,8 +1,8 @@
-"""What a field can hold, for the tables of `message_layout`: how it is read and written.
+"""Codecs of fields, for the tables of `message_layout`.
 
-A kind reads a field, whose tag has been read already, into the values of a message under way.
-protobuf's rules for repetition hold: of numbers and strings the last one wins, lists grow. The
-elements of a list usually stand one after the other, so that a kind of list reads them at once.
+A codec reads a field, whose tag has been read already, into the values of a message. protobuf's
+rules for repetition hold: of numbers and strings the last one wins, lists grow. The elements of a
+list usually follow each other, so the codec of a list reads a run of them in one call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from fluss.wire.byte_buffers import Buffer, count_bytes, size_of
 from fluss.wire.message_output import Output
 from fluss.wire.protobuf_fields import (
-    Stored,
+    WireType,
     read_length,
     read_tag,
     read_varint,
@@ -27,23 +27,23 @@ from fluss.wire.protobuf_fields import (
 Values = dict[str, Any]
 
 # The only field of PbValue and PbValueList: `bytes values = 1`.
-_BYTES_1 = 1 << 3 | Stored.LENGTH
+_BYTES_1 = 1 << 3 | WireType.LENGTH
 _BYTES_1_TAG = bytes([_BYTES_1])
 # Up to here a PbValue with so many bytes has lengths of one byte each.
 _SHORT_BYTES_MAX = 125
 
 
-class Kind(ABC):
-    """One kind of field."""
+class FieldCodec(ABC):
+    """Reads and writes the fields of one kind."""
 
-    stored: ClassVar[Stored] = Stored.LENGTH
+    wire_type: ClassVar[WireType] = WireType.LENGTH
 
     @abstractmethod
     def write(self, out: Output, tag: bytes, value: Any) -> None:
         """Write the field with its tag."""
 
 
-class Single(Kind):
+class SingleCodec(FieldCodec):
     """A field with one value."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Single(Kind):
         """Read one occurrence of the field into `values[name]`; returns where it stops."""
 
 
-class Repeated(Kind):
+class RepeatedCodec(FieldCodec):
     """A field with a list of values."""
 
     @abstractmethod
@@ -59,17 +59,17 @@ class Repeated(Kind):
         """Read the element at `at` and those with the same tag that follow it; returns the end."""
 
 
-class Number(Single):
+class Number(SingleCodec):
     """int32 and int64: the low bits of a varint, as two's complement."""
 
-    stored = Stored.VARINT
+    wire_type = WireType.VARINT
 
     def __init__(self, bits: int) -> None:
         self._modulus = 1 << bits
         self._negative_from = 1 << (bits - 1)
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
-        if at < end and view[at] < 0x80:  # bucket ids, error codes: no call is cheaper than one
+        if at < end and view[at] < 0x80:  # bucket ids, error codes: a call would cost more
             values[name] = view[at]
             return at + 1
         values[name], at = self.read_one(view, at, end)
@@ -95,10 +95,10 @@ class Number(Single):
         write_varint(out, value)
 
 
-class Flag(Single):
+class Flag(SingleCodec):
     """bool: any number but 0 is true."""
 
-    stored = Stored.VARINT
+    wire_type = WireType.VARINT
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
         number, at = read_varint(view, at, end)
@@ -110,7 +110,7 @@ class Flag(Single):
         out.small.append(1 if value else 0)
 
 
-class Text(Single):
+class Text(SingleCodec):
     """string: UTF-8."""
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
@@ -125,7 +125,7 @@ class Text(Single):
         out.append_field(tag, value.encode())
 
 
-class ShortBytes(Single):
+class ShortBytes(SingleCodec):
     """bytes that are compared and kept, and so are copied out of the frame."""
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
@@ -137,7 +137,7 @@ class ShortBytes(Single):
         out.append_field(tag, value)
 
 
-class LargeBytes(Single):
+class LargeBytes(SingleCodec):
     """bytes that are not copied: one slice when read, any number of buffers when written."""
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
@@ -151,7 +151,7 @@ class LargeBytes(Single):
             out.append(buffer)
 
 
-class Numbers(Repeated):
+class Numbers(RepeatedCodec):
     """repeated int32, packed: written as one byte string, read packed and one by one."""
 
     def __init__(self, number: Number) -> None:
@@ -160,7 +160,7 @@ class Numbers(Repeated):
     def read_run(
         self,
         items: list[Any],
-        tag: int,  # noqa: ARG002 - one element of this kind holds all numbers
+        tag: int,  # noqa: ARG002 - one element holds all numbers
         view: memoryview,
         at: int,
         end: int,
@@ -191,7 +191,7 @@ class Numbers(Repeated):
         out.append_field(tag, packed)
 
 
-class ByteStrings(Repeated):
+class ByteStrings(RepeatedCodec):
     """repeated bytes: a tuple of slices."""
 
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
@@ -220,7 +220,7 @@ class ByteStrings(Repeated):
                 out.append_field(tag, each)
 
 
-class MaybeByteStrings(Repeated):
+class MaybeByteStrings(RepeatedCodec):
     """repeated PbValue: a tuple of slices, None where a value is absent."""
 
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
@@ -252,10 +252,10 @@ class MaybeByteStrings(Repeated):
                 _write_bytes_1(out, tag, (each,))
 
 
-class MaybeByteRanges(Repeated):
-    """repeated PbValue: a tuple of where each value starts and stops, -1 and -1 for an absent one.
+class MaybeByteRanges(RepeatedCodec):
+    """repeated PbValue: a tuple of starts and stops, -1 and -1 for an absent value.
 
-    For answers with so many values that an object for each would cost more than all the rest.
+    For answers with so many values that one object per value would dominate the cost.
     """
 
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
@@ -276,11 +276,11 @@ class MaybeByteRanges(Repeated):
                 return stop
             at = stop + 1
 
-    def write(self, out: Output, tag: bytes, value: Any) -> None:  # noqa: ARG002 - the shape of kinds
+    def write(self, out: Output, tag: bytes, value: Any) -> None:  # noqa: ARG002 - the shape of codecs
         raise AssertionError("ranges of bytes that are elsewhere cannot be written")
 
 
-class ByteStringLists(Repeated):
+class ByteStringLists(RepeatedCodec):
     """repeated PbValueList: a tuple of tuples of slices."""
 
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
@@ -311,7 +311,7 @@ def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:
 
 
 def _range_of_bytes_1(view: memoryview, at: int, end: int) -> tuple[int, int]:
-    """Where the bytes of such a message stand; of several the last ones, as in protobuf."""
+    """Where the bytes of such a message are; of several the last ones, as in protobuf."""
     found = (-1, -1)
     while at < end:
         tag, value_at = read_tag(view, at, end)

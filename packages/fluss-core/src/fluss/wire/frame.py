@@ -1,4 +1,4 @@
-"""Frames: what stands around every request and every response. Headers in both directions.
+"""Frames: the headers of requests and responses, read and written.
 
 All numbers are big-endian (Java: MessageCodec, ResponseType).
 
@@ -13,7 +13,7 @@ offset  size  request                         offset  size  response
 ======  ====  ==============================  ======  ====  ========================================
 
 An error (1) ends one request; a failure (2) concerns the connection, which is closed after it.
-What cuts a stream of bytes into frames is `wire.splitter`; what a body says is `wire.messages`.
+`wire.splitter` cuts a stream of bytes into frames, `wire.messages` reads the bodies.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ResponseType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeader:
-    """Which API a request is for; the key may be one that this client does not know."""
+    """The API of a request, which this package may not know."""
 
     api_key: int
     api_version: int
@@ -55,7 +55,7 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseHeader:
-    """How a request ended, and which; a failure concerns none in particular."""
+    """How a request ended; a failure belongs to no request."""
 
     type: ResponseType
     request_id: int | None
@@ -68,7 +68,7 @@ class ResponseHeader:
 def write_request(
     header: RequestHeader, body: Sequence[Buffer], *, frame_bytes_max: int = FRAME_BYTES_MAX
 ) -> list[Buffer]:
-    """Put a frame's head before a request's body, which is passed on as it is.
+    """Put the header before a request's body, which is not copied.
 
     Raises:
         LimitExceededError: The frame would be longer than `frame_bytes_max`.
@@ -82,7 +82,7 @@ def write_request(
 def write_response(
     header: ResponseHeader, body: Sequence[Buffer], *, frame_bytes_max: int = FRAME_BYTES_MAX
 ) -> list[Buffer]:
-    """Put a frame's head before a response's body, which is passed on as it is.
+    """Put the header before a response's body, which is not copied.
 
     Raises:
         LimitExceededError: The frame would be longer than `frame_bytes_max`.
@@ -99,7 +99,7 @@ def write_response(
 
 
 def read_request(frame: memoryview) -> tuple[RequestHeader, memoryview]:
-    """Take a request's frame (without its length) apart into header and body."""
+    """Split a request's frame (without its length) into header and body."""
     if len(frame) < _REQUEST_HEADER.size:
         raise _too_short("a request", frame)
     api_key, api_version, request_id = _REQUEST_HEADER.unpack_from(frame)
@@ -108,7 +108,7 @@ def read_request(frame: memoryview) -> tuple[RequestHeader, memoryview]:
 
 
 def read_response(frame: memoryview) -> tuple[ResponseHeader, memoryview]:
-    """Take a response's frame (without its length) apart into header and body."""
+    """Split a response's frame (without its length) into header and body."""
     if not frame:
         raise _too_short("a response", frame)
     if frame[0] == ResponseType.FAILURE:
@@ -128,7 +128,7 @@ def _check_limit(length: int, frame_bytes_max: int) -> None:
         raise LimitExceededError(
             f"A frame of {length} bytes is longer than the {frame_bytes_max} bytes "
             f"that one may have.",
-            hint="Send less at once, or raise the limit here and on the server.",
+            hint="Send less in one request, or raise the limit here and on the server.",
             size=length,
             limit=frame_bytes_max,
         )

@@ -1,12 +1,12 @@
-"""Tables that say where the fields of a frozen dataclass stand in a protobuf message.
+"""Tables that map the fields of a frozen dataclass to those of a protobuf message.
 
 protobuf copies every byte string out of a message and into it. A message with a table is read
-without that: its byte strings are slices of the received frame, and buffers of their own when it is
-written. Nothing else differs: the bytes are those that protobuf makes, and what protobuf reads is
-read. One table serves both directions. Which messages have one stands in `wire.zero_copy`.
+without copies: its byte strings are slices of the received frame, and separate buffers when it is
+written. Nothing else differs: the bytes are those that protobuf writes, and everything that
+protobuf reads is read. One table serves both directions. The tables are in `wire.zero_copy`.
 
-Stricter than protobuf: a known field that is stored in the wrong way, a string that is not UTF-8
-and a missing required field are refused.
+Stricter than protobuf: a known field of the wrong wire type, a string that is not UTF-8 and a
+missing required field are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Generic, TypeVar
 
 from fluss.errors import ProtocolError
 from fluss.wire.byte_buffers import Buffer
-from fluss.wire.field_codecs import Kind, Numbers, Repeated, Single, Values
+from fluss.wire.field_codecs import FieldCodec, Numbers, RepeatedCodec, SingleCodec, Values
 from fluss.wire.message_output import Output
 from fluss.wire.protobuf_fields import (
-    Stored,
+    WireType,
     read_length,
     read_tag,
     refuse,
@@ -32,14 +32,14 @@ Message = TypeVar("Message")
 
 
 class Layout(Generic[Message]):
-    """Where the fields of a message stand.
+    """The fields of a message.
 
     Args:
-        message: A dataclass; a field without a default is a required one.
-        table: Number, name and kind of each field, by rising number.
+        message: A dataclass; a field without a default is required.
+        table: Number, name and codec of each field, by rising number.
     """
 
-    def __init__(self, message: type[Message], table: Mapping[int, tuple[str, Kind]]) -> None:
+    def __init__(self, message: type[Message], table: Mapping[int, tuple[str, FieldCodec]]) -> None:
         declared = {each.name: each for each in fields(message)}  # type: ignore[arg-type]
         if list(table) != sorted(table) or {name for name, _ in table.values()} != set(declared):
             raise ValueError(f"the table of {message.__name__} does not fit its fields")
@@ -51,32 +51,32 @@ class Layout(Generic[Message]):
             if each.default is MISSING and each.default_factory is MISSING
         ]
         self._readers = {
-            number << 3 | kind.stored: (name, kind.read)
-            for number, (name, kind) in table.items()
-            if isinstance(kind, Single)
+            number << 3 | codec.wire_type: (name, codec.read)
+            for number, (name, codec) in table.items()
+            if isinstance(codec, SingleCodec)
         }
         self._run_readers = {
-            number << 3 | kind.stored: (name, kind.read_run)
-            for number, (name, kind) in table.items()
-            if isinstance(kind, Repeated)
+            number << 3 | codec.wire_type: (name, codec.read_run)
+            for number, (name, codec) in table.items()
+            if isinstance(codec, RepeatedCodec)
         }
-        for number, (name, kind) in table.items():
-            if isinstance(kind, Numbers):
-                self._run_readers[number << 3 | Stored.VARINT] = (name, kind.read_unpacked)
-        self._lists = [name for name, kind in table.values() if isinstance(kind, Repeated)]
+        for number, (name, codec) in table.items():
+            if isinstance(codec, Numbers):
+                self._run_readers[number << 3 | WireType.VARINT] = (name, codec.read_unpacked)
+        self._lists = [name for name, codec in table.values() if isinstance(codec, RepeatedCodec)]
         self._nested = [
-            (name, kind.layout) for name, kind in table.values() if isinstance(kind, Nested)
+            (name, codec.layout) for name, codec in table.values() if isinstance(codec, Nested)
         ]
         self._writers = [
-            (_tag(number, kind), name, name in self._required, kind.write)
-            for number, (name, kind) in table.items()
+            (_tag(number, codec), name, name in self._required, codec.write)
+            for number, (name, codec) in table.items()
         ]
 
     def read(self, data: Buffer) -> Message:
         """Read a whole message; its byte strings are slices of `data`.
 
         Raises:
-            ProtocolError: These bytes are no such message.
+            ProtocolError: The bytes are not such a message.
         """
         view = memoryview(data)
         values: Values = {}
@@ -93,16 +93,16 @@ class Layout(Generic[Message]):
             ) from None
 
     def write(self, message: Message) -> list[Buffer]:
-        """Write a whole message as buffers to be sent one after the other."""
+        """Write a whole message, as buffers to be sent one after the other."""
         out = Output()
         self.write_into(out, message)
         return out.buffers()
 
     def read_into(self, values: Values, view: memoryview, at: int, end: int) -> None:
-        """Read the fields between `at` and `end`, on top of what `values` holds already."""
+        """Read the fields between `at` and `end` into `values`, which may hold some already."""
         readers, run_readers = self._readers, self._run_readers
         while at < end:
-            tag = view[at]  # the tags of all known fields are one byte, when written as usual
+            tag = view[at]  # the tags of all known fields usually take one byte
             if tag in readers:
                 name, read = readers[tag]
                 at = read(values, name, view, at + 1, end)
@@ -146,10 +146,10 @@ class Layout(Generic[Message]):
         return skip_value(view, tag, value_at, end)
 
 
-class Nested(Single):
-    """A message in a message; repeated, the later one is laid over the earlier one.
+class Nested(SingleCodec):
+    """A message in a message; if it is repeated, the later fields replace the earlier ones.
 
-    So its values stay values until the message around it is complete.
+    So its fields are kept as values until the outer message is complete.
     """
 
     def __init__(self, layout: Layout[Any]) -> None:
@@ -166,7 +166,7 @@ class Nested(Single):
         out.append_nested(tag, message)
 
 
-class NestedList(Repeated):
+class NestedList(RepeatedCodec):
     """repeated message."""
 
     def __init__(self, layout: Layout[Any]) -> None:
@@ -190,7 +190,7 @@ class NestedList(Repeated):
             out.append_nested(tag, message)
 
 
-def _tag(number: int, kind: Kind) -> bytes:
+def _tag(number: int, codec: FieldCodec) -> bytes:
     tag = bytearray()
-    write_varint(tag, number << 3 | kind.stored)
+    write_varint(tag, number << 3 | codec.wire_type)
     return bytes(tag)

@@ -1,4 +1,4 @@
-"""A message under way: few bytes are gathered, large byte strings are only pointed at."""
+"""A message that is being written: short byte strings are joined, long ones referred to."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ JOINED_BYTES_MAX = 4 * 1024
 
 
 class Output:
-    """Buffers in the order in which they are to be sent.
+    """The buffers of a message, in the order in which they are sent.
 
-    `small` is where tags and numbers are appended; byte strings go through `append`, after which
-    `small` may be another one.
+    Tags and numbers are appended to `small`, byte strings by `append`, which may replace `small`.
     """
 
     __slots__ = ("_finished", "_finished_bytes", "small")

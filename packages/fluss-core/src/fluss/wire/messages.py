@@ -1,8 +1,8 @@
 """All messages of the protocol as protobuf classes, and their bytes: `messages.MetadataRequest`.
 
-The classes are made on first use, so that importing this room costs nothing. Messages that carry
-records, keys or values are better read and written with `wire.zero_copy`, which does not copy
-those. Which message belongs to which API stands in `wire.api`.
+The classes are made on first use, so that importing this room costs nothing. Messages with records,
+keys or values are better read and written with `wire.zero_copy`, which does not copy these.
+`wire.api` maps APIs to messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fluss.errors import FlussError, ProtocolError, error_from_code
 from fluss.wire.byte_buffers import Buffer
-from fluss.wire.protobuf_fields import Stored, read_length, read_tag, refuse, skip_value
+from fluss.wire.protobuf_fields import WireType, read_length, read_tag, refuse, skip_value
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -62,10 +62,10 @@ def write_message(message: Message) -> bytes:
 
 
 def read_message(cls: type[MessageT], data: Buffer) -> MessageT:
-    """The message that the bytes are.
+    """Read a message.
 
     Raises:
-        ProtocolError: They are no such message, or a required field is missing.
+        ProtocolError: The bytes are not such a message, or a required field is missing.
     """
     from google.protobuf.message import DecodeError
 
@@ -83,14 +83,14 @@ def read_message(cls: type[MessageT], data: Buffer) -> MessageT:
 
 
 def read_error(data: Buffer, **facts: Any) -> FlussError:
-    """The error that the body of an error or failure response stands for.
+    """Read the error in the body of an error or failure response.
 
     Args:
         data: An `ErrorResponse`.
-        facts: What the caller knows; see `fluss.errors.error_from_code`.
+        facts: Facts that the caller knows; see `fluss.errors.error_from_code`.
 
     Raises:
-        ProtocolError: The bytes are no `ErrorResponse`.
+        ProtocolError: The bytes are not an `ErrorResponse`.
     """
     response: Any = read_message(message_class("ErrorResponse"), data)
     return error_from_code(response.error_code, response.error_message, **facts)
@@ -115,7 +115,7 @@ def _all_text_is_text(message: Message) -> bool:
 
 @cache
 def _fields_with_text(descriptor: Descriptor) -> frozenset[int]:
-    """The fields that are strings, or messages that are not made of numbers and bytes alone."""
+    """The fields that are strings, or messages with strings or messages in them."""
     return frozenset(
         field.number
         for field in descriptor.fields
@@ -131,12 +131,12 @@ def _fields_with_text(descriptor: Descriptor) -> frozenset[int]:
 
 
 def _missing(message: Any) -> str:
-    # All implementations of protobuf have this method, the types of some do not say so.
+    # All implementations of protobuf have this method, but not all declare it.
     return ", ".join(message.FindInitializationErrors())
 
 
 def _refuse(message: Message, data: Buffer, why: str) -> ProtocolError:
-    """The error for bytes that are not this message; protobuf does not tell where the damage is."""
+    """The error for bytes that are not this message; protobuf does not report where they differ."""
     at = 0
     try:
         _look_for_damage(message.DESCRIPTOR, memoryview(data), 0, len(data), depth=1)
@@ -153,7 +153,7 @@ def _look_for_damage(descriptor: Any, view: memoryview, at: int, end: int, *, de
         tag, value_at = read_tag(view, at, end)
         at = skip_value(view, tag, value_at, end)
         field = descriptor.fields_by_number.get(tag >> 3)
-        if field is None or tag & 7 != Stored.LENGTH:
+        if field is None or tag & 7 != WireType.LENGTH:
             continue
         start, stop = read_length(view, value_at, end)
         if field.message_type is not None:

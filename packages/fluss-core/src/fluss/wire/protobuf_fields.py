@@ -13,7 +13,7 @@ type  stored as   used for
 ====  ==========  ==========================================================
 
 Readers take a byte view and the end of the message in it, never look beyond that end, and return
-where they stopped. What the fields mean stands in `wire.message_layout` and `wire.zero_copy`.
+where they stopped. `wire.message_layout` and `wire.zero_copy` say what the fields mean.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from enum import IntEnum
 from fluss.errors import ProtocolError
 
 
-class Stored(IntEnum):
+class WireType(IntEnum):
     """How the value of a field is stored: the last three bits of its tag."""
 
     VARINT = 0
@@ -41,7 +41,7 @@ _GROUP_DEPTH_MAX = 100
 
 
 def refuse(at: int, why: str) -> ProtocolError:
-    """The error for bytes that are no protobuf message; `message_layout` adds the message."""
+    """The error for bytes that are not a protobuf message; `message_layout` adds its name."""
     return ProtocolError(
         f"A protobuf message cannot be read at byte {at}: {why}.",
         what="a protobuf message",
@@ -76,7 +76,7 @@ def read_tag(view: memoryview, at: int, end: int) -> tuple[int, int]:
 
 
 def read_length(view: memoryview, at: int, end: int) -> tuple[int, int]:
-    """Read a length and check it against what is there; returns where the bytes start and stop."""
+    """Read and check the length of some bytes; returns where they start and stop."""
     if at < end and view[at] < 0x80:  # most are short, and a call costs as much as all of this
         length, start = view[at], at + 1
     else:
@@ -87,24 +87,24 @@ def read_length(view: memoryview, at: int, end: int) -> tuple[int, int]:
 
 
 def skip_value(view: memoryview, tag: int, at: int, end: int) -> int:
-    """Skip the value of a field that is not known, a group with everything in it."""
+    """Skip the value of an unknown field; a group with everything in it."""
     open_groups: list[int] = []
     while True:
         match tag & 7:
-            case Stored.VARINT:
+            case WireType.VARINT:
                 _, at = read_varint(view, at, end)
-            case Stored.FIXED64:
+            case WireType.FIXED64:
                 at = _skip_bytes(8, at, end)
-            case Stored.LENGTH:
+            case WireType.LENGTH:
                 _, at = read_length(view, at, end)
-            case Stored.GROUP_START:
+            case WireType.GROUP_START:
                 open_groups.append(tag >> 3)
                 if len(open_groups) > _GROUP_DEPTH_MAX:
                     raise refuse(at, f"groups are nested deeper than {_GROUP_DEPTH_MAX}")
-            case Stored.GROUP_END:
+            case WireType.GROUP_END:
                 if not open_groups or open_groups.pop() != tag >> 3:
                     raise refuse(at, f"group {tag >> 3} ends without having begun")
-            case Stored.FIXED32:
+            case WireType.FIXED32:
                 at = _skip_bytes(4, at, end)
             case stored:
                 raise refuse(at, f"field {tag >> 3} is stored as {stored}, which does not exist")

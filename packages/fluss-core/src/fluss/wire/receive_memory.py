@@ -1,9 +1,8 @@
-"""Memory to receive large frames into, which comes back when nobody looks at the frame any more.
+"""A pool of memory for large received frames.
 
-Memory that is fresh from the system costs twenty times as much to fill as memory that has been
-used before: the system gives it page by page, and clears each. So what large frames were received
-into is kept when the last view of them is gone, within bounds, for those that come next. Cutting a
-stream into frames is the business of `wire.splitter`.
+Fresh memory costs twenty times as much to fill as used memory, because the system maps it page by
+page and clears each page. So the memory of a large frame returns to the pool when the last view of
+it is gone, within a limit. `wire.splitter` cuts a stream into frames.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Where numbers of any size can be read in place.
+# Numbers of any size can be read in place at its multiples.
 ALIGNMENT: Final = 8
-# What may lie unused, and the largest that is kept at all.
+# The most unused memory that is kept.
 KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
 _STEPS_PER_DOUBLING: Final = 4
 
 
 class FrameMemory:
-    """Hands out memory and takes it back by itself. Any thread may let go of what it was given.
+    """A pool of memory, to which memory returns by itself. Any thread may drop what it took.
 
     Args:
-        kept_bytes_max: How much may lie unused.
+        kept_bytes_max: The most unused memory that is kept.
     """
 
     def __init__(self, *, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
@@ -36,40 +35,39 @@ class FrameMemory:
 
     @property
     def kept_bytes(self) -> int:
-        """How much lies unused."""
+        """The bytes of unused memory."""
         return sum(size * len(kept) for size, kept in tuple(self._unused.items()))
 
     def take(self, size: int, *, shift: int = 0) -> memoryview:
-        """Writable memory with anything in it.
+        """Take writable memory with undefined content.
 
         Args:
             size: How many bytes.
-            shift: How far behind a multiple of `ALIGNMENT` it begins.
+            shift: How many bytes after a multiple of `ALIGNMENT` it begins.
         """
         # Imported here because small frames, which are most, never need it.
         import numpy as np
 
-        room = _rounded(size + shift)
-        unused = self._unused.setdefault(room, deque())
+        capacity = _rounded(size + shift)
+        unused = self._unused.setdefault(capacity, deque())
         try:
             words = unused.pop()
         except IndexError:
             # Not a bytearray, which would be filled with zeros first: untouched memory costs
-            # nothing until bytes arrive, so a peer that claims a large frame and sends none has
-            # gained nothing.
-            words = np.empty(room // ALIGNMENT, np.uint64)
+            # nothing until bytes arrive, so a peer cannot exhaust it by claiming a large frame.
+            words = np.empty(capacity // ALIGNMENT, np.uint64)
         view = words.view(np.uint8)[shift : shift + size]
-        weakref.finalize(view, self._give_back, words).atexit = False
+        weakref.finalize(view, self._keep, words).atexit = False
         return view.data
 
-    def _give_back(self, words: npt.NDArray[np.uint64]) -> None:
-        # Two threads may both see room for the last one; it is a bound, not a promise.
+    def _keep(self, words: npt.NDArray[np.uint64]) -> None:
+        # Two threads may both see space for the last one: the limit is approximate.
         if self.kept_bytes + words.nbytes <= self._kept_bytes_max:
             self._unused[words.nbytes].append(words)
 
 
 def _rounded(size: int) -> int:
-    """The next of a few sizes per doubling, so that memory fits frames of about the same size."""
+    """Round up to one of a few sizes per doubling, so that memory fits similar frames."""
     step = max(1 << max(size.bit_length() - 1, 0) >> (_STEPS_PER_DOUBLING.bit_length() - 1), 4096)
     return -(-size // step) * step
 

@@ -1,10 +1,9 @@
 """Cuts a stream of bytes into frames, without copying the large ones.
 
-The splitter owns the memory a socket receives into and never waits: whoever reads asks for a
-buffer, fills it, and is handed the frames that are complete now. Small frames share a chunk; a
-large one is received straight into memory of its own. A frame handed out is never written to again,
-while anybody has it, so that it may be kept as long as one likes. What stands in a frame is the
-business of `wire.frame`.
+The splitter owns the memory a socket receives into and never waits: the reader asks for a buffer,
+fills it, and gets the frames that are complete now. Small frames share a chunk; a large one is
+received directly into its own memory. A frame that was returned is never written to again while it
+is referenced, so the reader may keep it. `wire.frame` reads what is in a frame.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fluss.wire.frame import FRAME_BYTES_MAX
 from fluss.wire.receive_memory import ALIGNMENT, FRAME_MEMORY
 
 CHUNK_BYTES = 64 * 1024
-# A frame that claims more is believed step by step, as it arrives.
+# Memory for a frame that claims more is taken step by step, as its bytes arrive.
 TRUSTED_BYTES_MAX = 32 * 1024 * 1024
 
 _LENGTH = struct.Struct(">i")
@@ -31,15 +30,15 @@ _NOT_FLUSS = {
 
 
 class FrameSplitter:
-    """Call `get_buffer`, receive into what it returns, then call `buffer_updated`; and again.
+    """Call `get_buffer`, receive into what it returns, call `buffer_updated`, and repeat.
 
     The two methods are those of `asyncio.BufferedProtocol`, but nothing here needs asyncio.
 
     Args:
         frame_bytes_max: The longest frame that is accepted.
-        chunk_bytes: How much is received at once while frames are small.
-        aligned_at: Given what has arrived of a large frame, which byte of the frame is to lie at a
-            multiple of `ALIGNMENT`, so that nobody need copy what begins there.
+        chunk_bytes: The size of the chunks for small frames.
+        aligned_at: Chooses, from the beginning of a large frame, the byte that shall lie at a
+            multiple of `ALIGNMENT`, so that what begins there can be used without a copy.
     """
 
     __slots__ = (
@@ -71,7 +70,7 @@ class FrameSplitter:
         self._chunk_bytes = self._next_chunk_bytes = chunk_bytes
         self._consumed = 0  # bytes of the stream before the unfinished frame
         self._refusal: ProtocolError | None = None
-        # Unfinished small frame: chunk[start:end]. Free: chunk[end:]. Handed out: chunk[:start].
+        # Unfinished small frame: chunk[start:end]. Free: chunk[end:]. Returned: chunk[:start].
         self._chunk = memoryview(bytearray(chunk_bytes))
         self._readable = self._chunk.toreadonly()
         self._start = 0
@@ -85,14 +84,14 @@ class FrameSplitter:
     def change_limits(self, *, frame_bytes_max: int, chunk_bytes: int) -> None:
         """Accept frames up to another length, and receive into chunks of another size.
 
-        A frame that is under way keeps the memory it has.
+        A frame that is being received keeps its memory.
         """
         self._frame_bytes_max = frame_bytes_max
         self._next_chunk_bytes = chunk_bytes
 
     @property
     def missing_bytes(self) -> int:
-        """How many bytes of a large frame are still to come; 0 where none is under way."""
+        """How many bytes of a large frame are still to come; 0 where none is being received."""
         return 0 if self._large is None else self._large_length - self._large_filled
 
     @property
@@ -103,23 +102,23 @@ class FrameSplitter:
         return self._end - self._start
 
     def get_buffer(self, size_hint: int = -1) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Where the next bytes are to be received; never empty."""
+        """The memory for the next bytes; never empty."""
         if self._large is not None:
             return self._large[self._large_filled :]
-        # At the start of a chunk a frame that is still in it has room to grow.
+        # A frame at the start of a chunk has the whole chunk to grow.
         if self._start and (self._chunk_bytes - self._end) * 4 < self._chunk_bytes:
             self._start_chunk()
         return self._chunk[self._end :]
 
     def buffer_updated(self, count: int) -> list[memoryview]:
-        """Take note of `count` received bytes.
+        """Note that `count` bytes were received.
 
         Returns:
             The frames that are complete now, without their lengths, in order; read-only.
 
         Raises:
             ProtocolError: A frame claims an impossible length. Frames before it are returned first;
-                the next call raises. There is no way on from here but to close the connection.
+                the next call raises. The connection must then be closed.
         """
         self._raise_refusal()
         if self._large is not None:

@@ -1,23 +1,26 @@
-"""Which row of the caller's frame an error is about.
+"""Translates the row number of an error to that of the caller's frame.
 
-What checks and encodes rows counts those that it was given: a batch of a frame, a slice of it, or
-rows that were put in order by bucket. On the way out, each caller translates the number to its own.
+Code that checks or encodes rows counts those that it was given: a batch of a frame, a slice of it,
+or rows that were grouped by bucket. On its way out, each caller translates the number to its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from fluss.errors import FlussError
 from fluss.rows.buffers.columns import Int64Array
+
+_ROW_TEXT_MAX: Final = 60  # enough to recognise a row
 
 
 @contextmanager
 def rows_counted(
     *, first: int = 0, places: Int64Array | None = None, names: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Translate the row and the column of an error that leaves the block, in place.
+    """Translate the row and the column of an error that leaves the block.
 
     Args:
         first: How many rows the caller has before those of the block.
@@ -35,3 +38,9 @@ def rows_counted(
             column = names[column]
         error.add_context(row=row, column=column)
         raise
+
+
+def row_text(row: object) -> str:
+    """A row as the texts of errors show it, shortened."""
+    text = repr(row)
+    return text if len(text) <= _ROW_TEXT_MAX else f"{text[:_ROW_TEXT_MAX]}…"

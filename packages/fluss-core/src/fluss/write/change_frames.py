@@ -1,9 +1,9 @@
-"""Frames that say of each row what happened to it: a changelog, to be applied to another table.
+"""Changelogs as frames: the column `_change_type` names the change of each row.
 
-The column `_change_type` has Fluss's names (insert, update_before, update_after, delete) or the
-short ones (+I, -U, +U, -D). An update comes as the row before and the row after; the row before is
-left out, since the row after replaces it by key. The other columns that scans add are left out of
-whatever is written, unless the table has columns of these names itself.
+It has Fluss's names (insert, update_before, update_after, delete) or the short ones (+I, -U, +U,
+-D). An update is two rows, before and after; the row before is left out, because the row after
+replaces it by key. The other columns that scans add are not written, unless the table has columns
+of these names itself.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.convert.cast_rules import decoded
 from fluss.rows.buffers.columns import BoolArray, Int64Array
 
-# Batches smaller than this are gathered, so that a changelog of small batches makes large ones.
+# Smaller batches of a changelog are joined up to this size.
 GATHERED_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChangeBatch:
-    """Changes to be applied in this order.
+    """Changes, in the order in which they are applied.
 
     Attributes:
-        rows: The rows, without those that updates replace.
-        deletes: Which of them are deleted.
+        rows: The rows, without those before an update.
+        deletes: Which of them delete.
         counts: How many changes of each kind there were.
-        places: Which of the rows of the frame these are; None where they are all of them.
+        places: Which rows of the frame these are; None for all.
     """
 
     rows: pa.RecordBatch
@@ -46,7 +46,7 @@ class ChangeBatch:
 
 
 def added_columns(table: TableInfo, names: Iterable[str]) -> list[str]:
-    """Those of a frame's columns that a scan added, and the table does not have."""
+    """The columns of a frame that a scan added and the table does not have."""
     own = table.schema.column_names
     return [each for each in names if each in METADATA_COLUMNS and each not in own]
 
@@ -60,10 +60,10 @@ def without_columns(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBat
 
 
 def change_batch(batch: pa.RecordBatch) -> ChangeBatch:
-    """What a batch with `_change_type` says; the column itself is left out.
+    """Read a batch with `_change_type`; the column itself is left out.
 
     Raises:
-        InvalidValueError: A row does not say what happened to it, or not in words we know.
+        InvalidValueError: The change type of a row is NULL, or unknown.
     """
     kinds = change_types(batch.column(CHANGE_TYPE))
     rows = without_columns(batch, [CHANGE_TYPE])
@@ -79,10 +79,10 @@ def change_batch(batch: pa.RecordBatch) -> ChangeBatch:
 
 
 def change_types(column: pa.Array) -> npt.NDArray[np.int8]:
-    """The kinds of change that a column of texts names; an appended row is an inserted one.
+    """The change types that a column of texts names; an appended row is an insert.
 
     Raises:
-        InvalidValueError: One is NULL, or no kind of change; `row` says where.
+        InvalidValueError: One is NULL or unknown; `row` is its row.
     """
     if pa.types.is_dictionary(column.type):
         column = decoded(column)
@@ -108,7 +108,7 @@ def change_types(column: pa.Array) -> npt.NDArray[np.int8]:
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches."""
+    """Join small batches of the same schema."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -137,7 +137,7 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 
 def _unknown(text: str | None, row: int) -> InvalidValueError:
-    said = "is NULL" if text is None else f"says {text!r}, which is no kind of change"
+    what = "is NULL" if text is None else f"has {text!r}, which is no change type"
     return InvalidValueError(
-        f"The column {CHANGE_TYPE!r} {said}.", hint=_HINT, column=CHANGE_TYPE
+        f"The column {CHANGE_TYPE!r} {what}.", hint=_HINT, column=CHANGE_TYPE
     ).add_context(row=row)

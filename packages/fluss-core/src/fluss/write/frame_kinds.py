@@ -1,4 +1,4 @@
-"""What kind of frame a caller gave, for the words of hints; no library is loaded to ask."""
+"""The kind of frame that a caller gave, for the hints of errors; loads no library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY_LIBRARY: Final = {
 
 
 def frame_kind_of(data: Any) -> FrameKind:
-    """The kind of a frame, by the library that its class is from; dicts and lists are rows."""
+    """The kind of a frame, by the library of its class; dicts and lists are rows."""
     if isinstance(data, dict | list | tuple):
         first = data[0] if isinstance(data, list | tuple) and data else None
         return FrameKind.ROWS if _library_of(first) != "pyarrow" else FrameKind.ARROW
@@ -32,7 +32,7 @@ def _library_of(data: Any) -> str:
 
 @contextmanager
 def naming_frame(data: Any) -> Iterator[None]:
-    """Errors raised inside learn what kind of frame the caller gave."""
+    """Add the kind of the caller's frame to errors that leave the block."""
     try:
         yield
     except FlussError as error:

@@ -1,6 +1,6 @@
-"""DataFrames of pandas as Arrow: an index that has a name is a column, and a period is no number.
+"""DataFrames of pandas as Arrow: an index with a name is a column, and periods are refused.
 
-pandas is not imported here; whoever hands over a DataFrame has done so.
+pandas is not imported here: the caller of a DataFrame has imported it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def is_from_pandas(data: Any) -> bool:
-    """Whether this is a DataFrame, of pandas or of a library that looks like it."""
+    """Whether this is a DataFrame, of pandas or of a library with its interface."""
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
 def index_names(frame: pd.DataFrame) -> list[str]:
-    """The names of the index's levels that are no columns.
+    """The names of the index levels that are not columns too.
 
     Raises:
-        InvalidValueError: A level has the name of a column, and other values.
+        InvalidValueError: A level has the name of a column, but other values.
     """
     columns = [str(each) for each in frame.columns]
     for each in columns:
@@ -57,16 +57,16 @@ def index_names(frame: pd.DataFrame) -> list[str]:
 
 
 def with_index(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The DataFrame with these levels of its index as columns, in front."""
+    """The DataFrame with these levels of its index as its first columns."""
     levels = [each for each in frame.index.names if each is not None and str(each) in names]
     return frame.reset_index(level=levels) if levels else frame
 
 
 def check_index(names: Sequence[str], table: TableInfo) -> None:
-    """Refuse an index that is no column of the table, instead of dropping it.
+    """Refuse an index that is not a column of the table, instead of dropping it.
 
     Raises:
-        SchemaMismatchError: The table has no column of the name of a level.
+        SchemaMismatchError: The table has no column with the name of a level.
     """
     for name in names:
         if name not in table.schema.column_names:
@@ -83,7 +83,7 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
     """The columns of a DataFrame as Arrow, without its index.
 
     Raises:
-        UnsupportedTypeError: A column holds periods, of which Arrow gets the number.
+        UnsupportedTypeError: A column holds periods, which Arrow would read as numbers.
         InvalidValueError: Arrow cannot read a column.
     """
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
@@ -98,7 +98,7 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
 
 
 def check_dtype(name: str, dtype: Any) -> None:
-    """Refuse a dtype whose Arrow form is not its values.
+    """Refuse a dtype that Arrow would read as other values.
 
     Raises:
         UnsupportedTypeError: It holds periods.

@@ -1,8 +1,8 @@
 """Finds the leaders of buckets that writers wait for, and creates partitions that do not exist yet.
 
-A path (table or partition) is asked for once at a time. A bucket without a leader is asked for
-again after a pause, for as long as its batches live; a table or partition that does not exist ends
-the waiting at once.
+Each path (table or partition) has one request in flight at most. A bucket without a leader is
+looked up again after a pause, until its batches expire; a table or partition that does not exist
+fails them immediately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Found = tuple[PhysicalTablePath | TablePath, FlussError]
 
 
 class PathFinder:
-    """Asks for the tables and partitions that batches wait for. Lives on the engine's loop."""
+    """Looks up the tables and partitions that batches wait for. Lives on the engine's loop."""
 
     def __init__(self, cluster: Cluster, settings: WriterSettings) -> None:
         self.partition_keys: dict[TablePath, tuple[str, ...]] = {}
@@ -38,16 +38,18 @@ class PathFinder:
         self._settings = settings
         self._asked: set[PhysicalTablePath] = set()
         self._pauses_s: dict[PhysicalTablePath, float] = {}
-        self._since: dict[PhysicalTablePath, float] = {}  # when what pauses was first asked for
+        self._since: dict[
+            PhysicalTablePath, float
+        ] = {}  # when a path that pauses was first looked up
 
     def unasked(self, paths: Collection[PhysicalTablePath]) -> list[list[PhysicalTablePath]]:
-        """Those of the paths that nobody asks for already, to be asked for group by group.
+        """The paths that are not being looked up already, in groups.
 
         Args:
-            paths: Everything that batches wait for now.
+            paths: All paths that batches wait for now.
 
         Returns:
-            Groups; their paths count as asked for until `find` is through with them.
+            Groups of paths, which count as being looked up until `find` returns.
         """
         known = self._pauses_s.keys() - paths - self._asked
         for path in known:
@@ -55,13 +57,13 @@ class PathFinder:
             self._since.pop(path, None)
         new = [each for each in paths if each not in self._asked]
         self._asked.update(new)
-        # What was asked for a moment ago, in vain, has to pause; what is new shall not pause too.
+        # Paths that were not found a moment ago have to pause; new ones shall not wait for them.
         fresh = [each for each in new if each not in self._pauses_s]
         again = [each for each in new if each in self._pauses_s]
         return [each for each in (fresh, again) if each]
 
     async def find(self, paths: Sequence[PhysicalTablePath]) -> AsyncIterator[Found]:
-        """Ask for a group of paths; what comes out need not be waited for, and why."""
+        """Look up a group of paths; yields those that cannot be written to, with the error."""
         try:
             await self._pause(paths)
             if len(paths) > 1 and await self._all_found(paths):
@@ -74,7 +76,7 @@ class PathFinder:
             self._asked.difference_update(paths)
 
     async def _pause(self, paths: Sequence[PhysicalTablePath]) -> None:
-        # A new leader is there within milliseconds or, after a crash, within a minute.
+        # A new leader is elected within milliseconds or, after a crash, within a minute.
         pause_s = max(self._pauses_s.get(each, 0.0) for each in paths)
         if pause_s:
             await anyio.sleep(pause_s)
@@ -82,7 +84,7 @@ class PathFinder:
             self._pauses_s[path] = min(max(2 * pause_s, PAUSE_S_MIN), PAUSE_S_MAX)
 
     async def _all_found(self, paths: Sequence[PhysicalTablePath]) -> bool:
-        """Whether one question answers all; otherwise each is asked for by itself."""
+        """Whether one request finds all paths; otherwise each is looked up alone."""
         try:
             await self._cluster.refresh(paths)
         except FlussError:
@@ -121,7 +123,7 @@ class PathFinder:
         )
 
     async def _missing_table(self, path: PhysicalTablePath) -> Found | None:
-        # Servers of 0.9.1 say of a missing table only that something is wrong; this one they know.
+        # Servers of 0.9.1 answer GET_METADATA for a missing table with an unspecific error.
         request = messages.GetTableInfoRequest(table_path=write_table_path(path.table_path))
         try:
             await self._cluster.ask_any(
@@ -153,7 +155,7 @@ class PathFinder:
         request = messages.CreatePartitionRequest(
             table_path=write_table_path(path.table_path),
             partition_spec=write_partition_spec(spec),
-            # The flag's name in the protocol says the opposite of what it does.
+            # The name of the flag in the protocol is the opposite of its meaning.
             ignore_if_not_exists=True,
         )
         await self._cluster.ddl_pacing.let_table_rest(self._cluster, path.table_path)

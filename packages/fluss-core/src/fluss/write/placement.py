@@ -1,7 +1,7 @@
-"""Where the rows of a frame go: partition and bucket of each, all rows at once.
+"""Groups the rows of a batch by partition and bucket.
 
-Rows of one partition and bucket are brought together without changing their order, so that each
-bucket's rows are one slice. Single keys are placed by `lookup.key_placement`.
+The rows of a bucket keep their order and become one slice. Single keys are placed by
+`lookup.key_placement`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fluss.write.wire_rows import PATHS_KEPT_MAX, PartitionPaths, RowPartitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The rows of one bucket: those from `start` to `stop` after the rows were put in order."""
+    """The rows of one bucket: those from `start` to `stop` of the ordered rows."""
 
     path: PhysicalTablePath
     bucket_id: int
@@ -38,11 +38,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shares:
-    """The rows of a frame by bucket.
+    """The rows of a batch by bucket.
 
     Attributes:
         shares: One per bucket that has rows.
-        order: Which row comes where; None where all stay where they are.
+        order: Which row of the batch each ordered row is; None where the order is the same.
     """
 
     shares: tuple[Share, ...]
@@ -54,10 +54,10 @@ class Placement:
 
     Args:
         table: The table.
-        layout: The columns of the frames.
-        has_leader: Whether a bucket can be written to now, as far as is known.
-        is_round_robin: How rows without a bucket key are spread.
-        choose: The bucket that a frame of such rows goes to, in place of that; any number.
+        layout: The columns of the batches.
+        has_leader: Whether a bucket has a known leader.
+        is_round_robin: Whether rows without a bucket key are spread row by row.
+        choose: Chooses the bucket for a frame of such rows instead; any number.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Placement:
         types = [layout.types[each] for each in self._bucket_places]
         self.encoder = bucket_key_encoder(types, lake_format=lake) if types else None
         self._sticky: dict[PhysicalTablePath, int] = {}
-        self._next = random.randrange(table.num_buckets)  # noqa: S311 - writers start apart
+        self._next = random.randrange(table.num_buckets)  # noqa: S311 - writers start at different buckets
 
     def columns(self, batch: pa.RecordBatch, places: Sequence[int]) -> list[Column]:
-        """Some columns of a batch in wire form, as the encoders of keys take them."""
+        """Some columns of a batch, in the form that the encoders of keys take."""
         types = self._layout.types
         return [to_column(batch.column(each), types[each]) for each in places]
 
@@ -96,17 +96,18 @@ class Placement:
         partitions: RowPartitions | None = None,
         is_frame: bool = False,
     ) -> Shares:
-        """Say where the rows of a batch go.
+        """Group the rows of a batch.
 
         Args:
             batch: The rows, in wire form; at least one.
             keys: Their bucket keys, where they have been encoded already.
             partitions: Their partitions, where they have been computed already.
-            is_frame: Whether the rows came as one frame, which stays together where the table
-                leaves the choice.
+            is_frame: Whether the rows came as one frame, which is not spread where there is no
+                bucket key.
 
         Raises:
-            InvalidValueError: A partition or key column is NULL, or has no partition name.
+            InvalidValueError: A partition or key column is NULL.
+            InvalidNameError: A value is not a partition name.
         """
         count = batch.num_rows
         placed = partitions or self._partitions.of(batch)

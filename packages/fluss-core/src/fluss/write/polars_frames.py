@@ -1,7 +1,6 @@
-"""Frames of Polars in types that Arrow has.
+"""Casts the columns of Polars frames that have no Arrow type.
 
-Which types these are stands in `model.types.polars_types`. Everything else is exported as Arrow,
-lazily and without copying.
+`model.types.polars_types` lists these types. All others are exported as Arrow without copying.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def exportable(frame: pl.DataFrame, *, first_row: int = 0) -> pl.DataFrame:
-    """The frame with types that Arrow has; itself where it has them already.
+    """The frame with Arrow types; the frame itself where it has them already.
 
     Args:
         frame: The frame.
@@ -25,19 +24,19 @@ def exportable(frame: pl.DataFrame, *, first_row: int = 0) -> pl.DataFrame:
 
     Raises:
         UnsupportedTypeError: A column holds Python objects.
-        InvalidValueError: An integer has more than 38 digits; `row` and `column` say where.
+        InvalidValueError: An integer has more than 38 digits; `row` and `column` locate it.
     """
-    wanted = exportable_schema(frame.schema)
-    changed = [name for name, dtype in frame.schema.items() if wanted[name] != dtype]
+    target = exportable_schema(frame.schema)
+    changed = [name for name, dtype in frame.schema.items() if target[name] != dtype]
     if not changed:
         return frame
     return frame.with_columns(
-        _cast(frame.get_column(name), wanted[name], first_row) for name in changed
+        _cast(frame.get_column(name), target[name], first_row) for name in changed
     )
 
 
 def exportable_series(series: pl.Series, name: str) -> pl.Series:
-    """A column that stands alone; see `exportable`."""
+    """The same for a single column."""
     return exportable(series.rename(name).to_frame()).get_column(name)
 
 

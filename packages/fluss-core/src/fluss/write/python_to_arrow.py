@@ -1,10 +1,10 @@
 """Rows and columns of Python values as frames.
 
-Where the table is known, each value becomes one of its column's type by the rules of
-`model.values.conversion`, so a dict means here what it means to a row writer: what is not there is
-NULL, and an error names row and column. Where it is not (a table is to be made of the rows), Arrow
-infers. Arrow imports pandas to do so (see `records.arrow.numpy_arrays`), so numpy's numbers and
-values that are all of one plain class are not shown to it.
+Where the table is known, each value is converted to its column's type by the rules of
+`model.values.conversion`. So a dict means the same as to a row writer: missing values are NULL, and
+errors name row and column. Where the table is to be made of the rows, Arrow infers the types. Arrow
+imports pandas to infer (see `records.arrow.numpy_arrays`), so it is not asked about numbers of
+numpy and values of one plain class.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from fluss.model.types.type_to_arrow import to_wire_arrow_type
 from fluss.model.values.conversion import to_physical
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.convert.from_values import array_from_values
+from fluss.write.caller_rows import row_text
 from fluss.write.pandas_frames import check_dtype
 from fluss.write.polars_frames import exportable_series
 
 ROWS_PER_BATCH = 65_536
-# What Arrow takes values of one class for.
+# The types that Arrow infers for values of one class.
 _PLAIN: Final[Mapping[type, pa.DataType]] = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -52,7 +53,7 @@ class RowFrame:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns that occur in any row, as Arrow infers them.
+        """The columns that occur in any row, with inferred types.
 
         Raises:
             InvalidValueError: There are no rows, or they do not name their columns.
@@ -62,7 +63,7 @@ class RowFrame:
         for row in self._rows:
             if not isinstance(row, Mapping):
                 raise InvalidValueError(
-                    f"A row without names says nothing about columns: {_shown(row)}.",
+                    f"A row without names cannot be used to infer columns: {row_text(row)}.",
                     hint="Give dicts, or a frame.",
                 )
         return pa.schema(
@@ -70,10 +71,11 @@ class RowFrame:
         )
 
     def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
-        """The rows, with every column wanted; one that no row has is NULL.
+        """The rows with all these columns; one that no row has is NULL.
 
         Raises:
-            InvalidValueError: A row is none, or a value does not fit; `row` and `column` say which.
+            InvalidValueError: A row is malformed, or a value does not fit; `row` and `column`
+                locate it.
         """
         for start in range(0, len(self._rows), ROWS_PER_BATCH):
             rows = self._rows[start : start + ROWS_PER_BATCH]
@@ -86,7 +88,7 @@ class RowFrame:
 
     @cached_property
     def names(self) -> list[str]:
-        """The columns that occur in any row, in the order in which they first do."""
+        """The columns that occur in any row, in order of first occurrence."""
         named: dict[str, None] = {}
         for row in self._rows:
             if isinstance(row, Mapping) and not row.keys() <= named.keys():
@@ -116,7 +118,7 @@ class ColumnFrame:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns, as Arrow infers them."""
+        """The columns, with inferred types."""
         return pa.schema(
             [(name, _inferred_type(values, name)) for name, values in self._columns.items()]
         )
@@ -125,13 +127,13 @@ class ColumnFrame:
         """All rows as one batch.
 
         Raises:
-            InvalidValueError: A value does not fit; `row` and `column` say which.
+            InvalidValueError: A value does not fit; `row` and `column` locate it.
         """
         yield _batch(self._columns, types, 0)
 
 
 def is_one_row(data: Mapping[str, Any]) -> bool:
-    """Whether a dict is one row, and not columns: a value of it is no list or array."""
+    """Whether a dict is one row, not columns: not all of its values are lists or arrays."""
     return any(not _is_column(each) for each in data.values())
 
 
@@ -157,12 +159,12 @@ def _batch(
 
 
 def _converted(values: Sequence[Any], name: str, data_type: DataType, first_row: int) -> pa.Array:
-    # What may not be NULL is checked with the other frames (`records.convert.cast`), in its words.
+    # NOT NULL is checked for all frames in `records.convert.cast`.
     convert = to_physical(data_type.as_nullable(), name)
     made: list[Any] = []
     try:
         for each in values:
-            made.append(convert(each))  # noqa: PERF401 - its length says which row failed
+            made.append(convert(each))  # noqa: PERF401 - its length is the row that failed
     except InvalidValueError as error:
         raise error.with_context(row=first_row + len(made)) from None
     return array_from_values(made, data_type, to_wire_arrow_type(data_type))
@@ -178,7 +180,7 @@ def _inferred_type(values: Any, name: str) -> pa.DataType:
 
 
 def _is_beyond(values: Sequence[Any], plain: pa.DataType) -> bool:
-    """Whether a value is more than its class says: a number beyond 64 bits, a time with a zone."""
+    """Whether the plain type is too small for a value: over 64 bits, or a time with a zone."""
     if pa.types.is_integer(plain):
         return any(each is not None and each.bit_length() > _INT64_BITS for each in values)
     if pa.types.is_timestamp(plain):
@@ -198,7 +200,7 @@ def _inferred(values: Any, name: str) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InvalidValueError(
             f"The values of the column {name!r} are not of one kind: {error}",
-            hint="Give an Arrow array of the type that is meant.",
+            hint="Give an Arrow array with an explicit type.",
             column=name,
         ) from error
     except OverflowError as error:
@@ -211,7 +213,7 @@ def _inferred(values: Any, name: str) -> pa.Array:
 
 
 def _is_numbers(values: Any) -> bool:
-    """Whether these are numbers or truths in plain memory; a masked array is another class."""
+    """Whether these are plain numbers or booleans of numpy; masked arrays are another class."""
     if type(values) is not np.ndarray or values.ndim != 1:
         return False
     return values.dtype.isnative and values.dtype.kind in "biuf"
@@ -224,7 +226,7 @@ def _by_position(
     for index, row in enumerate(rows):
         if not isinstance(row, list | tuple):
             raise InvalidValueError(
-                f"Row {first_row + index} is {_shown(row)}, not a dict, a list or a tuple like "
+                f"Row {first_row + index} is {row_text(row)}, not a dict, a list or a tuple like "
                 "the others.",
                 hint=f"The columns are {', '.join(names)}.",
                 row=first_row + index,
@@ -236,8 +238,3 @@ def _by_position(
                 row=first_row + index,
             )
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
-
-
-def _shown(row: object) -> str:
-    text = repr(row)
-    return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it

@@ -1,11 +1,10 @@
-"""One function per writer that reads a whole row: what loops over its columns do, unrolled.
+"""Compiles one function per writer that reads a whole row, with the loop over columns unrolled.
 
-Appending a row costs about a microsecond, and half of it would be the loops. The function's source
-is put together from the types alone (no name and no value of a user gets into it) and compiled
-once, as `collections.namedtuple` does. A value of the plain type passes at once; everything else
-goes to the column's converter (`model.values.conversion`), which accepts or refuses it. What is no
-plain dict, list or tuple of the right length is brought into order by its caller
-(`write.row_values`).
+Appending a row takes about a microsecond, and loops would double that. The source is made of the
+types alone (no name and no value of a user gets into it) and compiled once, as
+`collections.namedtuple` does. A value of the plain type passes immediately; all others go to the
+column's converter (`model.values.conversion`), which accepts or refuses them. Rows that are not a
+plain dict, list or tuple of the right length are brought into order by `write.row_values`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from fluss.model.types.data_type import (
 from fluss.model.types.per_type import PerType
 from fluss.model.types.type_facts import ArrowLayout
 
-# Takes a row; gives the physical values of all columns of the table, and roughly their bytes.
+# Takes a row; returns the physical values of all columns of the table, and their approximate size.
 RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
 # Gives the lines for a type, a value's name and the line that converts it.
 _Lines = Callable[[Any, str, str], list[str]]
@@ -31,16 +30,16 @@ _Lines = Callable[[Any, str, str], list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowShape:
-    """What the rows of a writer look like.
+    """The shape of the rows of a writer.
 
     Attributes:
-        names: The columns that a row gives, in order; at least one.
+        names: The columns of a row, in order; at least one.
         types: Their types.
-        converters: What `model.values.conversion.to_physical` made for each.
-        places: Where their values stand in the table; the others are NULL.
+        converters: The converter of each, from `model.values.conversion.to_physical`.
+        places: Their positions in the table; the other columns are NULL.
         width: How many columns the table has.
-        by_name: Brings a mapping that has not all of the names into order.
-        otherwise: Brings into order what is no dict, list or tuple of the right length.
+        by_name: Brings a mapping with other names into order.
+        otherwise: Brings all other rows into order.
     """
 
     names: tuple[str, ...]
@@ -57,11 +56,11 @@ _NESTED_WIDTH = 8
 
 
 def row_function(shape: RowShape) -> RowFunction:
-    """Make the function for rows of this shape.
+    """Compile the function for rows of this shape.
 
     Returns:
-        The function. It raises what the converters raise. Texts count by their characters: the size
-        decides when a batch is full, not what is too large.
+        The function. It raises the errors of the converters. Strings count by their characters: the
+        size decides when a batch is full, not what is too large.
     """
     count = len(shape.types)
     values = [f"v{index}" for index in range(count)]
@@ -72,7 +71,7 @@ def row_function(shape: RowShape) -> RowFunction:
         "nested": _nested_size,
         "datetime": datetime,
         "utc": UTC,
-        "epoch": datetime(1970, 1, 1),  # noqa: DTZ001 - what has no zone is subtracted from it
+        "epoch": datetime(1970, 1, 1),  # noqa: DTZ001 - times without a zone are subtracted from it
         "epoch_utc": datetime(1970, 1, 1, tzinfo=UTC),
     }
     names |= {f"c{index}": each for index, each in enumerate(shape.converters)}
@@ -95,13 +94,13 @@ def row_function(shape: RowShape) -> RowFunction:
         *(f"    {line}" for pair in enumerate(shape.types) for line in _conversion(*pair)),
         f"    return ({', '.join(whole)},), {' + '.join(_sizes(shape.types))}",
     ]
-    exec("\n".join(lines), names)  # noqa: S102 - made of numbers and our own words only
+    exec("\n".join(lines), names)  # noqa: S102 - made of numbers and names of this file only
     made: RowFunction = names["read"]
     return made
 
 
 def _sizes(types: Sequence[DataType]) -> list[str]:
-    """What is added up to the size of a row."""
+    """The terms of the size of a row."""
     sizes = [str(sum(each.row_width for each in types))]
     for index, data_type in enumerate(types):
         value = f"v{index}"
@@ -113,20 +112,20 @@ def _sizes(types: Sequence[DataType]) -> list[str]:
 
 
 def _conversion(index: int, data_type: DataType) -> list[str]:
-    """The lines that make a value physical."""
+    """The lines that convert a value."""
     value, convert = f"v{index}", f"v{index} = c{index}(v{index})"
     return _LINES[data_type](data_type, value, convert)
 
 
 def _always(_: DataType, value: str, convert: str) -> list[str]:
-    """The lines for a type of which every value is looked at."""
+    """The lines for a type whose values are always converted."""
     del value
     return [convert]
 
 
-def _unless(doubt: str) -> _Lines:
-    """The lines for a type of which a value is looked at under a condition."""
-    return lambda _, value, convert: [f"if {doubt.format(v=value)}: {convert}"]
+def _unless(condition: str) -> _Lines:
+    """The lines for a type whose values are converted under a condition."""
+    return lambda _, value, convert: [f"if {condition.format(v=value)}: {convert}"]
 
 
 def _integer(data_type: t.IntegerFamily, value: str, convert: str) -> list[str]:
@@ -134,8 +133,8 @@ def _integer(data_type: t.IntegerFamily, value: str, convert: str) -> list[str]:
     return [f"if type({value}) is not int or not {-limit} <= {value} < {limit}: {convert}"]
 
 
-def _moment(zone: str, epoch: str) -> _Lines:
-    """The lines for times in microseconds; those of other units are always looked at."""
+def _timestamp(zone: str, epoch: str) -> _Lines:
+    """The lines for times in microseconds; those of other units are always converted."""
 
     def lines(data_type: t.TimestampFamily, value: str, convert: str) -> list[str]:
         if data_type.unit != "us":
@@ -161,8 +160,8 @@ _LINES = PerType[_Lines](
         t.BinaryType: _always,
         t.BytesType: _unless("type({v}) is not bytes"),
         (t.DecimalType, t.DateType, t.TimeType, t.NestedType): _always,
-        t.TimestampType: _moment(zone="None", epoch="epoch"),
-        t.TimestampLtzType: _moment(zone="utc", epoch="epoch_utc"),
+        t.TimestampType: _timestamp(zone="None", epoch="epoch"),
+        t.TimestampLtzType: _timestamp(zone="utc", epoch="epoch_utc"),
     }
 )
 

@@ -1,9 +1,9 @@
 """One row as a user gives it, as a tuple of physical values in the order of the table's columns.
 
-A row is a mapping by column name, or a sequence by position. What reads plain rows is compiled once
-per writer (`write.row_function`); what is written otherwise is brought into order here. Each value
-is converted when the row is taken, so an error concerns the row that is being written and nothing
-of it has been queued. Frames take another way (`records.convert.cast`).
+A row is a mapping by column name, or a sequence by position. Plain rows are read by a function that
+is compiled once per writer (`write.row_function`); all others are brought into order here. Values
+are converted when the row is taken, so an error concerns that row, and nothing of it was queued.
+Frames are cast column by column instead (`records.convert.cast`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fluss.model.did_you_mean import did_you_mean
 from fluss.model.types.data_type import DataType
 from fluss.model.values.conversion import to_physical
 from fluss.model.values.limits import NO_LIMITS, ValueLimits
+from fluss.write.caller_rows import row_text
 from fluss.write.row_function import RowFunction, RowShape, row_function
 
 
@@ -23,13 +24,13 @@ class RowReader:
     """Reads rows of some columns of a table; any thread may use it.
 
     Args:
-        names: The columns that a row gives, in order.
+        names: The columns of a row, in order.
         types: Their types.
-        places: Where their values stand in the table; others are left NULL.
+        places: Their positions in the table; other columns are NULL.
         width: How many columns the table has.
-        ignored: Further columns that a mapping may have without their being read.
-        what: What such a row is called in errors.
-        limits: What the table adds to the limits of its types.
+        ignored: Further columns that a mapping may have, and that are not read.
+        what: The word for such a row in errors.
+        limits: The limits that the table adds to those of its types.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class RowReader:
         if isinstance(row, str | bytes | bytearray) or not isinstance(row, Sequence):
             raise InvalidValueError(
                 f"A {self._what} is a dict, a list or a tuple, not {type(row).__name__}: "
-                f"{_shown(row)}.",
+                f"{row_text(row)}.",
                 hint=f"The columns are {', '.join(self._names)}.",
             )
         if len(row) == len(self._names):
@@ -94,8 +95,3 @@ class RowReader:
             )
         # A column that is not there is NULL; the converter of a NOT NULL column refuses that.
         return [row.get(name) for name in self._names]
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it

@@ -1,6 +1,6 @@
-"""Tables made of frames: what a table for these rows would be.
+"""Descriptors of tables for the rows of a frame.
 
-Only the columns' names and types are looked at; not a row of a stream is read for it.
+Only the names and types of the columns are used; no row of a stream is read.
 """
 
 from __future__ import annotations
@@ -34,35 +34,34 @@ def schema_of_frame(
     properties: Mapping[str, Any] | None = None,
     custom_properties: Mapping[str, Any] | None = None,
 ) -> TableDescriptor:
-    """What a table for the rows of a frame is asked to be.
+    """The descriptor of a table for the rows of a frame.
 
-    Types that Fluss does not have become the next larger one. Of a changelog, the columns that the
-    scan added (`_change_type`, `_log_offset` and the like) are left out, if the table has a key to
-    which changes can be applied; otherwise they are refused.
+    Types that Fluss does not have become the next larger ones. Of a changelog, the columns that the
+    scan added (`_change_type`, `_log_offset` and others) are left out if the table has a key, so
+    that changes can be applied; otherwise they are refused.
 
     Args:
-        data: Columns (`model.types.given_types`), anything tabular, or a `TableDescriptor`, which
-        is
-            complete by itself.
+        data: Columns (`model.types.given_types`), anything tabular, or a complete
+            `TableDescriptor`.
         primary_key: The columns that identify a row; they become NOT NULL.
         partition_by: The columns whose values divide the table into partitions.
-        buckets: How many buckets the table, or each partition, has; the server's default where
-            not given.
+        buckets: How many buckets the table, or each partition, has; the server's default if
+            None.
         bucket_key: The columns that choose the bucket.
-        auto_increment: A column of the frame that the server is to count up by itself.
+        auto_increment: A column of the frame that the server shall count up.
         comment: What the table holds, for people.
         properties: Fluss's own properties, `table.…`.
-        custom_properties: Anything else.
+        custom_properties: Properties of users.
 
     Raises:
         UnsupportedTypeError: Fluss has no type for a column.
-        InvalidSchemaError: Keys are no columns, or contradict each other.
+        InvalidSchemaError: Keys are not columns, or contradict each other.
     """
     facts = (primary_key, partition_by, buckets, bucket_key, auto_increment, comment)
     if isinstance(data, TableDescriptor):
         if any(each is not None for each in (*facts, properties, custom_properties)):
             raise InvalidSchemaError(
-                "A TableDescriptor says everything about a table by itself.",
+                "A TableDescriptor is a complete description of a table.",
                 hint="Leave out the other arguments, or give a Schema instead.",
             )
         return data
@@ -87,10 +86,10 @@ def check_existing(
     auto_increment: str | None = None,
     **others: Any,
 ) -> None:
-    """Refuse a table that exists and is another one than was to be made.
+    """Refuse an existing table that differs from the one described.
 
-    Only what is given is compared; a key is the same in any order. Comments and properties change
-    while a table lives, and are not compared.
+    Only given arguments are compared; a key is the same in any order. Comments and properties may
+    change, and are not compared.
 
     Raises:
         SchemaMismatchError: It has another key, other partitions or buckets.
@@ -126,7 +125,7 @@ def _shown(names: Sequence[str] | None) -> str:
 
 
 def info_of(descriptor: TableDescriptor, path: TablePath) -> TableInfo:
-    """The table that a descriptor would become, as far as writers ask: it is not made by that."""
+    """The facts of a table before it is created, as far as writers need them."""
     return TableInfo(
         table_path=path,
         table_id=-1,
@@ -154,7 +153,7 @@ def _schema(data: Any, primary_key: Sequence[str] | None, auto_increment: str | 
     kept = _without_added(arrow, is_keyed=bool(primary_key))
     if not len(kept):
         raise InvalidSchemaError(
-            "A table cannot be made of a frame without columns.",
+            "A table cannot be created from a frame without columns.",
             hint="Give a frame that has columns, or a schema.",
         )
     # The ids in a scanned frame are those of another table's columns.

@@ -1,8 +1,8 @@
-"""Anything tabular as a stream of Arrow batches: what users hand over, seen one way.
+"""Anything tabular as a stream of Arrow batches.
 
-Arrow, Polars, pandas, datasets and whatever exports an Arrow stream is taken as it is, lazily where
-it is lazy; Python's own rows and columns are the business of `frames.python_values`. Nothing
-is cast here: what a column must be is known to whoever writes it (`records.convert.cast`).
+Arrow, Polars, pandas, datasets and everything that exports an Arrow stream is taken as it is,
+lazily where it is lazy. `write.python_to_arrow` converts rows and columns of Python values. Nothing
+is cast here: writers cast columns to the types of the table (`records.convert.cast`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Frame(Protocol):
 
     Attributes:
         names: The columns; none where rows are given by position.
-        schema: The columns, as far as they say by themselves what they are.
+        schema: The columns with their own or inferred types.
         is_whole: Whether all rows are in memory, so that they can be checked before any is used.
     """
 
@@ -52,11 +52,11 @@ class Frame(Protocol):
     def is_whole(self) -> bool: ...
 
     def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
-        """The rows; may be called once where the frame is a stream.
+        """The rows; may be called only once where the frame is a stream.
 
         Args:
-            types: The columns wanted. Values of Python are made values of these types; what is
-                Arrow already stays as it is.
+            types: The columns of the table. Python values are converted to these types; Arrow
+                columns stay as they are.
         """
 
 
@@ -82,14 +82,14 @@ class ArrowFrame:
 
 
 def frame_of(data: Tabular) -> Frame:
-    """What somebody handed over, as a frame; a frame is returned itself.
+    """Make a frame of anything tabular; a frame is returned itself.
 
     A list of dicts is rows, a dict of lists or arrays is columns, a dict of anything else is one
     row. Levels of a pandas index that have names are columns, others are left out; NaN of pandas is
     NULL, as everywhere in pandas.
 
     Raises:
-        InvalidValueError: It is nothing tabular, or Arrow cannot read it.
+        InvalidValueError: It is not tabular, or Arrow cannot read it.
     """
     if isinstance(data, ArrowFrame | RowFrame | ColumnFrame):
         return data
@@ -182,7 +182,7 @@ def _is_from(data: Any, package: str) -> bool:
 
 
 def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
-    """Keys, seen as a frame; those of one column need no name: values or an array will do."""
+    """Make a frame of keys; a key of one column may be given as values or an array."""
     if len(names) == 1:
         (name,) = names
         if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):

@@ -1,8 +1,8 @@
-"""From rows that were sealed together to one encoded batch per bucket.
+"""Encodes rows that were sealed together as one batch per bucket.
 
-A target is made once per writer: it knows the table's formats, codec and keys. `encode` works on
-whichever thread seals. No batch is larger than one request may be: what is, is cut in two until it
-fits, and a row that does not fit by itself is refused.
+A target knows a table's formats, codec and keys, and serves any number of writers. `encode` runs on
+the thread that seals. No batch is larger than a request may be: a larger one is halved until it
+fits, and a row that does not fit alone is refused.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from fluss.write.write_batch import Route, WriteBatch, WriterSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoded:
-    """What was made of rows that were sealed together.
+    """The batches of rows that were sealed together.
 
     Attributes:
         batches: Encoded batches, in order within each bucket.
-        batch_of_row: Which of them each row is in; None where there is one.
+        batch_of_row: The index of the batch of each row; None where there is one batch.
     """
 
     batches: list[WriteBatch]
@@ -51,7 +51,7 @@ class Encoded:
 
 
 class Target(Protocol):
-    """How the rows of one writer are encoded."""
+    """Encodes the rows of one table; any thread may use it."""
 
     layout: BatchLayout
     table: TableInfo
@@ -60,8 +60,8 @@ class Target(Protocol):
         """Encode rows; `deletes` marks those that delete their key."""
 
 
-# What the uncompressed buffers of a batch may take, so that embedded servers accept it and that it
-# is read again. Arrow counts a little more than `nbytes`: it aligns each buffer.
+# The largest size of the uncompressed buffers of a batch that embedded servers and readers accept.
+# Arrow counts a little more than `nbytes`, because it aligns each buffer.
 UNCOMPRESSED_BYTES_MAX: Final = BODY_BYTES_MAX - (1 << 20)
 
 
@@ -104,7 +104,7 @@ class LogTarget:
         return _encoded(made, edges, placed.order)
 
     def encode_rest(self, made: WriteBatch, rows: pa.RecordBatch) -> list[WriteBatch]:
-        """Encode some rows of a batch, for where it belongs."""
+        """Encode some rows of a batch, for the same bucket."""
         bodies = self._bodies(rows, 0, rows.num_rows)
         return [self._made(made.path, made.bucket_id, each) for each in bodies]
 
@@ -134,8 +134,8 @@ class LogTarget:
         if self._statistics:
             found = collect_statistics(rows, self.layout, self._statistics)
             statistics = write_statistics(found, self.layout.types)
-        # On one thread: Arrow's pool costs a quarter more time of processors, and others (the
-        # engine, the server beside us) need them too; measured, it ended no sooner.
+        # On one thread: Arrow's pool takes a quarter more processor time, which the engine and a
+        # server on this machine need too; measured, it was not faster.
         return arrow_log_body(rows, self._codec, statistics=statistics)
 
     def _made(self, path: PhysicalTablePath, bucket_id: int, body: LogBody) -> WriteBatch:
@@ -213,7 +213,7 @@ class KvTarget:
         return _encoded(made, edges, order)
 
     def _cuts(self, share: Share, keys: RowBytes, rows: RowBytes) -> Iterator[tuple[int, int]]:
-        """Where to cut the rows of a bucket so that every batch has its size."""
+        """Cut the rows of a bucket into batches of the configured size."""
         ends = keys.offsets + rows.offsets
         ends = ends + np.arange(len(ends)) * _KV_RECORD_BYTES
         start = share.start
@@ -252,11 +252,11 @@ class KvTarget:
 
 
 # The server makes one log batch of a KV batch, and puts its change types, of which a replaced row
-# has two, into one page behind the header (Java: `ChangeTypeVectorWriter`; a page is 128 KiB, see
-# `server.buffer.page-size`). One more, and the whole batch is refused.
+# has two, into one page after the header (Java: `ChangeTypeVectorWriter`; a page is 128 KiB, see
+# `server.buffer.page-size`). A batch with more is refused.
 _KV_ROWS_MAX = 65_000
 
-# The length of a record, and of its key as far as that is usual.
+# The bytes of the lengths of a record and of its key, as they usually are.
 _KV_RECORD_BYTES = 5
 
 
@@ -291,7 +291,7 @@ def _encoded(made: list[WriteBatch], edges: list[int], order: Any) -> Encoded:
 def _too_large_in_memory(size: int, *, row: int) -> LimitExceededError:
     return LimitExceededError(
         f"A row takes {size} bytes uncompressed, which exceeds the largest batch of "
-        f"{UNCOMPRESSED_BYTES_MAX} bytes that is read again.",
+        f"{UNCOMPRESSED_BYTES_MAX} bytes that readers accept.",
         hint="Keep large values elsewhere, or cut them into several rows.",
         size=size,
         limit=UNCOMPRESSED_BYTES_MAX,

@@ -1,7 +1,7 @@
-"""The error of a writer some of whose rows could not be written: how far it came, and how to go on.
+"""The error of a writer that could not write all rows: how far it came, and what to do next.
 
-Each batch has an error of its own, in the words of `write.plan_sender`; the handles of its rows
-raise that. A flush and a frame raise one error for all of them.
+Each batch has its own error (`write.plan_sender`), which the handles of its rows raise. A flush or
+a frame raises one error for all of them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _OF_ONE_BATCH: Final = frozenset({LOOK_FIRST, WRITE_AGAIN})
 def failed_write(
     table: TableInfo, failure: FlussError, progress: WriteProgress, *, is_whole_again: bool = False
 ) -> FlussError:
-    """The error of a write, made of the error of one of its batches.
+    """The error of a write, from the error of one of its batches.
 
     Args:
         table: The table.
         failure: Why a batch failed.
         progress: What became of all rows.
-        is_whole_again: Whether all rows may be written again, whatever the table is.
+        is_whole_again: Whether all rows may be written again, in any table.
     """
     error = failure.without_context()
     known = [each for each in error.hints if each not in _OF_ONE_BATCH]

@@ -36,10 +36,9 @@ def check_upserts(table: TableInfo) -> None:
 
 
 def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tuple[int, ...]:
-    """The columns to write, by rising position; empty for all.
+    """The positions of the columns to write, rising; empty for all.
 
-    A table with an auto-increment column is written without that column, whose values the server
-    gives.
+    An auto-increment column is never written: the server assigns its values.
 
     Raises:
         SchemaMismatchError: The columns are not the table's, lack a part of the key, contain what
@@ -77,10 +76,10 @@ def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tup
 
 
 def check_partial_writes(table: TableInfo) -> None:
-    """Refuse to write some columns where the merge engine takes whole rows only.
+    """Refuse partial updates where the merge engine takes whole rows only.
 
-    Servers refuse it too, but with the code of errors that they did not foresee, which leaves open
-    what has been written.
+    Servers refuse them too, but with the unspecific error code, after which it is not known what
+    was written.
 
     Raises:
         UnsupportedOperationError: The merge engine is FIRST_ROW or VERSIONED.
@@ -97,14 +96,14 @@ def check_partial_writes(table: TableInfo) -> None:
 
 
 def check_row_deletes(table: TableInfo, row: int | None = None) -> None:
-    """Refuse to delete rows where a column is counted up by the server.
+    """Refuse to delete rows of a table with an auto-increment column.
 
-    Servers take writes to such a table by named columns only, without the counted one. A delete
-    then empties the other columns and keeps the row.
+    Servers accept only partial updates of such a table. A delete then clears the other columns and
+    keeps the row.
 
     Args:
         table: The table.
-        row: Which row of a changelog is the first delete.
+        row: The first delete of a changelog.
 
     Raises:
         UnsupportedOperationError: The table has an auto-increment column.
@@ -135,7 +134,7 @@ def whole_layout(table: TableInfo) -> BatchLayout:
 
 
 def nullable_layout(table: TableInfo) -> BatchLayout:
-    """The layout of rows with holes: what is not written is NULL, whatever the schema says."""
+    """The layout of partial rows: columns that are not written are NULL, even NOT NULL ones."""
     keys = set(table.schema.primary_key_indexes)
     types = [
         each if place in keys else each.as_nullable()
@@ -145,7 +144,7 @@ def nullable_layout(table: TableInfo) -> BatchLayout:
 
 
 def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) -> None:
-    """Refuse changes that leave a NULL where none may be. Of a row that goes, only the key counts.
+    """Refuse changes with NULL in a NOT NULL column. Of a delete, only the key counts.
 
     Args:
         table: The table.
@@ -153,7 +152,7 @@ def check_changes(table: TableInfo, rows: pa.RecordBatch, deletes: BoolArray) ->
         deletes: Which of them delete.
 
     Raises:
-        InvalidValueError: A column that is NOT NULL has no value; `row` says where.
+        InvalidValueError: A NOT NULL column has no value; `row` is the row.
     """
     for name in rows.schema.names:
         if table.schema.column(name).data_type.nullable or not rows.column(name).null_count:
@@ -174,7 +173,7 @@ def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int
     if len(targets) == len(schema.columns):
         return
     for place, column in enumerate(schema.columns):
-        # The server asks this of all columns beside the key, of those that are written too.
+        # The server requires this of all columns except the key, also of those that are written.
         if place not in free and not column.data_type.nullable:
             raise SchemaMismatchError(
                 f"{table.table_path} cannot be written in part: the column {column.name!r} is "

@@ -51,10 +51,10 @@ class WriterPool:
     """All writers of one connection.
 
     Args:
-        cluster: The connection's way to the servers.
-        settings: How to write.
-        engine: The engine that the cluster lives on.
-        keeper: Gives what must live as long as each writer; see `WriteBuffer`.
+        cluster: Reaches the servers.
+        settings: The settings of the writers.
+        engine: The engine of the cluster.
+        keeper: Returns the object that must live as long as each writer; see `WriteBuffer`.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class WriterPool:
     def log_target(
         self, table: TableInfo, *, choose: Callable[[PhysicalTablePath], int] | None = None
     ) -> LogTarget:
-        """What encodes rows for a log table.
+        """Make the target that encodes rows for a log table.
 
         Args:
             table: The table.
-            choose: The bucket for rows that have no bucket key; None for the settings' way.
+            choose: Chooses the bucket for rows without a bucket key; None to follow the settings.
 
         Raises:
             UnsupportedOperationError: The table has a primary key.
@@ -107,7 +107,7 @@ class WriterPool:
         )
 
     def pinned_sender(self, table: TableInfo) -> Sender:
-        """A sender for batches that bring their own writer id and numbers; to be closed."""
+        """Make a sender for batches with their own writer id and sequence; the caller closes it."""
         settings = replace(self.settings, acks=ACKS_ALL, is_idempotent=True)
         plan = PinnedSendPlan(settings, policy=self._cluster.retry_policy)
         sender = Sender(self._cluster, settings, engine=self.sender.engine, plan=plan)
@@ -132,7 +132,7 @@ class WriterPool:
         target_columns: Sequence[int] | None = None,
         agg_mode: int | None = None,
     ) -> KvTarget:
-        """What encodes rows for a table with a primary key.
+        """Make the target that encodes rows for a table with a primary key.
 
         Args:
             table: The table.
@@ -159,10 +159,10 @@ class WriterPool:
         )
 
     async def close(self, *, timeout_s: float = CLOSE_WAIT_S) -> int:
-        """Deliver what was taken, within a time, and take no more. Twice is once.
+        """Deliver what was taken, within a time, and take no more. Idempotent.
 
-        Whoever owns the connection calls this before it closes its sockets, also when the process
-        ends. What cannot be delivered is reported in the log and as a warning.
+        The connection calls this before it closes its sockets, also when the process ends. Rows
+        that cannot be delivered are reported in the log and by a warning.
 
         Returns:
             How many rows were not delivered.
@@ -174,7 +174,7 @@ class WriterPool:
                     await _seal(buffer)
             lost = await self.sender.close(timeout_s=timeout_s)
         finally:
-            # A caller who gives up shortens the delivery; the batches end all the same.
+            # A cancelled caller shortens the delivery; the batches are completed nevertheless.
             with anyio.CancelScope(shield=True):
                 lost += await self.sender.close(timeout_s=0.0)
             if lost:
@@ -215,7 +215,7 @@ class WriterPool:
         return has_leader
 
     def _takes_statistics(self, table: TableInfo) -> bool:
-        """Whether batches may carry statistics: 0.9.1 would take them for something else."""
+        """Whether batches may carry statistics, which 0.9.1 would misread."""
         return table.options.statistics_columns_text is not None and self._cluster.offers_now(
             ApiKey.SCAN_KV
         )
@@ -225,7 +225,7 @@ async def _seal(buffer: WriteBuffer) -> None:
     try:
         await anyio.to_thread.run_sync(buffer.seal, abandon_on_cancel=True)
     except RuntimeError:
-        # While the process ends there are no new threads; sealed here, room or not.
+        # While the process ends there are no new threads; sealed here, with or without memory.
         buffer.seal(waits=False)
     except FlussError as error:
         log.warning("rows could not be sealed: %s", error.message)

@@ -9,7 +9,7 @@ from fluss.errors import ProtocolError
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.field_codecs import INT32, INT64, LARGE_BYTES, STRING
 from fluss.wire.message_layout import Layout, Nested, NestedList
-from fluss.wire.protobuf_fields import Stored, read_tag, read_varint, skip_value
+from fluss.wire.protobuf_fields import WireType, read_tag, read_varint, skip_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ _FETCHED_TABLE = Layout(
 FETCH_LOG_RESPONSE = Layout(FetchLogResponse, {1: ("tables_resp", NestedList(_FETCHED_TABLE))})
 
 # Their tags mean the same wherever they stand: tables, their buckets, and the records of these.
-_AROUND_RECORDS: Final = frozenset(number << 3 | Stored.LENGTH for number in (1, 2))
-_RECORDS: Final = 8 << 3 | Stored.LENGTH
+_AROUND_RECORDS: Final = frozenset(number << 3 | WireType.LENGTH for number in (1, 2))
+_RECORDS: Final = 8 << 3 | WireType.LENGTH
 
 
 def find_first_records(head: memoryview) -> int:
