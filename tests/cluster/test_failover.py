@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tests.support.failover_load import OPERATION_TIMEOUT_S, Load
 from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.servers.failover_load import OPERATION_TIMEOUT_S, Load
 
 CALM_S = 3.0
 HURT_S = 8.0

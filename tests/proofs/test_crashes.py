@@ -54,9 +54,9 @@ def _wait_for_some(load: Load, batches: int) -> None:
 
 
 def _look(cluster: LocalCluster, load: Load) -> None:
-    twin = ServerUnderComparison(cluster.bootstrap_servers, "fluss")
+    client = ServerUnderComparison(cluster.bootstrap_servers, "fluss")
     try:
-        load.create(twin)
-        load.check(twin)
+        load.create(client)
+        load.check(client)
     finally:
-        twin.close()
+        client.close()

@@ -19,8 +19,8 @@ from fluss_testkit.java_cluster import JavaCluster
 from tests.support.differential.differential_ddl import create
 from tests.support.differential.differential_operations import operate
 from tests.support.differential.differential_reads import read_log, scan_first
-from tests.support.differential.differential_servers import LostTableError, Twins
-from tests.support.differential.differential_tables import KINDS, TwinTable
+from tests.support.differential.differential_servers import LostTableError, ServerPair
+from tests.support.differential.differential_tables import KINDS, DifferentialTable
 from tests.support.profiles import IS_EXHAUSTIVE
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
@@ -30,7 +30,7 @@ RESTART_AFTER = 100
 # A coordinator of 0.9.1 that has lost a table once may lose all that follow; then both servers are
 # made anew, and asked the same again.
 CLUSTERS_MAX = 5
-DATABASE = "twins"
+DATABASE = "servers"
 # A coordinator of 0.9.1 may overlook a table that follows its database at once.
 NEW_DATABASE_REST_S = 0.5
 
@@ -57,42 +57,44 @@ def _compare(real: str, embedded: LocalCluster, seed: int) -> None:
             )
             client.call(create_database, to=COORDINATOR)
     time.sleep(NEW_DATABASE_REST_S)
-    twins = Twins(real, embedded.bootstrap_servers, DATABASE)
+    servers = ServerPair(real, embedded.bootstrap_servers, DATABASE)
     try:
-        _operate(Random(seed), twins, [TwinTable(kind) for kind in KINDS], embedded)
+        _operate(Random(seed), servers, [DifferentialTable(kind) for kind in KINDS], embedded)
     finally:
-        twins.close()
+        servers.close()
 
 
-def _operate(chance: Random, twins: Twins, tables: list[TwinTable], embedded: LocalCluster) -> None:
+def _operate(
+    chance: Random, servers: ServerPair, tables: list[DifferentialTable], embedded: LocalCluster
+) -> None:
     for each in tables:
-        create(chance, twins, each)
+        create(chance, servers, each)
     for number in range(1, OPERATIONS + 1):
-        operate(chance, twins, chance.choice(tables))
+        operate(chance, servers, chance.choice(tables))
         if number % RESTART_AFTER == 0:
-            _start_again(twins, embedded, is_killed=chance.random() < 0.7)
-    _compare_all(twins, tables)
+            _start_again(servers, embedded, is_killed=chance.random() < 0.7)
+    _compare_all(servers, tables)
 
 
-def _start_again(twins: Twins, embedded: LocalCluster, *, is_killed: bool) -> None:
-    twins.history.append(f"the embedded server is {'killed' if is_killed else 'stopped'}")
+def _start_again(servers: ServerPair, embedded: LocalCluster, *, is_killed: bool) -> None:
+    servers.history.append(f"the embedded server is {'killed' if is_killed else 'stopped'}")
     if is_killed:
         embedded.kill()
     embedded.stop()
     embedded.start()
-    twins.reconnect(embedded=embedded.bootstrap_servers)
+    servers.reconnect(embedded=embedded.bootstrap_servers)
 
 
-def _compare_all(twins: Twins, tables: list[TwinTable]) -> None:
+def _compare_all(servers: ServerPair, tables: list[DifferentialTable]) -> None:
     for each in tables:
         for partition in _partitions_of(each):
             for bucket in range(each.descriptor.bucket_count or 1):
-                read_log(twins, each, (partition, bucket))
+                read_log(servers, each, (partition, bucket))
                 if each.kind.keys:
-                    scan_first(twins, each, (partition, bucket), limit=10_000)
+                    scan_first(servers, each, (partition, bucket), limit=10_000)
 
 
-def _partitions_of(table: TwinTable) -> list[str | None]:
+def _partitions_of(table: DifferentialTable) -> list[str | None]:
     if not table.exists:
         return []
     return list(table.partitions) if table.kind.partition_by else [None]

@@ -1,4 +1,4 @@
-"""Copies of things, the way other processes get them."""
+"""Copies of objects as other processes receive them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The modules that take longest are begun early, so that no worker is alone with one in the end.
+"""Moves the slowest modules to the front, so that no worker runs one alone at the end.
 
-Workers of pytest-xdist are given tests in the order in which they were collected, fewer at a time
-towards the end. What waits for servers to die or for Spark is therefore spread over the first half;
-each module stays whole, because its tests share what they started.
+pytest-xdist gives tests to workers in the order of collection, fewer at a time towards the end.
+Modules that wait for servers to die or for Spark are therefore spread over the first half; each
+module stays whole, because its tests share what they started.
 """
 
 from __future__ import annotations

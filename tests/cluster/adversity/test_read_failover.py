@@ -9,7 +9,7 @@ import pytest
 import fluss
 from fluss.write.writer_pool import append_core, upsert_core
 from tests.support.servers.raw_client import RawClient
-from tests.support.servers.read_harness import ReadDesk, new_database, poll_rows
+from tests.support.servers.read_harness import ReadHarness, new_database, poll_rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 KEYED = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string())])
@@ -19,7 +19,7 @@ REPLICAS = {"table.replication.factor": "3"}
 @pytest.fixture(scope="module")
 def harness(replicated_cluster):
     servers = replicated_cluster.bootstrap_servers
-    made = ReadDesk(servers, new_database(servers))
+    made = ReadHarness(servers, new_database(servers))
     yield made
     made.close()
 
@@ -114,7 +114,7 @@ def test_reading_does_not_need_the_coordinator(harness, replicated_cluster):
     try:
         assert sorted(harness.read(table).column("id").to_pylist()) == list(range(100))
         servers = replicated_cluster.bootstrap_servers.split(",")[-1]
-        other = ReadDesk(servers, harness.database)
+        other = ReadHarness(servers, harness.database)
         try:
             again = other.table(table.info.table_path)
             assert len(other.read(again)) == 100

@@ -16,7 +16,7 @@ ROWS = 3_000
 
 
 @pytest.fixture
-def replicated_desk(replicated_cluster):
+def replicated_harness(replicated_cluster):
     name = f"test_{uuid.uuid4().hex[:12]}"
     with RawClient(replicated_cluster.bootstrap_servers) as client:
         client.call(
@@ -29,8 +29,10 @@ def replicated_desk(replicated_cluster):
         made.close()
 
 
-def test_no_row_is_lost_doubled_or_moved_when_the_leader_dies(replicated_desk, replicated_cluster):
-    harness = replicated_desk
+def test_no_row_is_lost_doubled_or_moved_when_the_leader_dies(
+    replicated_harness, replicated_cluster
+):
+    harness = replicated_harness
     table = harness.table(SCHEMA, properties={"table.replication.factor": "3"})
     core = harness.appender(table, batch_bytes_max=4_000, batch_bytes_min=4_000, linger_ms=100)
     wait(core.append({"id": 0, "s": "first"}))

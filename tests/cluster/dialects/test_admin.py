@@ -24,9 +24,9 @@ from fluss.errors import (
 COLUMNS = pa.schema([("id", pa.int32()), ("region", pa.string())])
 
 
-async def test_databases_are_created_looked_at_and_dropped(door):
-    fluss, admin = door.fluss, door.admin
-    name = f"{door.database}_more"
+async def test_databases_are_created_looked_at_and_dropped(dialect):
+    fluss, admin = dialect.fluss, dialect.admin
+    name = f"{dialect.database}_more"
     described = fluss.DatabaseDescriptor(comment="for tests", custom_properties={"owner": "me"})
     await admin.create_database(name, described)
     assert name in await admin.list_databases()
@@ -54,9 +54,9 @@ async def test_databases_are_created_looked_at_and_dropped(door):
         await admin.get_database_info(name)
 
 
-async def test_tables_are_created_looked_at_and_dropped(door):
-    fluss, admin = door.fluss, door.admin
-    path = fluss.TablePath(door.database, "events")
+async def test_tables_are_created_looked_at_and_dropped(dialect):
+    fluss, admin = dialect.fluss, dialect.admin
+    path = fluss.TablePath(dialect.database, "events")
     schema = fluss.Schema(COLUMNS, primary_keys=["id", "region"])
     described = fluss.TableDescriptor(
         schema,
@@ -72,7 +72,7 @@ async def test_tables_are_created_looked_at_and_dropped(door):
     assert described.get_schema() == schema
     await admin.create_table(path, described)
     assert await admin.table_exists(path)
-    assert await admin.list_tables(door.database) == ["events"]
+    assert await admin.list_tables(dialect.database) == ["events"]
     info = await admin.get_table_info(path)
     assert await admin.get_table(path) == info
     assert (info.table_path, info.num_buckets, info.comment) == (path, 3, "a comment")
@@ -99,8 +99,8 @@ async def test_tables_are_created_looked_at_and_dropped(door):
         await admin.drop_table(path)
 
 
-async def test_none_is_accepted_wherever_something_is_optional(door):
-    fluss = door.fluss
+async def test_none_is_accepted_wherever_something_is_optional(dialect):
+    fluss = dialect.fluss
     described = fluss.TableDescriptor(
         fluss.Schema(COLUMNS, primary_keys=None),
         partition_keys=None,
@@ -112,45 +112,51 @@ async def test_none_is_accepted_wherever_something_is_optional(door):
         properties=None,
         custom_properties=None,
     )
-    path = door.path()
-    await door.admin.create_table(path, described, ignore_if_exists=None)
-    info = await door.admin.get_table_info(path)
+    path = dialect.path()
+    await dialect.admin.create_table(path, described, ignore_if_exists=None)
+    info = await dialect.admin.get_table_info(path)
     assert info.comment is None
     assert info.num_buckets >= 1
 
 
-async def test_a_table_is_named_by_a_path_or_by_text(door):
-    table = await door.table({"id": pa.int32()})
+async def test_a_table_is_named_by_a_path_or_by_text(dialect):
+    table = await dialect.table({"id": pa.int32()})
     path = table.get_table_path()
     assert table.table_path == path
     for name in (path, str(path)):
-        assert (await door.admin.get_table_info(name)).table_path == path
-        assert (await door.connection.get_table(name)).get_table_path() == path
+        assert (await dialect.admin.get_table_info(name)).table_path == path
+        assert (await dialect.connection.get_table(name)).get_table_path() == path
     for wrong in ("no-dot", "a.b.c", 5):
         with pytest.raises(InvalidNameError):
-            door.connection.get_table(wrong)
+            dialect.connection.get_table(wrong)
 
 
-async def test_a_missing_table_is_named_with_the_nearest_and_no_java(door):
-    schema = door.fluss.Schema(COLUMNS)
-    await door.admin.create_table(f"{door.database}.orders", door.fluss.TableDescriptor(schema))
-    for ask in (door.connection.get_table, door.admin.get_table_info, door.admin.drop_table):
+async def test_a_missing_table_is_named_with_the_nearest_and_no_java(dialect):
+    schema = dialect.fluss.Schema(COLUMNS)
+    await dialect.admin.create_table(
+        f"{dialect.database}.orders", dialect.fluss.TableDescriptor(schema)
+    )
+    for ask in (
+        dialect.connection.get_table,
+        dialect.admin.get_table_info,
+        dialect.admin.drop_table,
+    ):
         with pytest.raises(TableNotFoundError) as caught:
-            await ask(f"{door.database}.order")
-        assert caught.value.error_code == door.fluss.ErrorCode.TABLE_NOT_EXIST
+            await ask(f"{dialect.database}.order")
+        assert caught.value.error_code == dialect.fluss.ErrorCode.TABLE_NOT_EXIST
         assert caught.value.hint == "did you mean 'orders'?"
-        assert f"{door.database}.order" in caught.value.message
+        assert f"{dialect.database}.order" in caught.value.message
         assert "org.apache" not in str(caught.value)
         assert "\tat " not in str(caught.value)
     with pytest.raises(TableNotFoundError, match="no database"):
-        await door.connection.get_table("nowhere_at_all.t")
+        await dialect.connection.get_table("nowhere_at_all.t")
 
 
-async def test_a_table_that_cannot_be_is_refused_before_it_is_sent(door):
-    fluss = door.fluss
+async def test_a_table_that_cannot_be_is_refused_before_it_is_sent(dialect):
+    fluss = dialect.fluss
     with pytest.raises(FlussError):
-        await door.admin.create_table(
-            door.path(),
+        await dialect.admin.create_table(
+            dialect.path(),
             fluss.TableDescriptor(
                 fluss.Schema(COLUMNS, primary_keys=["id"]), bucket_keys=["region"]
             ),
@@ -160,12 +166,14 @@ async def test_a_table_that_cannot_be_is_refused_before_it_is_sent(door):
     assert caught.value.hint == "did you mean 'id'?"
 
 
-async def test_partitions_are_created_listed_and_dropped(door):
-    table = await door.table({"id": pa.int32(), "region": pa.string()}, partition_keys=["region"])
-    admin, path = door.admin, table.get_table_path()
+async def test_partitions_are_created_listed_and_dropped(dialect):
+    table = await dialect.table(
+        {"id": pa.int32(), "region": pa.string()}, partition_keys=["region"]
+    )
+    admin, path = dialect.admin, table.get_table_path()
     await admin.create_partition(path, {"region": "US"})
     await admin.create_partition(path, {"region": "EU"}, ignore_if_exists=True)
-    await admin.create_partition(path, door.fluss.PartitionSpec({"region": "EU"}), True)
+    await admin.create_partition(path, dialect.fluss.PartitionSpec({"region": "EU"}), True)
     with pytest.raises(PartitionAlreadyExistsError):
         await admin.create_partition(path, {"region": "US"})
     infos = await admin.list_partition_infos(path)
@@ -185,9 +193,9 @@ async def test_partitions_are_created_listed_and_dropped(door):
             await admin.create_partition(path, values)
 
 
-async def test_offsets_are_asked_for_in_every_documented_way(door):
-    fluss, admin = door.fluss, door.admin
-    table = await door.filled({"id": pa.int32()}, [[1], [2], [3]])
+async def test_offsets_are_asked_for_in_every_documented_way(dialect):
+    fluss, admin = dialect.fluss, dialect.admin
+    table = await dialect.filled({"id": pa.int32()}, [[1], [2], [3]])
     path = table.get_table_path()
     for earliest in (
         fluss.OffsetSpec.earliest(), fluss.OffsetSpec.Earliest, fluss.OffsetType.EARLIEST,
@@ -215,9 +223,9 @@ async def test_offsets_are_asked_for_in_every_documented_way(door):
         await admin.list_offsets(path, [7], "latest")
 
 
-async def test_offsets_of_partitions_are_asked_for_by_the_name_of_the_partition(door):
-    fluss, admin = door.fluss, door.admin
-    table = await door.table({"id": pa.int32(), "r": pa.string()}, partition_keys=["r"])
+async def test_offsets_of_partitions_are_asked_for_by_the_name_of_the_partition(dialect):
+    fluss, admin = dialect.fluss, dialect.admin
+    table = await dialect.table({"id": pa.int32(), "r": pa.string()}, partition_keys=["r"])
     path = table.get_table_path()
     await admin.create_partition(path, {"r": "US"})
     writer = table.new_append().create_writer()
@@ -236,8 +244,8 @@ async def test_offsets_of_partitions_are_asked_for_by_the_name_of_the_partition(
     assert "list_partition_offsets" in caught.value.hint
 
 
-async def test_servers_are_listed_with_their_kind(door):
-    nodes = await door.admin.get_server_nodes()
+async def test_servers_are_listed_with_their_kind(dialect):
+    nodes = await dialect.admin.get_server_nodes()
     kinds = {each.server_type for each in nodes}
     assert kinds == {"CoordinatorServer", "TabletServer"}
     for node in nodes:
@@ -247,17 +255,17 @@ async def test_servers_are_listed_with_their_kind(door):
         assert node.uid == f"{prefix}-{node.id}"
 
 
-async def test_a_table_without_a_lake_has_no_lake_snapshot(door):
-    table = await door.table({"id": pa.int32()})
+async def test_a_table_without_a_lake_has_no_lake_snapshot(dialect):
+    table = await dialect.table({"id": pa.int32()})
     with pytest.raises(FlussError) as caught:
-        await door.admin.get_latest_lake_snapshot(table.get_table_path())
-    assert caught.value.error_code != door.fluss.ErrorCode.CLIENT_ERROR
+        await dialect.admin.get_latest_lake_snapshot(table.get_table_path())
+    assert caught.value.error_code != dialect.fluss.ErrorCode.CLIENT_ERROR
     with pytest.raises(TableNotFoundError):
-        await door.admin.get_latest_lake_snapshot(f"{door.database}.none")
+        await dialect.admin.get_latest_lake_snapshot(f"{dialect.database}.none")
 
 
-async def test_a_table_object_tells_the_facts_of_its_table(door):
-    table = await door.table({"id": pa.int32(), "name": pa.string()}, primary_keys=["id"])
+async def test_a_table_object_tells_the_facts_of_its_table(dialect):
+    table = await dialect.table({"id": pa.int32(), "name": pa.string()}, primary_keys=["id"])
     assert table.has_primary_key()
     assert table.get_table_info().table_path == table.get_table_path()
     assert table.arrow_schema == pa.schema(

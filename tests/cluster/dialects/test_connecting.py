@@ -20,10 +20,10 @@ from fluss.errors import (
     FlussError,
     TableNotFoundError,
 )
-from tests.support.servers.dialects import dialect, settle
+from tests.support.servers.dialects import load_module, settle
 from tests.support.servers.fix_dialects import DIALECTS
 
-both = pytest.mark.parametrize("fluss", [dialect(each) for each in DIALECTS], ids=DIALECTS)
+both = pytest.mark.parametrize("fluss", [load_module(each) for each in DIALECTS], ids=DIALECTS)
 QUICK_S = 10
 
 
@@ -55,34 +55,34 @@ async def test_with_closes_the_connection(fluss, cluster):
 
 
 async def test_async_with_closes_the_connection(cluster):
-    fluss = dialect("fluss.aio")
+    fluss = load_module("fluss.aio")
     config = fluss.Config({"bootstrap.servers": cluster.bootstrap})
     async with await fluss.FlussConnection.create(config) as connection:
         assert await connection.get_admin().list_databases()
     assert "closed" in repr(connection)
 
 
-async def test_the_documented_dialect_closes_plainly_and_awaits_its_admin(door):
-    admin = door.connection.get_admin()
-    closed = door.connection.close()
-    if door.is_awaited:
-        assert isinstance(admin, door.fluss.FlussAdmin)
+async def test_the_documented_dialect_closes_plainly_and_awaits_its_admin(dialect):
+    admin = dialect.connection.get_admin()
+    closed = dialect.connection.close()
+    if dialect.is_awaited:
+        assert isinstance(admin, dialect.fluss.FlussAdmin)
         assert await closed is None
     else:
-        assert isinstance(await admin, door.fluss.FlussAdmin)
+        assert isinstance(await admin, dialect.fluss.FlussAdmin)
         assert closed is None
 
 
-async def test_a_closed_connection_refuses_everything_and_says_so(door):
-    table = await door.table({"id": dialect("pyarrow").int32()})
+async def test_a_closed_connection_refuses_everything_and_says_so(dialect):
+    table = await dialect.table({"id": load_module("pyarrow").int32()})
     writer = table.new_append().create_writer()
     scanner = await table.new_scan().create_record_batch_log_scanner()
     scanner.subscribe(0, -2)
-    await settle(door.connection.close())
-    await settle(door.connection.close())
+    await settle(dialect.connection.close())
+    await settle(dialect.connection.close())
     for refused in (
-        lambda: door.connection.get_table("a.b"),
-        door.admin.list_databases,
+        lambda: dialect.connection.get_table("a.b"),
+        dialect.admin.list_databases,
         lambda: writer.append([1]),
         lambda: table.new_append().create_writer().append([1]),
         scanner.to_arrow,
@@ -93,26 +93,26 @@ async def test_a_closed_connection_refuses_everything_and_says_so(door):
         assert time.monotonic() - began < QUICK_S
 
 
-async def test_a_closing_connection_delivers_what_was_written(door):
-    pa = dialect("pyarrow")
-    table = await door.table({"id": pa.int32()})
-    config = door.connection.config()
-    other = await door.fluss.FlussConnection.create(config)
+async def test_a_closing_connection_delivers_what_was_written(dialect):
+    pa = load_module("pyarrow")
+    table = await dialect.table({"id": pa.int32()})
+    config = dialect.connection.config()
+    other = await dialect.fluss.FlussConnection.create(config)
     writer = (await other.get_table(table.get_table_path())).new_append().create_writer()
     for number in range(1_000):
         writer.append([number])
     await settle(other.close())
-    assert await door.rows(table.new_scan()) == [{"id": each} for each in range(1_000)]
+    assert await dialect.rows(table.new_scan()) == [{"id": each} for each in range(1_000)]
 
 
-async def test_a_connection_tells_its_settings_and_counters(door):
-    config = door.connection.config()
-    assert config.bootstrap_servers == door.cluster.bootstrap
+async def test_a_connection_tells_its_settings_and_counters(dialect):
+    config = dialect.connection.config()
+    assert config.bootstrap_servers == dialect.cluster.bootstrap
     config.writer_acks = "1"
-    assert door.connection.config().writer_acks == "all"
-    before = door.connection.counters()
-    await door.admin.list_databases()
-    after = door.connection.counters()
+    assert dialect.connection.config().writer_acks == "all"
+    before = dialect.connection.counters()
+    await dialect.admin.list_databases()
+    after = dialect.connection.counters()
     assert after["bytes_sent"] > before["bytes_sent"]
     assert after["bytes_received"] > before["bytes_received"]
 
@@ -167,7 +167,7 @@ def test_without_a_running_loop_what_is_awaited_is_refused(fluss, cluster):
 
 @both
 def test_trio_may_await_as_well(fluss, cluster, database):
-    pa = dialect("pyarrow")
+    pa = load_module("pyarrow")
 
     async def main():
         config = fluss.Config({"bootstrap.servers": cluster.bootstrap})
@@ -187,13 +187,13 @@ def test_trio_may_await_as_well(fluss, cluster, database):
     trio.run(main)
 
 
-async def test_a_call_that_is_not_awaited_is_carried_out_all_the_same(door):
-    pa = dialect("pyarrow")
-    schema = door.fluss.Schema(pa.schema([("id", pa.int32())]))
-    path = door.path()
-    ignored = door.admin.create_table(path, door.fluss.TableDescriptor(schema))
+async def test_a_call_that_is_not_awaited_is_carried_out_all_the_same(dialect):
+    pa = load_module("pyarrow")
+    schema = dialect.fluss.Schema(pa.schema([("id", pa.int32())]))
+    path = dialect.path()
+    ignored = dialect.admin.create_table(path, dialect.fluss.TableDescriptor(schema))
     deadline = time.monotonic() + QUICK_S
-    while not await door.admin.table_exists(path):
+    while not await dialect.admin.table_exists(path):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.02)
     await ignored
@@ -281,7 +281,7 @@ def test_an_unknown_option_comes_with_the_nearest(fluss):
 
 @both
 async def test_a_user_with_a_password_is_let_in_everywhere(fluss, cluster, database):
-    pa = dialect("pyarrow")
+    pa = load_module("pyarrow")
     connection = await fluss.FlussConnection.create(fluss.Config(sasl(cluster)))
     admin = await settle(connection.get_admin())
     path = fluss.TablePath(database, "t")

@@ -1,4 +1,4 @@
-"""Whoever makes a mistake is helped in the words of the door and of the frame in use."""
+"""Whoever makes a mistake is helped in the words of the dialect and of the frame in use."""
 
 import asyncio
 

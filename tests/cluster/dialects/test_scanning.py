@@ -37,12 +37,12 @@ def rows(count, start=0):
 # --- scanners of records --------------------------------------------------------------------------
 
 
-async def test_records_come_with_offset_time_and_change_type(door):
-    fluss = door.fluss
-    table = await door.filled(COLUMNS, rows(5))
+async def test_records_come_with_offset_time_and_change_type(dialect):
+    fluss = dialect.fluss
+    table = await dialect.filled(COLUMNS, rows(5))
     scanner = await table.new_scan().create_log_scanner()
     scanner.subscribe(bucket_id=0, start_offset=fluss.EARLIEST_OFFSET)
-    records = await door.poll(scanner, 5)
+    records = await dialect.poll(scanner, 5)
     assert [each.offset for each in records] == [0, 1, 2, 3, 4]
     assert [each.row for each in records] == rows(5)
     assert {each.change_type for each in records} == {fluss.ChangeType.AppendOnly}
@@ -52,14 +52,14 @@ async def test_records_come_with_offset_time_and_change_type(door):
     assert "offset=0" in repr(records[0])
 
 
-async def test_a_poll_gives_a_sequence_and_a_mapping_at_once(door):
-    table = await door.table(COLUMNS, bucket_count=3, bucket_keys=["id"])
+async def test_a_poll_gives_a_sequence_and_a_mapping_at_once(dialect):
+    table = await dialect.table(COLUMNS, bucket_count=3, bucket_keys=["id"])
     writer = table.new_append().create_writer()
     for each in rows(60):
         writer.append(each)
     await writer.flush()
     scanner = await table.new_scan().create_log_scanner()
-    scanner.subscribe_buckets(dict.fromkeys(range(3), door.fluss.EARLIEST_OFFSET))
+    scanner.subscribe_buckets(dict.fromkeys(range(3), dialect.fluss.EARLIEST_OFFSET))
     seen = []
     while len(seen) < 60:
         found = await settle(scanner.poll(2_000))
@@ -74,7 +74,7 @@ async def test_a_poll_gives_a_sequence_and_a_mapping_at_once(door):
             bucket = found.buckets()[0]
             assert bucket in found
             assert found[bucket] == found.records(bucket)
-        absent = door.fluss.TableBucket(99_999, 0)
+        absent = dialect.fluss.TableBucket(99_999, 0)
         assert absent not in found
         assert found.records(absent) == []
         with pytest.raises(KeyError):
@@ -83,11 +83,11 @@ async def test_a_poll_gives_a_sequence_and_a_mapping_at_once(door):
     assert sorted(seen) == list(range(60))
 
 
-async def test_a_poll_gives_no_more_records_than_is_set_and_loses_none(door):
-    config = door.connection.config()
+async def test_a_poll_gives_no_more_records_than_is_set_and_loses_none(dialect):
+    config = dialect.connection.config()
     config.scanner_log_max_poll_records = 7
-    connection = await door.fluss.FlussConnection.create(config)
-    table = await door.filled(COLUMNS, rows(30))
+    connection = await dialect.fluss.FlussConnection.create(config)
+    table = await dialect.filled(COLUMNS, rows(30))
     again = await connection.get_table(table.get_table_path())
     scanner = await again.new_scan().create_log_scanner()
     scanner.subscribe(0, -2)
@@ -101,15 +101,15 @@ async def test_a_poll_gives_no_more_records_than_is_set_and_loses_none(door):
     await settle(connection.close())
 
 
-async def test_a_changelog_says_what_happened_to_each_row(door):
-    table = await door.table(COLUMNS, primary_keys=["id"])
+async def test_a_changelog_says_what_happened_to_each_row(dialect):
+    table = await dialect.table(COLUMNS, primary_keys=["id"])
     writer = table.new_upsert().create_writer()
     await writer.upsert([1, "a", 1.0]).wait()
     await writer.upsert([1, "b", 2.0]).wait()
     await writer.delete({"id": 1}).wait()
     scanner = await table.new_scan().create_log_scanner()
-    scanner.subscribe(0, door.fluss.EARLIEST_OFFSET)
-    records = await door.poll(scanner, 4)
+    scanner.subscribe(0, dialect.fluss.EARLIEST_OFFSET)
+    records = await dialect.poll(scanner, 4)
     found = [(each.change_type.short_string(), each.row["name"]) for each in records]
     assert found == [("+I", "a"), ("-U", "a"), ("+U", "b"), ("-D", "b")]
     batches = await table.new_scan().create_record_batch_log_scanner()
@@ -121,11 +121,11 @@ async def test_a_changelog_says_what_happened_to_each_row(door):
     assert changes == ["+I", "-U", "+U", "-D"]
 
 
-async def test_a_poll_waits_no_longer_than_it_is_told(door):
-    table = await door.table(COLUMNS)
+async def test_a_poll_waits_no_longer_than_it_is_told(dialect):
+    table = await dialect.table(COLUMNS)
     scanner = await table.new_scan().create_log_scanner()
     assert (await settle(scanner.poll(5_000))).is_empty(), "nothing is subscribed"
-    scanner.subscribe(0, door.fluss.EARLIEST_OFFSET)
+    scanner.subscribe(0, dialect.fluss.EARLIEST_OFFSET)
     began = time.monotonic()
     assert (await settle(scanner.poll(timeout_ms=300))).is_empty()
     assert 0.25 < time.monotonic() - began < QUICK_S
@@ -135,24 +135,24 @@ async def test_a_poll_waits_no_longer_than_it_is_told(door):
             await settle(scanner.poll(wrong))
 
 
-async def test_rows_written_later_come_with_later_polls(door):
-    table = await door.filled(COLUMNS, rows(2))
+async def test_rows_written_later_come_with_later_polls(dialect):
+    table = await dialect.filled(COLUMNS, rows(2))
     scanner = await table.new_scan().create_log_scanner()
     scanner.subscribe(0, -2)
-    assert len(await door.poll(scanner, 2)) == 2
+    assert len(await dialect.poll(scanner, 2)) == 2
     writer = table.new_append().create_writer()
     await writer.append(rows(3)[2]).wait()
-    assert [each.offset for each in await door.poll(scanner, 1)] == [2]
+    assert [each.offset for each in await dialect.poll(scanner, 1)] == [2]
 
 
 # --- scanners of batches --------------------------------------------------------------------------
 
 
-async def test_tables_frames_and_batches_are_read(door):
-    table = await door.filled(COLUMNS, rows(10))
+async def test_tables_frames_and_batches_are_read(dialect):
+    table = await dialect.filled(COLUMNS, rows(10))
     scan = table.new_scan()
     scanner = await scan.create_record_batch_log_scanner()
-    scanner.subscribe_buckets({0: door.fluss.EARLIEST_OFFSET})
+    scanner.subscribe_buckets({0: dialect.fluss.EARLIEST_OFFSET})
     arrow = await settle(scanner.to_arrow())
     assert arrow.schema == table.arrow_schema
     assert arrow.to_pylist() == rows(10)
@@ -168,11 +168,11 @@ async def test_tables_frames_and_batches_are_read(door):
         (batch,) = await settle(getattr(scanner, name)(timeout_ms=2_000))
         assert batch.batch.to_pylist() == rows(6, start=4)
         assert (batch.base_offset, batch.last_offset, batch.num_records) == (4, 9, 6)
-        assert batch.bucket == door.bucket(table)
+        assert batch.bucket == dialect.bucket(table)
 
 
-async def test_a_bounded_read_ends_where_the_log_ended_when_it_began(door):
-    table = await door.filled(COLUMNS, rows(3))
+async def test_a_bounded_read_ends_where_the_log_ended_when_it_began(dialect):
+    table = await dialect.filled(COLUMNS, rows(3))
     scanner = await table.new_scan().create_batch_scanner()
     scanner.subscribe(0, 1)
     assert (await settle(scanner.to_arrow())).to_pylist() == rows(2, start=1)
@@ -181,8 +181,8 @@ async def test_a_bounded_read_ends_where_the_log_ended_when_it_began(door):
     assert (await settle(scanner.to_arrow())).to_pylist() == rows(3, start=1)
 
 
-async def test_a_reader_of_batches_is_plain_and_works_inside_a_running_loop(door):
-    table = await door.filled(COLUMNS, rows(10))
+async def test_a_reader_of_batches_is_plain_and_works_inside_a_running_loop(dialect):
+    table = await dialect.filled(COLUMNS, rows(10))
     scanner = await table.new_scan().create_record_batch_log_scanner()
     scanner.subscribe(0, -2)
     reader = scanner.to_arrow_batch_reader()
@@ -191,25 +191,25 @@ async def test_a_reader_of_batches_is_plain_and_works_inside_a_running_loop(door
     assert reader.read_all().to_pylist() == rows(10)
 
 
-async def test_nothing_subscribed_is_nothing_to_read(door):
-    table = await door.table(COLUMNS)
+async def test_nothing_subscribed_is_nothing_to_read(dialect):
+    table = await dialect.table(COLUMNS)
     scanner = await table.new_scan().create_record_batch_log_scanner()
     with pytest.raises(FlussError, match="No buckets are subscribed"):
         await settle(scanner.to_arrow())
 
 
-async def test_an_empty_table_gives_an_empty_result_with_its_columns(door):
-    table = await door.table(COLUMNS)
+async def test_an_empty_table_gives_an_empty_result_with_its_columns(dialect):
+    table = await dialect.table(COLUMNS)
     scanner = await table.new_scan().create_record_batch_log_scanner()
     scanner.subscribe(0, -2)
     assert (await settle(scanner.to_arrow())) == table.arrow_schema.empty_table()
     assert list((await settle(scanner.to_pandas())).columns) == list(COLUMNS)
 
 
-async def test_async_for_gives_records_and_batches_as_they_come(door):
-    if not door.is_awaited:
+async def test_async_for_gives_records_and_batches_as_they_come(dialect):
+    if not dialect.is_awaited:
         pytest.skip("reads of this dialect are not awaited")
-    table = await door.filled(COLUMNS, rows(3))
+    table = await dialect.filled(COLUMNS, rows(3))
     scanner = await table.new_scan().create_log_scanner()
     with pytest.raises(FlussError, match="nothing to wait for"):
         await anext(aiter(scanner))
@@ -230,21 +230,21 @@ async def test_async_for_gives_records_and_batches_as_they_come(door):
 # --- subscriptions --------------------------------------------------------------------------------
 
 
-async def test_reading_may_begin_at_the_latest_offset(door):
-    table = await door.filled(COLUMNS, rows(3))
+async def test_reading_may_begin_at_the_latest_offset(dialect):
+    table = await dialect.filled(COLUMNS, rows(3))
     path = table.get_table_path()
-    latest = (await door.admin.list_offsets(path, [0], door.fluss.OffsetSpec.latest()))[0]
-    for offset in (latest, door.fluss.LATEST_OFFSET):
+    latest = (await dialect.admin.list_offsets(path, [0], dialect.fluss.OffsetSpec.latest()))[0]
+    for offset in (latest, dialect.fluss.LATEST_OFFSET):
         scanner = await table.new_scan().create_log_scanner()
         scanner.subscribe(bucket_id=0, start_offset=offset)
         await asyncio.sleep(0.3)
         writer = table.new_append().create_writer()
         await writer.append([100, "new", 0.0]).wait()
-        assert [each.row["id"] for each in await door.poll(scanner, 1)] == [100]
+        assert [each.row["id"] for each in await dialect.poll(scanner, 1)] == [100]
 
 
-async def test_what_is_unsubscribed_is_not_read_any_more(door):
-    table = await door.table(COLUMNS, bucket_count=2, bucket_keys=["id"])
+async def test_what_is_unsubscribed_is_not_read_any_more(dialect):
+    table = await dialect.table(COLUMNS, bucket_count=2, bucket_keys=["id"])
     writer = table.new_append().create_writer()
     for each in rows(50):
         writer.append(each)
@@ -254,24 +254,24 @@ async def test_what_is_unsubscribed_is_not_read_any_more(door):
     assert not scanner.is_partitioned()
     assert len(scanner.get_subscribed_buckets()) == 2
     scanner.unsubscribe(bucket_id=0)
-    assert scanner.get_subscribed_buckets() == [(door.bucket(table, 1), -2)]
+    assert scanner.get_subscribed_buckets() == [(dialect.bucket(table, 1), -2)]
     some = await settle(scanner.to_arrow())
     assert 0 < some.num_rows < 50
     scanner.subscribe(0, -2)
     assert (await settle(scanner.to_arrow())).num_rows == 50
 
 
-async def test_partitions_are_read_by_their_ids(door):
-    table = await door.table({"id": pa.int32(), "r": pa.string()}, partition_keys=["r"])
+async def test_partitions_are_read_by_their_ids(dialect):
+    table = await dialect.table({"id": pa.int32(), "r": pa.string()}, partition_keys=["r"])
     path = table.get_table_path()
     for value in ("US", "EU"):
-        await door.admin.create_partition(path, {"r": value})
+        await dialect.admin.create_partition(path, {"r": value})
     writer = table.new_append().create_writer()
     writer.append([1, "US"])
     writer.append([2, "EU"])
     writer.append([3, "US"])
     await writer.flush()
-    infos = await door.admin.list_partition_infos(path)
+    infos = await dialect.admin.list_partition_infos(path)
     ids = {each.partition_name: each.partition_id for each in infos}
     scanner = await table.new_scan().create_batch_scanner()
     assert scanner.is_partitioned()
@@ -294,8 +294,8 @@ async def test_partitions_are_read_by_their_ids(door):
     [(7, 0, "no bucket 7"), (-1, 0, "no bucket -1"), ("0", 0, "A bucket is a number"),
      (0, -3, "no offset -3"), (0, "earliest", "An offset is a number")],
 )  # fmt: skip
-async def test_a_subscription_that_cannot_be_is_refused(door, bucket, offset, message):
-    table = await door.table(COLUMNS)
+async def test_a_subscription_that_cannot_be_is_refused(dialect, bucket, offset, message):
+    table = await dialect.table(COLUMNS)
     scanner = await table.new_scan().create_log_scanner()
     with pytest.raises(InvalidValueError, match=message):
         scanner.subscribe(bucket, offset)
@@ -307,28 +307,28 @@ async def test_a_subscription_that_cannot_be_is_refused(door, bucket, offset, me
 
 
 @pytest.mark.parametrize("columns", [["id"], ["score", "id"], ["name"], ["score", "name", "id"]])
-async def test_columns_are_chosen_by_position_or_by_name(door, columns):
-    table = await door.filled(COLUMNS, rows(4))
+async def test_columns_are_chosen_by_position_or_by_name(dialect, columns):
+    table = await dialect.filled(COLUMNS, rows(4))
     wanted = [{name: row[name] for name in columns} for row in rows(4)]
     positions = [list(COLUMNS).index(name) for name in columns]
     for scan in (table.new_scan().project(positions), table.new_scan().project_by_name(columns)):
-        found = await door.rows(scan)
+        found = await dialect.rows(scan)
         assert found == wanted
         assert [list(each) for each in found] == [columns] * 4
         scanner = await scan.create_log_scanner()
         scanner.subscribe(0, -2)
-        assert [each.row for each in await door.poll(scanner, 4)] == wanted
+        assert [each.row for each in await dialect.poll(scanner, 4)] == wanted
 
 
-async def test_rows_can_be_counted_without_any_column(door):
-    table = await door.filled(COLUMNS, rows(4))
+async def test_rows_can_be_counted_without_any_column(dialect):
+    table = await dialect.filled(COLUMNS, rows(4))
     scanner = await table.new_scan().project([]).create_record_batch_log_scanner()
     scanner.subscribe(0, -2)
     assert (await settle(scanner.to_arrow())).num_rows == 4
 
 
-async def test_a_description_is_changed_and_returned(door):
-    table = await door.table(COLUMNS)
+async def test_a_description_is_changed_and_returned(dialect):
+    table = await dialect.table(COLUMNS)
     scan = table.new_scan()
     assert scan.project([0]) is scan
     assert scan.project_by_name(["id"]) is scan
@@ -339,8 +339,8 @@ async def test_a_description_is_changed_and_returned(door):
     assert "columns=[id], filter=id > 1, limit=3" in repr(scan)
 
 
-async def test_a_column_that_does_not_exist_is_refused_with_the_nearest(door):
-    table = await door.table(COLUMNS)
+async def test_a_column_that_does_not_exist_is_refused_with_the_nearest(dialect):
+    table = await dialect.table(COLUMNS)
     with pytest.raises(InvalidSchemaError) as caught:
         table.new_scan().project_by_name(["nmae"])
     assert caught.value.hint == "did you mean 'name'?"
@@ -354,8 +354,8 @@ async def test_a_column_that_does_not_exist_is_refused_with_the_nearest(door):
 # --- filters --------------------------------------------------------------------------------------
 
 
-async def test_a_filter_is_exact_and_may_look_at_columns_that_are_not_read(door):
-    table = await door.filled(COLUMNS, rows(20))
+async def test_a_filter_is_exact_and_may_look_at_columns_that_are_not_read(dialect):
+    table = await dialect.filled(COLUMNS, rows(20))
     for predicate, holds in (
         (col("id") > 15, lambda row: row["id"] > 15),
         (
@@ -366,17 +366,17 @@ async def test_a_filter_is_exact_and_may_look_at_columns_that_are_not_read(door)
         (col("id") < 0, lambda row: row["id"] < 0),
     ):
         wanted = [row for row in rows(20) if holds(row)]
-        assert await door.rows(table.new_scan().filter(predicate)) == wanted
+        assert await dialect.rows(table.new_scan().filter(predicate)) == wanted
         projected = table.new_scan().project_by_name(["score"]).filter(predicate)
-        assert await door.rows(projected) == [{"score": row["score"]} for row in wanted]
+        assert await dialect.rows(projected) == [{"score": row["score"]} for row in wanted]
 
 
-async def test_filtered_records_keep_their_offsets(door):
-    table = await door.filled(COLUMNS, rows(9))
+async def test_filtered_records_keep_their_offsets(dialect):
+    table = await dialect.filled(COLUMNS, rows(9))
     scan = table.new_scan().filter(col("name").is_null())
     scanner = await scan.create_log_scanner()
     scanner.subscribe(0, -2)
-    records = await door.poll(scanner, 3)
+    records = await dialect.poll(scanner, 3)
     assert [(each.offset, each.row["id"]) for each in records] == [(0, 0), (3, 3), (6, 6)]
     batches = await scan.create_record_batch_log_scanner()
     batches.subscribe(0, 1)
@@ -384,7 +384,7 @@ async def test_filtered_records_keep_their_offsets(door):
     assert (batch.base_offset, batch.last_offset, batch.num_records) == (3, 6, 2)
 
 
-async def test_filters_of_every_kind_of_value_work_on_stored_rows(door):
+async def test_filters_of_every_kind_of_value_work_on_stored_rows(dialect):
     columns = {
         "money": pa.decimal128(10, 2),
         "moment": pa.timestamp("us", "UTC"),
@@ -402,7 +402,7 @@ async def test_filters_of_every_kind_of_value_work_on_stored_rows(door):
         },
         {"money": None, "moment": None, "flag": None, "real": float("nan")},
     ]
-    table = await door.filled(columns, stored)
+    table = await dialect.filled(columns, stored)
     for predicate, wanted in (
         (col("money") < 0, [1]),
         (col("money") == Decimal("1.5"), [0]),
@@ -410,18 +410,18 @@ async def test_filters_of_every_kind_of_value_work_on_stored_rows(door):
         (col("flag") == False, [1]),  # noqa: E712 - that is how it is written
         (col("real") > 0, [0]),
     ):
-        found = await door.rows(table.new_scan().filter(predicate))
+        found = await dialect.rows(table.new_scan().filter(predicate))
         assert [each["money"] for each in found] == [stored[each]["money"] for each in wanted]
 
 
-async def test_two_filters_must_both_hold(door):
-    table = await door.filled(COLUMNS, rows(9))
+async def test_two_filters_must_both_hold(dialect):
+    table = await dialect.filled(COLUMNS, rows(9))
     scan = table.new_scan().filter(col("id") > 2).filter(col("id") < 5)
-    assert [each["id"] for each in await door.rows(scan)] == [3, 4]
+    assert [each["id"] for each in await dialect.rows(scan)] == [3, 4]
 
 
-async def test_a_filter_that_does_not_fit_the_table_is_refused(door):
-    table = await door.table(COLUMNS)
+async def test_a_filter_that_does_not_fit_the_table_is_refused(dialect):
+    table = await dialect.table(COLUMNS)
     with pytest.raises(InvalidSchemaError) as caught:
         table.new_scan().filter(col("scoer") > 1)
     assert caught.value.hint == "did you mean 'score'?"
@@ -437,10 +437,10 @@ async def test_a_filter_that_does_not_fit_the_table_is_refused(door):
 
 
 @pytest.mark.parametrize("keys", [None, ["id"]])
-async def test_a_few_rows_of_a_bucket_are_read_without_its_log(door, keys):
-    table = await door.filled(COLUMNS, rows(10), primary_keys=keys)
+async def test_a_few_rows_of_a_bucket_are_read_without_its_log(dialect, keys):
+    table = await dialect.filled(COLUMNS, rows(10), primary_keys=keys)
     wanted = rows(3) if keys else rows(3, start=7)
-    bucket = door.bucket(table)
+    bucket = dialect.bucket(table)
     scan = table.new_scan().limit(3)
     scanner = scan.create_bucket_batch_scanner(bucket)
     assert scanner.bucket == bucket
@@ -461,51 +461,51 @@ async def test_a_few_rows_of_a_bucket_are_read_without_its_log(door, keys):
 
 
 @pytest.mark.parametrize("keys", [None, ["id"]])
-async def test_a_limit_counts_rows_that_are_chosen_and_projected(door, keys):
-    table = await door.filled(COLUMNS, rows(40), primary_keys=keys)
+async def test_a_limit_counts_rows_that_are_chosen_and_projected(dialect, keys):
+    table = await dialect.filled(COLUMNS, rows(40), primary_keys=keys)
     scan = table.new_scan().project_by_name(["score"]).filter(col("name").is_null()).limit(5)
-    found = await settle(scan.create_bucket_batch_scanner(door.bucket(table)).to_arrow())
+    found = await settle(scan.create_bucket_batch_scanner(dialect.bucket(table)).to_arrow())
     matching = [row for row in rows(40) if row["name"] is None]
     wanted = matching[:5] if keys else matching[-5:]
     assert found.to_pylist() == [{"score": row["score"]} for row in wanted]
 
 
-async def test_fewer_rows_than_the_limit_and_none_at_all(door):
-    table = await door.filled(COLUMNS, rows(2))
-    scanner = table.new_scan().limit(100).create_bucket_batch_scanner(door.bucket(table))
+async def test_fewer_rows_than_the_limit_and_none_at_all(dialect):
+    table = await dialect.filled(COLUMNS, rows(2))
+    scanner = table.new_scan().limit(100).create_bucket_batch_scanner(dialect.bucket(table))
     assert (await settle(scanner.to_arrow())).to_pylist() == rows(2)
     for keys in (None, ["id"]):
-        empty = await door.table(COLUMNS, primary_keys=keys)
-        scanner = empty.new_scan().limit(100).create_bucket_batch_scanner(door.bucket(empty))
+        empty = await dialect.table(COLUMNS, primary_keys=keys)
+        scanner = empty.new_scan().limit(100).create_bucket_batch_scanner(dialect.bucket(empty))
         assert await settle(scanner.to_arrow()) == empty.arrow_schema.empty_table()
         assert await settle(scanner.next_batch()) is None
 
 
-async def test_a_bucket_of_a_partition_is_read_up_to_a_limit(door):
-    table = await door.table({"id": pa.int32(), "r": pa.string()}, partition_keys=["r"])
-    await door.admin.create_partition(table.get_table_path(), {"r": "US"})
+async def test_a_bucket_of_a_partition_is_read_up_to_a_limit(dialect):
+    table = await dialect.table({"id": pa.int32(), "r": pa.string()}, partition_keys=["r"])
+    await dialect.admin.create_partition(table.get_table_path(), {"r": "US"})
     await table.new_append().create_writer().append([5, "US"]).wait()
-    (info,) = await door.admin.list_partition_infos(table.get_table_path())
+    (info,) = await dialect.admin.list_partition_infos(table.get_table_path())
     table_id = table.get_table_info().table_id
-    bucket = door.fluss.TableBucket.with_partition(table_id, info.partition_id, 0)
+    bucket = dialect.fluss.TableBucket.with_partition(table_id, info.partition_id, 0)
     scanner = table.new_scan().limit(3).create_bucket_batch_scanner(bucket)
     assert (await settle(scanner.to_arrow())).to_pylist() == [{"id": 5, "r": "US"}]
     with pytest.raises(FlussError, match="partitioned"):
-        table.new_scan().limit(3).create_bucket_batch_scanner(door.bucket(table))
+        table.new_scan().limit(3).create_bucket_batch_scanner(dialect.bucket(table))
 
 
-async def test_limits_are_for_buckets_and_above_zero(door):
-    table = await door.table(COLUMNS)
+async def test_limits_are_for_buckets_and_above_zero(dialect):
+    table = await dialect.table(COLUMNS)
     for wrong in (0, -1, 1.5, "3", True, 2**31):
         with pytest.raises(InvalidValueError, match="A limit is"):
             table.new_scan().limit(wrong)
     with pytest.raises(FlussError, match="needs a limit"):
-        table.new_scan().create_bucket_batch_scanner(door.bucket(table))
+        table.new_scan().create_bucket_batch_scanner(dialect.bucket(table))
     for create in ("create_log_scanner", "create_record_batch_log_scanner"):
         with pytest.raises(FlussError, match="no limit") as caught:
             await getattr(table.new_scan().limit(3), create)()
         assert "create_bucket_batch_scanner" in caught.value.hint
-    for wrong in (door.fluss.TableBucket(99_999, 0), door.bucket(table, 9), 0):
+    for wrong in (dialect.fluss.TableBucket(99_999, 0), dialect.bucket(table, 9), 0):
         with pytest.raises(InvalidValueError):
             table.new_scan().limit(3).create_bucket_batch_scanner(wrong)
 
@@ -513,8 +513,8 @@ async def test_limits_are_for_buckets_and_above_zero(door):
 # --- trouble --------------------------------------------------------------------------------------
 
 
-async def test_the_wrong_kind_of_scanner_says_which_is_the_right_one(door):
-    table = await door.table(COLUMNS)
+async def test_the_wrong_kind_of_scanner_says_which_is_the_right_one(dialect):
+    table = await dialect.table(COLUMNS)
     records = await table.new_scan().create_log_scanner()
     batches = await table.new_scan().create_record_batch_log_scanner()
     for scanner, calls, hint in (
@@ -530,8 +530,8 @@ async def test_the_wrong_kind_of_scanner_says_which_is_the_right_one(door):
             await settle(getattr(records, call)())
 
 
-async def test_an_offset_beyond_the_log_is_refused_with_what_there_is(door):
-    table = await door.filled(COLUMNS, rows(3))
+async def test_an_offset_beyond_the_log_is_refused_with_what_there_is(dialect):
+    table = await dialect.filled(COLUMNS, rows(3))
     scanner = await table.new_scan().create_log_scanner()
     scanner.subscribe(0, 1_000)
     began = time.monotonic()
@@ -544,37 +544,37 @@ async def test_an_offset_beyond_the_log_is_refused_with_what_there_is(door):
     assert caught.value.hint
 
 
-async def test_a_table_that_is_dropped_while_it_is_read_is_missed(door):
-    table = await door.filled(COLUMNS, rows(3))
+async def test_a_table_that_is_dropped_while_it_is_read_is_missed(dialect):
+    table = await dialect.filled(COLUMNS, rows(3))
     scanner = await table.new_scan().create_log_scanner()
     scanner.subscribe(0, -2)
-    assert len(await door.poll(scanner, 3)) == 3
-    await door.admin.drop_table(table.get_table_path())
+    assert len(await dialect.poll(scanner, 3)) == 3
+    await dialect.admin.drop_table(table.get_table_path())
     began = time.monotonic()
     with pytest.raises(TableNotFoundError, match=str(table.get_table_path())):
-        await door.poll(scanner, 1)
+        await dialect.poll(scanner, 1)
     assert time.monotonic() - began < QUICK_S
 
 
-async def test_a_scanner_of_a_closed_connection_is_closed(door):
-    table = await door.filled(COLUMNS, rows(3))
-    other = await door.fluss.FlussConnection.create(door.connection.config())
+async def test_a_scanner_of_a_closed_connection_is_closed(dialect):
+    table = await dialect.filled(COLUMNS, rows(3))
+    other = await dialect.fluss.FlussConnection.create(dialect.connection.config())
     again = await other.get_table(table.get_table_path())
     scanner = await again.new_scan().create_log_scanner()
     scanner.subscribe(0, -2)
-    await door.poll(scanner, 3)
+    await dialect.poll(scanner, 3)
     await settle(other.close())
     with pytest.raises(ClosedError):
-        await door.poll(scanner, 1)
+        await dialect.poll(scanner, 1)
 
 
-async def test_a_poll_that_is_cancelled_leaves_the_scanner_usable(door):
-    if not door.is_awaited:
+async def test_a_poll_that_is_cancelled_leaves_the_scanner_usable(dialect):
+    if not dialect.is_awaited:
         pytest.skip("reads of this dialect are not awaited")
-    table = await door.table(COLUMNS)
+    table = await dialect.table(COLUMNS)
     scanner = await table.new_scan().create_log_scanner()
     scanner.subscribe(0, -2)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(scanner.poll(60_000), timeout=0.2)
     await table.new_append().create_writer().append(rows(1)[0]).wait()
-    assert [each.row for each in await door.poll(scanner, 1)] == rows(1)
+    assert [each.row for each in await dialect.poll(scanner, 1)] == rows(1)

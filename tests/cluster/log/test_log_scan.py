@@ -19,7 +19,7 @@ from fluss.wire import messages as pb
 from fluss.write.writer_pool import append_core
 from tests.support.scripted.scripted_cluster import batch_bytes
 from tests.support.servers.raw_client import RawClient
-from tests.support.servers.read_harness import ReadDesk, poll_rows
+from tests.support.servers.read_harness import ReadHarness, poll_rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 KEYED = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
@@ -27,7 +27,7 @@ KEYED = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.strin
 
 @pytest.fixture
 def harness(cluster, database):
-    made = ReadDesk(cluster.bootstrap, database)
+    made = ReadHarness(cluster.bootstrap, database)
     yield made
     made.close()
 
@@ -123,7 +123,7 @@ def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(harness, c
     table = harness.make(SCHEMA)
     writer = append_core(table)
     waiting = {"scanner.log.fetch.wait-max-time": "10min"}
-    tailing = ReadDesk(cluster.bootstrap, harness.database, **waiting)
+    tailing = ReadHarness(cluster.bootstrap, harness.database, **waiting)
     try:
         same = tailing.table(table.info.table_path)
         with tailing.scanner(same, start=LATEST_OFFSET, gives_batches=False) as scanner:
@@ -203,7 +203,7 @@ def test_a_changelog_goes_on_over_a_new_column(harness):
 def test_a_batch_of_an_unknown_schema_is_named(harness, cluster):
     table = harness.make(SCHEMA)
     harness.append(table, rows([1]))
-    quick = ReadDesk(cluster.bootstrap, harness.database, **{"operation-timeout": "2s"})
+    quick = ReadHarness(cluster.bootstrap, harness.database, **{"operation-timeout": "2s"})
     try:
         other = quick.table(table.info.table_path)
         _append_with_schema(quick, other, 77)
@@ -300,7 +300,7 @@ def test_a_scanner_logs_in_where_it_must(cluster, database, harness):
         "security.sasl.username": cluster.user,
         "security.sasl.password": cluster.password,
     }
-    other = ReadDesk(cluster.sasl_bootstrap, database, **facts)
+    other = ReadHarness(cluster.sasl_bootstrap, database, **facts)
     try:
         assert sorted(ids(other.read(other.table(table.info.table_path)))) == list(range(10))
     finally:

@@ -12,7 +12,7 @@ from fluss.net.remote_files import RemoteFile
 from fluss.wire import messages as pb
 from fluss_testkit.cluster_profiles import SMALL_SEGMENTS
 from tests.support.servers.raw_client import RawClient
-from tests.support.servers.read_harness import ReadDesk, eventually, new_database, poll_rows
+from tests.support.servers.read_harness import ReadHarness, eventually, new_database, poll_rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("noise", pa.string())])
 ROWS_AT_ONCE = 200
@@ -28,7 +28,7 @@ def small(start_cluster):
 
 @pytest.fixture(scope="module")
 def harness(small):
-    made = ReadDesk(small.bootstrap_servers, new_database(small.bootstrap_servers))
+    made = ReadHarness(small.bootstrap_servers, new_database(small.bootstrap_servers))
     yield made
     made.close()
 

@@ -23,7 +23,7 @@ from fluss.lookup.frame_lookups import lookup_frame, prefix_lookup_frame
 from fluss.model.schema.schema import Schema
 from fluss.model.types.factory import DataTypes
 from fluss.write.frame_writer import write_frame
-from tests.support.servers.frame_harness import FrameDesk
+from tests.support.servers.frame_harness import FrameHarness
 
 PEOPLE = pa.table(
     {
@@ -39,7 +39,7 @@ PEOPLE = pa.table(
 
 @pytest.fixture
 def frames(cluster, database):
-    harness = FrameDesk(cluster.bootstrap, database)
+    harness = FrameHarness(cluster.bootstrap, database)
     yield harness
     harness.close()
 

@@ -1,4 +1,4 @@
-"""The door for engines: a scan is narrowed, planned, taken elsewhere in pieces, and read."""
+"""The dialect for engines: a scan is narrowed, planned, taken elsewhere in pieces, and read."""
 
 import asyncio
 import pickle

@@ -23,8 +23,8 @@ from fluss.model.types.factory import DataTypes
 from fluss.wire import messages as pb
 from fluss_server.directory_lock import read_holder
 from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.raw_client import RawConnection
-from tests.support.servers.server_logs import batch_bytes
 
 ROUNDS = 60 if IS_EXHAUSTIVE else 4
 NAMES = ("a", "b", "c")

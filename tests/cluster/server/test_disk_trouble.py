@@ -19,23 +19,23 @@ from fluss_server.data_layout import DATA
 from fluss_server.directory_lock import read_holder
 from fluss_server.server_config import Limits
 from tests.support.differential.differential_servers import ServerUnderComparison
-from tests.support.differential.differential_tables import TwinTable
+from tests.support.differential.differential_tables import DifferentialTable
+from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.crashing_load import KIND_BY_NAME, state_of
 from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection, RefusedError
-from tests.support.servers.server_logs import batch_bytes
 
 # Of 512 bytes: what one file may have. The catalog needs some of it before the logs are full.
 FULL_AT_BLOCKS = 400
 STORAGE, KV_STORAGE = 26, 11
 
 
-def keyed_table(twin):
-    table = TwinTable(KIND_BY_NAME["keyed"])
-    twin.call(
+def keyed_table(client):
+    table = DifferentialTable(KIND_BY_NAME["keyed"])
+    client.call(
         pb.CreateTableRequest(
-            table_path=twin.path(table.name),
+            table_path=client.path(table.name),
             table_json=table.descriptor.to_json().encode(),
             ignore_if_exists=True,
         )
@@ -43,11 +43,11 @@ def keyed_table(twin):
     return table
 
 
-def put(twin, table, keys, *, name="word"):
+def put(client, table, keys, *, name="word"):
     records = [((key, name, key, None), False) for key in keys]
-    request = pb.PutKvRequest(acks=-1, table_id=twin.table_id(table.name), timeout_ms=1_000)
+    request = pb.PutKvRequest(acks=-1, table_id=client.table_id(table.name), timeout_ms=1_000)
     request.buckets_req.add(bucket_id=0, records=table.kv_batch(records, schema_id=1))
-    (answer,) = twin.call(request).buckets_resp
+    (answer,) = client.call(request).buckets_resp
     return answer
 
 
@@ -66,33 +66,33 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
     command = ["sh", "-c", limited, sys.executable, str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     process.stdout.readline()
-    twin = ServerUnderComparison(read_holder(tmp_path).bootstrap_servers, "fluss")
-    small, events = LogTable(twin.connection, "small"), LogTable(twin.connection)
+    client = ServerUnderComparison(read_holder(tmp_path).bootstrap_servers, "fluss")
+    small, events = LogTable(client.connection, "small"), LogTable(client.connection)
     appended, refused = fill_until_refused(
         lambda count: events.produce(batch_bytes(500, writer=(1, count)))
     )
     assert refused.error_code == STORAGE
     assert "disk" in refused.error_message
-    table = keyed_table(twin)
+    table = keyed_table(client)
     filled, refused = fill_until_refused(
-        lambda count: put(twin, table, range(100 * count, 100 * count + 100), name="w" * 50)
+        lambda count: put(client, table, range(100 * count, 100 * count + 100), name="w" * 50)
     )
     assert refused.error_code == STORAGE
     # Who asks for little is served, and what was there is given out.
     assert small.produce(batch_bytes(3)).base_offset == 0
     assert events.fetch().high_watermark == 500 * appended
-    assert len(state_of(twin, table)) == 100 * filled
-    twin.close()
+    assert len(state_of(client, table)) == 100 * filled
+    client.close()
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
     with running(tmp_path) as server:
-        twin = ServerUnderComparison(server.address, "fluss")
-        events = LogTable(twin.connection)
+        client = ServerUnderComparison(server.address, "fluss")
+        events = LogTable(client.connection)
         assert events.fetch().high_watermark == 500 * appended
         assert events.produce(batch_bytes(500, writer=(1, appended))).base_offset == 500 * appended
-        assert len(state_of(twin, table)) == 100 * filled
-        twin.close()
+        assert len(state_of(client, table)) == 100 * filled
+        client.close()
 
 
 # --- the store of rows by key -------------------------------------------------------------------
@@ -102,12 +102,12 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
 def stored(tmp_path):
     """A directory with a table of keys, flushed and closed."""
     with running(tmp_path) as server:
-        twin = ServerUnderComparison(server.address, "fluss")
-        table = keyed_table(twin)
+        client = ServerUnderComparison(server.address, "fluss")
+        table = keyed_table(client)
         for first in range(0, 20_000, 2_000):
             # Keys that do not compress, so that there are many blocks.
-            put(twin, table, range(first, first + 2_000), name=os.urandom(20).hex())
-        twin.close()
+            put(client, table, range(first, first + 2_000), name=os.urandom(20).hex())
+        client.close()
     return tmp_path, table
 
 
@@ -121,30 +121,32 @@ def test_a_damaged_store_is_named_and_made_again_from_the_log(stored, pattern):
         content[each] ^= 0x5A
     damaged.write_bytes(content)
     with running(directory) as server:
-        twin = ServerUnderComparison(server.address, "fluss")
-        other = LogTable(twin.connection)
-        code, text = refusal_of_a_whole_scan(twin, table)
+        client = ServerUnderComparison(server.address, "fluss")
+        other = LogTable(client.connection)
+        code, text = refusal_of_a_whole_scan(client, table)
         if code == 0:  # RocksDB fell back to what it had been, and the log had the rest
             assert pattern == "MANIFEST-*"
-            assert sorted(state_of(twin, table)) == list(range(20_000))
+            assert sorted(state_of(client, table)) == list(range(20_000))
         else:
             assert code == KV_STORAGE
             assert str(folder) in text
             assert "remove this folder" in text
         assert other.produce(batch_bytes(3)).base_offset == 0, "others are not disturbed"
-        twin.close()
+        client.close()
     for each in folder.iterdir():
         each.unlink()
     folder.rmdir()
     with running(directory) as server:
-        twin = ServerUnderComparison(server.address, "fluss")
-        assert sorted(state_of(twin, table)) == list(range(20_000))
-        twin.close()
+        client = ServerUnderComparison(server.address, "fluss")
+        assert sorted(state_of(client, table)) == list(range(20_000))
+        client.close()
 
 
-def refusal_of_a_whole_scan(twin, table):
-    request = pb.LimitScanRequest(table_id=twin.table_id(table.name), bucket_id=0, limit=1_000_000)
-    answer = twin.call(request)
+def refusal_of_a_whole_scan(client, table):
+    request = pb.LimitScanRequest(
+        table_id=client.table_id(table.name), bucket_id=0, limit=1_000_000
+    )
+    answer = client.call(request)
     return answer.error_code, answer.error_message
 
 

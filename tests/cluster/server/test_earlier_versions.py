@@ -18,7 +18,7 @@ from fluss.errors import LocalServerError
 from fluss.model.types.factory import DataTypes
 from fluss.wire import messages as pb
 from fluss_server.data_layout import CATALOG, CLEAN_MARK, DATA, LEDGER
-from tests.support.differential.differential_tables import KINDS, TwinTable
+from tests.support.differential.differential_tables import KINDS, DifferentialTable
 from tests.support.servers.damage_world import DATABASE, World, look
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.embedded_table import LogTable
@@ -41,7 +41,7 @@ def world_of(connection, known):
     world = World(times=known["times"], writer=known["writer"])
     kinds = {kind.name: kind for kind in KINDS}
     for name, count in known["schemas"].items():
-        table = world.tables[name] = TwinTable(kinds[name])
+        table = world.tables[name] = DifferentialTable(kinds[name])
         for number in range(1, count):
             table.add_column(f"extra_{number}", DataTypes.string())
         path = pb.PbTablePath(database_name=DATABASE, table_name=name)

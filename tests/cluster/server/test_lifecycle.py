@@ -23,11 +23,11 @@ from fluss_server.data_layout import CATALOG, DATA
 from fluss_server.directory_lock import is_served, read_holder
 from fluss_server.maintenance import remove_tree
 from fluss_server.server_config import Durability, ServerConfig
+from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.ledgers import as_killed, ended_cleanly
 from tests.support.servers.raw_client import RawConnection
-from tests.support.servers.server_logs import batch_bytes
 
 DAY_MS = 86_400_000
 

@@ -20,10 +20,10 @@ from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_header import read_log_header
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
 from fluss.wire import messages as pb
+from tests.support.servers.bucket_logs import SCHEMA, SCHEMAS, batch_bytes, rows_of
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection, RefusedError
-from tests.support.servers.server_logs import SCHEMA, SCHEMAS, batch_bytes, rows_of
 
 CLOCK = Clock()
 COUNTER = count()

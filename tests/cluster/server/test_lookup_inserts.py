@@ -7,7 +7,7 @@ from fluss.model.types.factory import DataTypes
 from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss.wire import messages as pb
 from tests.support.differential.differential_servers import ServerUnderComparison
-from tests.support.differential.differential_tables import Kind, TwinTable
+from tests.support.differential.differential_tables import DifferentialTable, Kind
 from tests.support.servers.embedded import running
 
 ID = Column("id", DataTypes.int().not_null())
@@ -19,7 +19,7 @@ DAYS_TO_2026 = 20_454
 
 @pytest.mark.parametrize("columns", [(ID, DAY, PLACE, NAME), (PLACE, NAME, ID, DAY)])
 def test_columns_of_the_partition_are_filled_in(tmp_path, columns):
-    table = TwinTable(
+    table = DifferentialTable(
         Kind(
             name="visits",
             columns=columns,
@@ -28,42 +28,42 @@ def test_columns_of_the_partition_are_filled_in(tmp_path, columns):
         )
     )
     with running(tmp_path) as server:
-        twin = ServerUnderComparison(server.address, "fluss")
-        path = twin.path(table.name)
+        client = ServerUnderComparison(server.address, "fluss")
+        path = client.path(table.name)
         spec = pb.PbPartitionSpec()
         spec.partition_key_values.add(key="day", value="2026-01-01")
         spec.partition_key_values.add(key="place", value="north")
-        twin.call(
+        client.call(
             pb.CreateTableRequest(
                 table_path=path,
                 table_json=table.descriptor.to_json().encode(),
                 ignore_if_exists=False,
             )
         )
-        twin.call(
+        client.call(
             pb.CreatePartitionRequest(
                 table_path=path, partition_spec=spec, ignore_if_not_exists=False
             )
         )
         for _ in range(2):
-            assert look_up(twin, table, [7, 8]) == [
+            assert look_up(client, table, [7, 8]) == [
                 {"id": 7, "day": DAYS_TO_2026, "place": "north", "name": None},
                 {"id": 8, "day": DAYS_TO_2026, "place": "north", "name": None},
             ]
-        twin.close()
+        client.close()
 
 
-def look_up(twin, table, ids):
+def look_up(client, table, ids):
     writer = CompactedRowWriter([ID.data_type], is_key=True)
     request = pb.LookupRequest(
-        table_id=twin.table_id(table.name), insert_if_not_exists=True, acks=-1, timeout_ms=1_000
+        table_id=client.table_id(table.name), insert_if_not_exists=True, acks=-1, timeout_ms=1_000
     )
     request.buckets_req.add(
         bucket_id=0,
-        partition_id=twin.partition_id(table.name, "2026-01-01$north"),
+        partition_id=client.partition_id(table.name, "2026-01-01$north"),
         keys=[writer.write([each]) for each in ids],
     )
-    (answer,) = twin.call(request).buckets_resp
+    (answer,) = client.call(request).buckets_resp
     assert not answer.HasField("error_code"), answer.error_message
     names = table.newest.column_names
     return [dict(zip(names, table.read_value(each.values), strict=True)) for each in answer.values]

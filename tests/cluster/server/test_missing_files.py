@@ -17,12 +17,12 @@ from fluss.records.log.log_batch import iter_log_batches
 from fluss.wire import messages as pb
 from fluss_server.data_layout import CATALOG, DATA, LEDGER, MANIFEST
 from tests.support.differential.differential_servers import ServerUnderComparison
-from tests.support.differential.differential_tables import KINDS, TwinTable
+from tests.support.differential.differential_tables import KINDS, DifferentialTable
+from tests.support.servers.bucket_logs import SCHEMA, batch_bytes
 from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.ledgers import as_after_a_power_cut, as_killed, head_of
 from tests.support.servers.raw_client import RawConnection, RefusedError
-from tests.support.servers.server_logs import SCHEMA, batch_bytes
 
 SEGMENT_BYTES = 700
 KIND_BY_NAME = {kind.name: kind for kind in KINDS}
@@ -447,12 +447,12 @@ def test_a_kill_while_a_segment_is_begun_is_no_damage(tmp_path, connect, monkeyp
 def test_rows_by_key_are_not_served_without_their_log(tmp_path, how, gone):
     directory = tmp_path / "data"
     with running(directory) as server:
-        twin = ServerUnderComparison(server.address, "fluss")
+        client = ServerUnderComparison(server.address, "fluss")
         for name in ("keyed", "wide"):
-            table = TwinTable(KIND_BY_NAME[name])
-            twin.call(
+            table = DifferentialTable(KIND_BY_NAME[name])
+            client.call(
                 pb.CreateTableRequest(
-                    table_path=twin.path(table.name),
+                    table_path=client.path(table.name),
                     table_json=table.descriptor.to_json().encode(),
                     ignore_if_exists=True,
                 )
@@ -460,12 +460,12 @@ def test_rows_by_key_are_not_served_without_their_log(tmp_path, how, gone):
             if name == "keyed":
                 records = [((key, "name", key, None), False) for key in range(50)]
                 request = pb.PutKvRequest(
-                    acks=-1, table_id=twin.table_id(table.name), timeout_ms=1_000
+                    acks=-1, table_id=client.table_id(table.name), timeout_ms=1_000
                 )
                 request.buckets_req.add(bucket_id=0, records=table.kv_batch(records, schema_id=1))
-                (answer,) = twin.call(request).buckets_resp
+                (answer,) = client.call(request).buckets_resp
                 assert not answer.HasField("error_code")
-        twin.close()
+        client.close()
         shutil.copytree(directory, tmp_path / "killed")
     directory = directory if how == "ended" else tmp_path / "killed"
     (log,) = (directory / DATA).rglob("keyed_0-*/log-0")
@@ -479,12 +479,12 @@ def test_rows_by_key_are_not_served_without_their_log(tmp_path, how, gone):
         rows.rename(other)
     try:
         with running(directory) as server:
-            twin = ServerUnderComparison(server.address, "fluss")
+            client = ServerUnderComparison(server.address, "fluss")
             name = "wide_0" if gone == "kv-0 exchanged" else "keyed_0"
-            answer = twin.call(
-                pb.LimitScanRequest(table_id=twin.table_id(name), bucket_id=0, limit=1_000)
+            answer = client.call(
+                pb.LimitScanRequest(table_id=client.table_id(name), bucket_id=0, limit=1_000)
             )
-            twin.close()
+            client.close()
             message = answer.error_message
             assert not answer.records or not len(read_value_batch(answer.records).starts)
     except LocalServerError as error:

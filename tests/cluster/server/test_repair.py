@@ -12,10 +12,10 @@ import pytest
 from fluss.errors import LocalServerError
 from fluss.wire import messages as pb
 from fluss_server.data_layout import CATALOG, DATA, LEDGER
+from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection
-from tests.support.servers.server_logs import batch_bytes
 
 SEGMENT_BYTES = 700
 ROWS = 60

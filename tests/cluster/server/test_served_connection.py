@@ -11,10 +11,10 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.handlers import HANDLERS
 from fluss_server.server_config import Limits
+from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection, RefusedError
-from tests.support.servers.server_logs import batch_bytes
 
 PASSWORD = "open sesame"
 PATIENCE_S = 30

@@ -22,10 +22,10 @@ from fluss.wire import messages as pb
 from fluss_server.log import filtered_read as filtered
 from fluss_server.log.statistics_filter import batch_test
 from fluss_server.table_schemas import TableSchemas
+from tests.support.servers.bucket_logs import PLAIN, SCHEMA, batch_bytes, rows_of
 from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection, RefusedError
-from tests.support.servers.server_logs import PLAIN, SCHEMA, batch_bytes, rows_of
 
 INT, STRING, DOUBLE = 3, 8, 6
 EQUAL, NOT_EQUAL, LESS, GREATER, STARTS, IS_NULL, NOT_NULL, IN, NOT_IN = 0, 1, 2, 4, 8, 6, 7, 11, 12

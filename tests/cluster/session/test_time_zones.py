@@ -1,4 +1,4 @@
-"""Times with and without a zone mean the same at every door (decision 0008)."""
+"""Times with and without a zone mean the same at every dialect (decision 0008)."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -60,13 +60,13 @@ def test_a_time_without_a_zone_is_in_utc_where_moments_are_kept(moments):
     assert moments.scan(filter=col("t") == BERLIN).count() == moments.count()
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("dialect", DOORS)
 @pytest.mark.parametrize("value", ZONED, ids=str)
-def test_a_time_with_a_zone_is_refused_where_wall_clock_times_are_kept(door, value, wall):
+def test_a_time_with_a_zone_is_refused_where_wall_clock_times_are_kept(dialect, value, wall):
     with pytest.raises(
         (InvalidValueError, SchemaMismatchError), match="zone would be lost"
     ) as refused:
-        wall.append(DOORS[door]("t", value))
+        wall.append(DOORS[dialect]("t", value))
     assert refused.value.column == "t"
     assert "TIMESTAMP_LTZ" in refused.value.hint
     assert "wall clock" in refused.value.hint

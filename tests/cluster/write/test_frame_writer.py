@@ -32,7 +32,7 @@ from fluss.model.types.factory import DataTypes
 from fluss.write import frame_writer, row_values, wire_rows, writer_cores
 from fluss.write.frame_writer import write_frame
 from fluss.write.table_from_frame import schema_of_frame
-from tests.support.servers.frame_harness import FrameDesk
+from tests.support.servers.frame_harness import FrameHarness
 
 ROWS = pa.table(
     {
@@ -45,7 +45,7 @@ ROWS = pa.table(
 
 @pytest.fixture
 def frames(cluster, database):
-    harness = FrameDesk(cluster.bootstrap, database)
+    harness = FrameHarness(cluster.bootstrap, database)
     yield harness
     harness.close()
 
@@ -375,7 +375,7 @@ def test_a_stream_that_breaks_says_how_much_was_written(frames):
 
 
 def test_a_missing_partition_fails_and_the_others_are_written(cluster, database):
-    harness = FrameDesk(
+    harness = FrameHarness(
         cluster.bootstrap, database, **{"client.writer.dynamic-create-partition.enabled": "false"}
     )
     rows = pa.table({"day": ["mon", "tue", "mon"], "id": [1, 2, 3]})

@@ -20,7 +20,7 @@ from fluss.model.paths import PhysicalTablePath
 from fluss.wire import messages as pb
 from fluss.write.frame_writer import write_frame
 from tests.support.generators.arrow_rows import rows_of
-from tests.support.servers.frame_harness import FrameDesk
+from tests.support.servers.frame_harness import FrameHarness
 from tests.support.servers.java_client import look_up
 from tests.support.servers.raw_client import RawClient
 
@@ -29,7 +29,7 @@ COUNT = 2_000
 
 @pytest.fixture
 def frames(cluster, database):
-    harness = FrameDesk(cluster.bootstrap, database)
+    harness = FrameHarness(cluster.bootstrap, database)
     yield harness
     harness.close()
 

@@ -148,9 +148,9 @@ def test_a_partition_says_milliseconds_of_what_its_rows_keep(session):
     assert table.scan(filter=col("at") > WHOLE).to_arrow().column("x").to_pylist() == [2]
 
 
-async def test_the_writers_and_lookupers_of_both_dialects_refuse_them(door):
+async def test_the_writers_and_lookupers_of_both_dialects_refuse_them(dialect):
     columns = {"id": pa.int32(), "at": pa.time64("us")}
-    table = await door.table(columns, primary_keys=["id"])
+    table = await dialect.table(columns, primary_keys=["id"])
     writer = table.new_upsert().create_writer()
     schema = pa.schema(list(columns.items()))
     fine = pa.RecordBatch.from_pydict({"id": [1], "at": [FINE]}, schema=schema)
@@ -164,7 +164,7 @@ async def test_the_writers_and_lookupers_of_both_dialects_refuse_them(door):
             write(rows)
     await writer.flush()
     assert await table.new_lookup().lookup([1]) is None
-    keyed = await door.filled(columns, [[1, WHOLE]], primary_keys=["at"])
+    keyed = await dialect.filled(columns, [[1, WHOLE]], primary_keys=["at"])
     assert (await keyed.new_lookup().lookup([WHOLE]))["id"] == 1
     with pytest.raises(InvalidValueError, match="keeps milliseconds of a time"):
         await keyed.new_lookup().lookup([FINE])

@@ -1,4 +1,4 @@
-"""Random changes of tables on two servers: made, altered, dropped, described, partitioned."""
+"""Random DDL on two servers: tables are created, altered, dropped, described, partitioned."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fluss.model.types.type_json import type_to_json
 from fluss.wire import messages as pb
 from tests.support.differential.differential_servers import (
     LostTableError,
+    ServerPair,
     ServerUnderComparison,
-    Twins,
 )
-from tests.support.differential.differential_tables import PARTITIONS, TwinTable
+from tests.support.differential.differential_tables import PARTITIONS, DifferentialTable
 from tests.support.differential.differential_writes import await_newest_schema
 
 COLUMNS_MAX = 20
@@ -23,40 +23,40 @@ _PROBE = "probe"
 _STRICT = {"ignore_if_not_exists": False}
 
 
-def create(chance: Random, twins: Twins, table: TwinTable) -> None:
+def create(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     descriptor = table.descriptor
     ignore = chance.random() < 0.3
 
-    def question(twin: ServerUnderComparison) -> None:
+    def question(client: ServerUnderComparison) -> None:
         request = pb.CreateTableRequest(
-            table_path=twin.path(table.name),
+            table_path=client.path(table.name),
             table_json=descriptor.to_json().encode(),
             ignore_if_exists=ignore,
         )
-        twin.call(request)
+        client.call(request)
         for _ in range(_ATTEMPTS):
-            if table.exists or _is_whole(twin, table):
+            if table.exists or _is_whole(client, table):
                 return
             # Now and then a coordinator of 0.9.1 loses a creation: the table never gets a leader,
             # nor does any partition that it is given.
-            twin.call(
-                pb.DropTableRequest(table_path=twin.path(table.name), ignore_if_not_exists=True)
+            client.call(
+                pb.DropTableRequest(table_path=client.path(table.name), ignore_if_not_exists=True)
             )
-            twin.call(request)
+            client.call(request)
         raise LostTableError(f"{table.name} gets no leader")
 
-    twins.ask(f"{table.name} create", question)
-    table.exists = table.exists or twins.succeeded
+    servers.ask(f"{table.name} create", question)
+    table.exists = table.exists or servers.succeeded
 
 
-def _is_whole(twin: ServerUnderComparison, table: TwinTable) -> bool:
+def _is_whole(client: ServerUnderComparison, table: DifferentialTable) -> bool:
     buckets = table.descriptor.bucket_count or 1
     if not table.kind.partition_by:
-        return twin.settles(table.name, None, buckets)
-    path, spec = twin.path(table.name), _spec("place", _PROBE)
-    twin.call(pb.CreatePartitionRequest(table_path=path, partition_spec=spec, **_STRICT))
-    settled = twin.settles(table.name, _PROBE, buckets)
-    twin.call(pb.DropPartitionRequest(table_path=path, partition_spec=spec, **_STRICT))
+        return client.settles(table.name, None, buckets)
+    path, spec = client.path(table.name), _spec("place", _PROBE)
+    client.call(pb.CreatePartitionRequest(table_path=path, partition_spec=spec, **_STRICT))
+    settled = client.settles(table.name, _PROBE, buckets)
+    client.call(pb.DropPartitionRequest(table_path=path, partition_spec=spec, **_STRICT))
     return settled
 
 
@@ -64,13 +64,15 @@ def _spec(key: str, value: str) -> pb.PbPartitionSpec:
     return pb.PbPartitionSpec(partition_key_values=[pb.PbKeyValue(key=key, value=value)])
 
 
-def drop(chance: Random, twins: Twins, table: TwinTable) -> None:
+def drop(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     ignore = chance.random() < 0.5
     name = table.name if chance.random() < 0.5 else f"no_{table.name}"
-    twins.ask(
+    servers.ask(
         f"{name} drop",
-        lambda twin: _nothing(
-            twin.call(pb.DropTableRequest(table_path=twin.path(name), ignore_if_not_exists=ignore))
+        lambda client: _nothing(
+            client.call(
+                pb.DropTableRequest(table_path=client.path(name), ignore_if_not_exists=ignore)
+            )
         ),
     )
     if name == table.name:
@@ -80,7 +82,7 @@ def drop(chance: Random, twins: Twins, table: TwinTable) -> None:
 _NEW_TYPES = (DataTypes.int(), DataTypes.string(), DataTypes.timestamp(9), DataTypes.boolean())
 
 
-def alter(chance: Random, twins: Twins, table: TwinTable) -> None:
+def alter(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     request = pb.AlterTableRequest(ignore_if_not_exists=False)
     what = chance.choice(["add", "add", "ttl", "bad", "position", "drop", "exists", "custom"])
     name, data_type = f"c{len(table.schemas)}", chance.choice(_NEW_TYPES)
@@ -107,38 +109,38 @@ def alter(chance: Random, twins: Twins, table: TwinTable) -> None:
         case _:
             request.drop_columns.add(column_name=known)
 
-    def question(twin: ServerUnderComparison) -> None:
-        request.table_path.CopyFrom(twin.path(table.name))
-        twin.call(request)
+    def question(client: ServerUnderComparison) -> None:
+        request.table_path.CopyFrom(client.path(table.name))
+        client.call(request)
 
-    twins.ask(f"{table.name} alter {what}", question)
-    if what == "add" and twins.succeeded and table.exists:
+    servers.ask(f"{table.name} alter {what}", question)
+    if what == "add" and servers.succeeded and table.exists:
         table.add_column(name, data_type)
         if table.kind.keys:
-            twins.ask(f"{table.name} learns", lambda twin: await_newest_schema(twin, table))
+            servers.ask(f"{table.name} learns", lambda client: await_newest_schema(client, table))
 
 
-def describe(chance: Random, twins: Twins, table: TwinTable) -> None:
+def describe(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     schema_id = chance.randrange(1, len(table.schemas) + 2)
 
-    def info(twin: ServerUnderComparison) -> Any:
-        found = twin.call(pb.GetTableInfoRequest(table_path=twin.path(table.name)))
+    def info(client: ServerUnderComparison) -> Any:
+        found = client.call(pb.GetTableInfoRequest(table_path=client.path(table.name)))
         return found.schema_id, json.loads(found.table_json)
 
-    def schema(twin: ServerUnderComparison) -> Any:
-        request = pb.GetTableSchemaRequest(table_path=twin.path(table.name), schema_id=schema_id)
-        found = twin.call(request)
+    def schema(client: ServerUnderComparison) -> Any:
+        request = pb.GetTableSchemaRequest(table_path=client.path(table.name), schema_id=schema_id)
+        found = client.call(request)
         return found.schema_id, json.loads(found.schema_json)
 
-    def names(twin: ServerUnderComparison) -> Any:
+    def names(client: ServerUnderComparison) -> Any:
         return sorted(
-            twin.call(pb.ListTablesRequest(database_name=twin.database)).table_name
-        ), twin.call(pb.TableExistsRequest(table_path=twin.path(table.name))).exists
+            client.call(pb.ListTablesRequest(database_name=client.database)).table_name
+        ), client.call(pb.TableExistsRequest(table_path=client.path(table.name))).exists
 
-    twins.ask(f"{table.name} describe", chance.choice([info, schema, names]))
+    servers.ask(f"{table.name} describe", chance.choice([info, schema, names]))
 
 
-def partition(chance: Random, twins: Twins, table: TwinTable) -> None:
+def partition(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     if not table.kind.partition_by and chance.random() < 0.8:
         return
     name = chance.choice(PARTITIONS)
@@ -153,29 +155,29 @@ def partition(chance: Random, twins: Twins, table: TwinTable) -> None:
             table_path=path, partition_spec=spec, ignore_if_not_exists=ignore
         )
 
-    def question(twin: ServerUnderComparison) -> None:
-        path = twin.path(table.name)
+    def question(client: ServerUnderComparison) -> None:
+        path = client.path(table.name)
         if makes:
             make = pb.CreatePartitionRequest(
                 table_path=path, partition_spec=spec, ignore_if_not_exists=ignore
             )
-            twin.call(make)
+            client.call(make)
             for _ in range(_ATTEMPTS):
-                if twin.settles(table.name, name, buckets):
+                if client.settles(table.name, name, buckets):
                     return
-                twin.call(unmake(path))
-                twin.call(make)
+                client.call(unmake(path))
+                client.call(make)
             raise LostTableError(f"the partition {name} of {table.name} gets no leader")
-        twin.call(unmake(path))
+        client.call(unmake(path))
 
-    twins.ask(f"{table.name} {'make' if makes else 'drop'} {key}={name}", question)
-    if twins.succeeded and table.exists:
+    servers.ask(f"{table.name} {'make' if makes else 'drop'} {key}={name}", question)
+    if servers.succeeded and table.exists:
         table.partitioned(name, exists=makes)
-    twins.ask(f"{table.name} partitions", lambda twin: _partitions(twin, table))
+    servers.ask(f"{table.name} partitions", lambda client: _partitions(client, table))
 
 
-def _partitions(twin: ServerUnderComparison, table: TwinTable) -> Any:
-    listed = twin.call(pb.ListPartitionInfosRequest(table_path=twin.path(table.name)))
+def _partitions(client: ServerUnderComparison, table: DifferentialTable) -> Any:
+    listed = client.call(pb.ListPartitionInfosRequest(table_path=client.path(table.name)))
     return sorted(
         [(pair.key, pair.value) for pair in each.partition_spec.partition_key_values]
         for each in listed.partitions_info

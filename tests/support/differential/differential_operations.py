@@ -1,9 +1,10 @@
-"""Random operations on a table of two servers: which kinds there are, and how often.
+"""Random operations on a table of two servers: their kinds and their frequencies.
 
-What is asked, and what both have to agree on, is in `twin_ddl`, `twin_writes` and `twin_reads`.
-Left out is where the embedded server is meant to answer otherwise (`embedded_differences` and
-docs/server.md): rows nobody could read, appends to keyed tables, requests of several batches of
-which some are duplicates. Tests of their own look at those.
+`differential_ddl`, `differential_writes` and `differential_reads` send the requests and compare
+the
+responses. Cases in which the embedded server differs on purpose are left out
+(`embedded_differences` and docs/server.md): rows that no reader can read, appends to primary-key
+tables, requests of several batches of which some are duplicates. Separate tests cover those.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from tests.support.differential.differential_reads import (
     snapshots,
     stats,
 )
-from tests.support.differential.differential_servers import Twins
-from tests.support.differential.differential_tables import TwinTable
+from tests.support.differential.differential_servers import ServerPair
+from tests.support.differential.differential_tables import DifferentialTable
 from tests.support.differential.differential_writes import append, put
 
-Operation = Callable[[Random, Twins, TwinTable], None]
+Operation = Callable[[Random, ServerPair, DifferentialTable], None]
 
 
-def operate(chance: Random, twins: Twins, table: TwinTable) -> None:
-    """Do one random operation."""
+def operate(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
+    """Perform one random operation."""
     if not table.exists and chance.random() < 0.9:
-        create(chance, twins, table)
+        create(chance, servers, table)
         return
     pool = _ON_KEYS if table.kind.keys else _ON_LOGS
     operation = chance.choices(list(pool), weights=list(pool.values()))[0]
-    operation(chance, twins, table)
+    operation(chance, servers, table)
 
 
 _ON_BOTH: dict[Operation, int] = {

@@ -1,4 +1,4 @@
-"""Random reads on two servers, and their answers in words that both can agree on."""
+"""Random reads on two servers, with responses normalized so that both must agree."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from fluss.records.kv.value_batch import read_value_batch
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_records import read_log_records
 from fluss.wire import messages as pb
-from tests.support.differential.differential_servers import ServerUnderComparison, Twins
-from tests.support.differential.differential_tables import Row, TwinTable, layout_of
+from tests.support.differential.differential_servers import ServerPair, ServerUnderComparison
+from tests.support.differential.differential_tables import DifferentialTable, Row, layout_of
 from tests.support.generators.seeded_values import exact
 
 ALL_BYTES = 1 << 26
 IN_FAR_FUTURE_MS = 1 << 53
 
 
-def fetch(chance: Random, twins: Twins, table: TwinTable) -> None:
+def fetch(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     place = table.some_place(chance)
     offset = chance.choice([0, 0, -2, -1, chance.randrange(40), 10**6])
     positions = _some_positions(chance, table)
-    # What the servers write themselves differs in bytes, never in rows; and where a first batch
-    # has no more than the 48 bytes of a header, 0.9.1 does not give it out for so few bytes.
+    # Batches that the servers write themselves differ in bytes, never in rows. Where a first batch
+    # is
+    # only the 48 bytes of a header, 0.9.1 does not return it for so few bytes.
     bytes_max = ALL_BYTES if table.kind.keys else chance.choice([60, 500, ALL_BYTES])
     if positions is not None:
         bytes_max = ALL_BYTES
-    read_log(twins, table, place, offset=offset, positions=positions, bytes_max=bytes_max)
+    read_log(servers, table, place, offset=offset, positions=positions, bytes_max=bytes_max)
 
 
 def read_log(
-    twins: Twins,
-    table: TwinTable,
+    servers: ServerPair,
+    table: DifferentialTable,
     place: tuple[str | None, int],
     *,
     offset: int = 0,
@@ -42,29 +43,29 @@ def read_log(
 ) -> None:
     """Fetch, and compare every batch: where it is, whose it is, its rows and changes."""
 
-    def question(twin: ServerUnderComparison) -> Any:
+    def question(client: ServerUnderComparison) -> Any:
         request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=ALL_BYTES)
         asked = request.tables_req.add(
-            table_id=twin.table_id(table.name),
+            table_id=client.table_id(table.name),
             projection_pushdown_enabled=positions is not None,
             projected_fields=positions or (),
         )
         asked.buckets_req.add(
             bucket_id=place[1],
-            partition_id=twin.partition_id(table.name, place[0]),
+            partition_id=client.partition_id(table.name, place[0]),
             fetch_offset=offset,
             max_fetch_bytes=bytes_max,
         )
-        ((found,),) = (each.buckets_resp for each in twin.call(request).tables_resp)
+        ((found,),) = (each.buckets_resp for each in client.call(request).tables_resp)
         return (
             *said(found, "high_watermark"),
             _batches(found.records, table, positions, is_projected=positions is not None),
         )
 
-    twins.ask(f"{table.name} fetch {place} from {offset}, columns {positions}", question)
+    servers.ask(f"{table.name} fetch {place} from {offset}, columns {positions}", question)
 
 
-def _some_positions(chance: Random, table: TwinTable) -> list[int] | None:
+def _some_positions(chance: Random, table: DifferentialTable) -> list[int] | None:
     """Columns that every batch has, because 0.9.1 fails where one has not."""
     if chance.random() < 0.7:
         return None
@@ -74,7 +75,7 @@ def _some_positions(chance: Random, table: TwinTable) -> list[int] | None:
 
 
 def _batches(
-    data: bytes, table: TwinTable, positions: list[int] | None, *, is_projected: bool
+    data: bytes, table: DifferentialTable, positions: list[int] | None, *, is_projected: bool
 ) -> Any:
     found = []
     for batch in iter_log_batches(data, verify_crc=not is_projected):
@@ -93,94 +94,94 @@ def _batches(
     return found
 
 
-def offsets(chance: Random, twins: Twins, table: TwinTable) -> None:
+def offsets(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     partition_name, _ = table.some_place(chance)
     kind = chance.randrange(3)
     moment = chance.choice([0, IN_FAR_FUTURE_MS])
     buckets = chance.choice([[0], [0, 1], [7]])
 
-    def question(twin: ServerUnderComparison) -> Any:
+    def question(client: ServerUnderComparison) -> Any:
         request = pb.ListOffsetsRequest(
             follower_server_id=-1,
             offset_type=kind,
-            table_id=twin.table_id(table.name),
-            partition_id=twin.partition_id(table.name, partition_name),
+            table_id=client.table_id(table.name),
+            partition_id=client.partition_id(table.name, partition_name),
             bucket_id=buckets,
             startTimestamp=moment if kind == 2 else None,
         )
-        found = twin.call(request).buckets_resp
+        found = client.call(request).buckets_resp
         return sorted(said(each, "offset") for each in found)
 
-    twins.ask(f"{table.name} offsets {kind} of {buckets}", question)
+    servers.ask(f"{table.name} offsets {kind} of {buckets}", question)
 
 
-def lookup(chance: Random, twins: Twins, table: TwinTable) -> None:
+def lookup(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     place = table.some_place(chance)
     keys = [table.key(_some_row(chance, table, place)) for _ in range(chance.choice([1, 3, 20]))]
-    # Where key columns are not in the key, 0.9.1 reads behind its end (see docs/server.md).
+    # Where key columns are not in the key, 0.9.1 reads past its end (see docs/server.md).
     inserts = chance.random() < 0.3 and not table.kind.partition_by
 
-    def question(twin: ServerUnderComparison) -> Any:
-        request = pb.LookupRequest(table_id=twin.table_id(table.name))
+    def question(client: ServerUnderComparison) -> Any:
+        request = pb.LookupRequest(table_id=client.table_id(table.name))
         if inserts:
             request.insert_if_not_exists = True
             request.acks, request.timeout_ms = -1, 10_000
         request.buckets_req.add(
             bucket_id=place[1],
-            partition_id=twin.partition_id(table.name, place[0]),
+            partition_id=client.partition_id(table.name, place[0]),
             keys=keys,
         )
-        ((found),) = twin.call(request).buckets_resp
+        ((found),) = client.call(request).buckets_resp
         return found.bucket_id, _code(found), [_value(each, table) for each in found.values]
 
-    twins.ask(f"{table.name} lookup {len(keys)} keys{' or insert' * inserts}", question)
+    servers.ask(f"{table.name} lookup {len(keys)} keys{' or insert' * inserts}", question)
 
 
-def _some_row(chance: Random, table: TwinTable, place: tuple[str | None, int]) -> Row:
+def _some_row(chance: Random, table: DifferentialTable, place: tuple[str | None, int]) -> Row:
     return table.random_row(chance, table.newest, place[0])
 
 
-def _value(found: Any, table: TwinTable) -> Any:
+def _value(found: Any, table: DifferentialTable) -> Any:
     return exact(table.read_value(found.values)) if found.HasField("values") else None
 
 
-def prefix(chance: Random, twins: Twins, table: TwinTable) -> None:
+def prefix(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     place = table.some_place(chance)
     prefixes = [table.key(_some_row(chance, table, place))[:1] for _ in range(2)]
 
-    def question(twin: ServerUnderComparison) -> Any:
-        request = pb.PrefixLookupRequest(table_id=twin.table_id(table.name))
+    def question(client: ServerUnderComparison) -> Any:
+        request = pb.PrefixLookupRequest(table_id=client.table_id(table.name))
         request.buckets_req.add(
             bucket_id=place[1],
-            partition_id=twin.partition_id(table.name, place[0]),
+            partition_id=client.partition_id(table.name, place[0]),
             keys=prefixes,
         )
-        (found,) = twin.call(request).buckets_resp
+        (found,) = client.call(request).buckets_resp
         lists = [
             [exact(table.read_value(value)) for value in each.values] for each in found.value_lists
         ]
         return found.bucket_id, _code(found), lists
 
-    twins.ask(f"{table.name} prefix {prefixes}", question)
+    servers.ask(f"{table.name} prefix {prefixes}", question)
 
 
-def limit_scan(chance: Random, twins: Twins, table: TwinTable) -> None:
-    scan_first(twins, table, table.some_place(chance), limit=chance.choice([1, 3, 1000]))
+def limit_scan(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
+    scan_first(servers, table, table.some_place(chance), limit=chance.choice([1, 3, 1000]))
 
 
 def scan_first(
-    twins: Twins, table: TwinTable, place: tuple[str | None, int], *, limit: int
+    servers: ServerPair, table: DifferentialTable, place: tuple[str | None, int], *, limit: int
 ) -> None:
     """LIMIT_SCAN: the first rows by key, or the last ones of a log."""
 
-    def question(twin: ServerUnderComparison) -> Any:
+    def question(client: ServerUnderComparison) -> Any:
         request = pb.LimitScanRequest(
-            table_id=twin.table_id(table.name),
-            partition_id=twin.partition_id(table.name, place[0]),
+            table_id=client.table_id(table.name),
+            partition_id=client.partition_id(table.name, place[0]),
             bucket_id=place[1],
             limit=limit,
         )
-        found = twin.call(request)
+        found = client.call(request)
         if found.HasField("error_code"):
             return found.error_code
         if found.is_log_table:
@@ -192,34 +193,34 @@ def scan_first(
             for start, end in zip(frames.starts.tolist(), frames.ends.tolist(), strict=True)
         ]
 
-    twins.ask(f"{table.name} scan {limit} of {place}", question)
+    servers.ask(f"{table.name} scan {limit} of {place}", question)
 
 
-def stats(chance: Random, twins: Twins, table: TwinTable) -> None:
+def stats(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     place = table.some_place(chance)
 
-    def question(twin: ServerUnderComparison) -> Any:
-        request = pb.GetTableStatsRequest(table_id=twin.table_id(table.name))
+    def question(client: ServerUnderComparison) -> Any:
+        request = pb.GetTableStatsRequest(table_id=client.table_id(table.name))
         request.buckets_req.add(
-            bucket_id=place[1], partition_id=twin.partition_id(table.name, place[0])
+            bucket_id=place[1], partition_id=client.partition_id(table.name, place[0])
         )
-        return [said(each, "row_count") for each in twin.call(request).buckets_resp]
+        return [said(each, "row_count") for each in client.call(request).buckets_resp]
 
-    twins.ask(f"{table.name} stats of {place}", question)
+    servers.ask(f"{table.name} stats of {place}", question)
 
 
-def snapshots(chance: Random, twins: Twins, table: TwinTable) -> None:
+def snapshots(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     partition_name, _ = table.some_place(chance)
 
-    def question(twin: ServerUnderComparison) -> Any:
-        request = pb.GetLatestKvSnapshotsRequest(table_path=twin.path(table.name))
+    def question(client: ServerUnderComparison) -> Any:
+        request = pb.GetLatestKvSnapshotsRequest(table_path=client.path(table.name))
         if partition_name is not None:
             request.partition_name = partition_name
-        found = twin.call(request)
+        found = client.call(request)
         # Fluss makes the first one after ten minutes, the embedded server makes none.
         return [each.bucket_id for each in found.latest_snapshots]
 
-    twins.ask(f"{table.name} snapshots", question)
+    servers.ask(f"{table.name} snapshots", question)
 
 
 def said(bucket: Any, name: str) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
-"""Two servers that are asked the same: the real Fluss and the embedded one, request by request.
+"""Sends the same requests to the real Fluss and to the embedded server, and compares responses.
 
 A question is a function of a `ServerUnderComparison`. It may send several requests to that server,
 and returns what both servers must agree on. Ids and times differ between servers, so each object
-knows the ids of its own tables, and `differential_operations` leaves them out of what it compares.
+keeps the ids of its own tables, and `differential_operations` does not compare them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from tests.support.servers.raw_client import API_KEYS, RawConnection, RefusedErr
 
 NEWEST_VERSIONS = {"PutKv": 1, "Lookup": 1, "PrefixLookup": 1}
 SETTLED_WITHIN_S = 20.0
-# Long proofs run beside other work, and a server that starts has much to load.
+# Generous, because proofs run on busy machines, and a server imports much at its start.
 PATIENCE_S = 180.0
 # A bucket that is there may be called unknown, or without a leader, for a moment.
 _NOT_YET = {12, 21, 44}
 HISTORY_SHOWN = 8
 _ANSWERED = "answered"
-# Java's answer to an exception that nobody foresaw; the embedded server may know better.
+# Java's code of an unexpected exception; the embedded server may return a specific one.
 _UNFORESEEN = "refused with -1"
 
 
 class LostTableError(Exception):
-    """The real server has lost a table for good, as a coordinator of 0.9.1 does now and then."""
+    """The real server has lost a table for good, as a coordinator of 0.9.1 sometimes does."""
 
 
 Question = Callable[["ServerUnderComparison"], Any]
 
 
 class ServerUnderComparison:
-    """One of the servers: connections to it, and the ids that it gave."""
+    """Connections to one of the servers, and the ids that it assigned."""
 
     def __init__(self, bootstrap: str, database: str) -> None:
         self.database = database
@@ -61,7 +61,7 @@ class ServerUnderComparison:
         self._tablet.close()
 
     def call(self, request: Message) -> Any:
-        """The answer of the server whose business it is."""
+        """Send a request to the server in the right role, and return its response."""
         name = type(request).__name__.removesuffix("Request")
         at_tablet = ServerRole.TABLET_SERVER in API_KEYS[name].servers
         connection = self._tablet if at_tablet else self._coordinator
@@ -74,7 +74,7 @@ class ServerUnderComparison:
         return self.call(pb.GetTableInfoRequest(table_path=self.path(table))).table_id
 
     def partition_id(self, table: str, partition: str | None) -> int | None:
-        """The id of a partition by its name; one that nobody has where there is none."""
+        """Return the id of a partition by its name; an unused id where there is none."""
         if partition is None:
             return None
         listed = self.call(pb.ListPartitionInfosRequest(table_path=self.path(table)))
@@ -85,7 +85,7 @@ class ServerUnderComparison:
         return 10**9
 
     def settles(self, table: str, partition: str | None, buckets: int) -> bool:
-        """Wait until what was made is there; False where it does not come."""
+        """Wait until a bucket has a leader; return False where it gets none."""
         until = time.monotonic() + SETTLED_WITHIN_S
         # A fetch, because every replica answers LIST_OFFSETS, and only a leader this.
         request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=1)
@@ -110,8 +110,8 @@ class ServerUnderComparison:
         return found.buckets_resp
 
 
-class Twins:
-    """Both servers.
+class ServerPair:
+    """The real server and the embedded one.
 
     Args:
         real: The address of the real one.
@@ -131,7 +131,7 @@ class Twins:
         return iter((self._real, self._embedded))
 
     def reconnect(self, *, real: str | None = None, embedded: str | None = None) -> None:
-        """Go on with servers that were started again."""
+        """Connect to servers that were restarted."""
         if real is not None:
             self._real.close()
             self._real = ServerUnderComparison(real, self.database)
@@ -144,10 +144,10 @@ class Twins:
             each.close()
 
     def ask(self, what: str, question: Question) -> Any:
-        """Ask both, compare what they say, and return it.
+        """Ask both servers, compare their responses, and return the response.
 
         Raises:
-            AssertionError: They say different things.
+            AssertionError: The responses differ.
         """
         self.history.append(what)
         expected, found = (_outcome(question, each) for each in self)
@@ -172,9 +172,9 @@ class Twins:
         )
 
 
-def _outcome(question: Question, twin: ServerUnderComparison) -> tuple[str, Any]:
+def _outcome(question: Question, client: ServerUnderComparison) -> tuple[str, Any]:
     try:
-        return _ANSWERED, question(twin)
+        return _ANSWERED, question(client)
     except RefusedError as error:
         return f"refused with {error.code}", None
 

@@ -1,8 +1,9 @@
 """The kinds of tables that two servers are compared on, and rows for them.
 
-A `TwinTable` is what the test knows of a table while it is altered, written to and partitioned:
-its schemas, its partitions, how far each writer has come. Rows are random, keys few, so that
-keys meet again.
+A `DifferentialTable` is the test's record of a table while it is altered, written to and
+partitioned: its schemas, its partitions, the sequence of each writer. Rows are random, and keys
+are
+few, so that rows of the same key meet.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ KEYS = 9
 PARTITIONS = ("north", "south", "west")
 # The rows that are NULL where they may be.
 _NULL_RATE = 0.3
-# Short, so that a difference can be read; in the order of bytes they are not in that of UTF-16.
+# Short, so that a difference is readable; their order by UTF-8 bytes differs from that by UTF-16.
 _TEXTS = ("", "a", "é", "zz", "\uffff", "\U0010ffff", "longer than eight bytes")
 
 Row = tuple[Any, ...]
@@ -159,15 +160,15 @@ KINDS = (
         name="numbered",
         columns=(_ID, Column("number", DataTypes.bigint()), Column("name", DataTypes.string())),
         auto_increment="number",
-        # A range of one number: what a restart loses of a range is each server's own affair.
+        # Ranges of one number, because servers lose different parts of a range at a restart.
         properties=_with(auto_increment__cache_size="1"),
     ),
 )
 
 
 @dataclass
-class TwinTable:
-    """What the test knows of a table that both servers have, or had."""
+class DifferentialTable:
+    """The test's record of a table that both servers have, or had."""
 
     kind: Kind
     exists: bool = False
@@ -299,7 +300,7 @@ class TwinTable:
 
 
 def layout_of(schema: Schema) -> BatchLayout:
-    """The columns of a schema in the form of the wire, which every physical value has."""
+    """Return the batch layout of a schema in wire types."""
     layout = BatchLayout.of_schema(schema)
     return replace(layout, user_schema=layout.wire_schema)
 

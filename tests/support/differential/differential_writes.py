@@ -1,4 +1,4 @@
-"""Random writes on two servers: whole rows and parts of them, in order, twice, and with gaps."""
+"""Random writes on two servers: whole and partial rows, in order, repeated, and with gaps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.support.differential.differential_reads import said
 from tests.support.differential.differential_servers import (
     SETTLED_WITHIN_S,
     LostTableError,
+    ServerPair,
     ServerUnderComparison,
-    Twins,
 )
-from tests.support.differential.differential_tables import TwinTable
+from tests.support.differential.differential_tables import DifferentialTable
 
 WRITERS = 3
 
 
-def append(chance: Random, twins: Twins, table: TwinTable) -> None:
+def append(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     place = table.some_place(chance)
     schema_id = _some_schema(chance, table)
     rows = [
@@ -32,22 +32,22 @@ def append(chance: Random, twins: Twins, table: TwinTable) -> None:
     batch = table.log_batch(rows, schema_id=schema_id, writer=writer)
     acks = chance.choice([-1, -1, -1, 1, 7])
 
-    def question(twin: ServerUnderComparison) -> Any:
+    def question(client: ServerUnderComparison) -> Any:
         request = pb.ProduceLogRequest(
-            acks=acks, table_id=twin.table_id(table.name), timeout_ms=10_000
+            acks=acks, table_id=client.table_id(table.name), timeout_ms=10_000
         )
         request.buckets_req.add(
             bucket_id=place[1],
-            partition_id=twin.partition_id(table.name, place[0]),
+            partition_id=client.partition_id(table.name, place[0]),
             records=batch,
         )
-        return [said(each, "base_offset") for each in twin.call(request).buckets_resp]
+        return [said(each, "base_offset") for each in client.call(request).buckets_resp]
 
-    answer = twins.ask(f"{table.name} append {len(rows)} rows as {writer}", question)
+    answer = servers.ask(f"{table.name} append {len(rows)} rows as {writer}", question)
     _note_writer(table, place, writer, answer)
 
 
-def put(chance: Random, twins: Twins, table: TwinTable) -> None:
+def put(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
     place = table.some_place(chance)
     schema_id = _some_schema(chance, table)
     schema = table.schemas[schema_id - 1]
@@ -61,59 +61,59 @@ def put(chance: Random, twins: Twins, table: TwinTable) -> None:
     targets = _some_targets(chance, table, schema)
     mode = chance.choice([0, 0, 0, 1, 2])
 
-    def question(twin: ServerUnderComparison) -> Any:
+    def question(client: ServerUnderComparison) -> Any:
         request = pb.PutKvRequest(
             acks=-1,
-            table_id=twin.table_id(table.name),
+            table_id=client.table_id(table.name),
             timeout_ms=10_000,
             target_columns=targets,
             agg_mode=mode,
         )
         request.buckets_req.add(
             bucket_id=place[1],
-            partition_id=twin.partition_id(table.name, place[0]),
+            partition_id=client.partition_id(table.name, place[0]),
             records=batch,
         )
-        return [said(each, "log_end_offset") for each in twin.call(request).buckets_resp]
+        return [said(each, "log_end_offset") for each in client.call(request).buckets_resp]
 
     what = f"{table.name} put {records} of schema {schema_id} in {targets} as {writer}, mode {mode}"
-    answer = twins.ask(what, question)
+    answer = servers.ask(what, question)
     _note_writer(table, place, writer, answer)
 
 
-def await_newest_schema(twin: ServerUnderComparison, table: TwinTable) -> None:
-    """Wait until the buckets know the schema; a tablet server of 0.9.1 learns it later.
+def await_newest_schema(client: ServerUnderComparison, table: DifferentialTable) -> None:
+    """Wait until the buckets know the newest schema; a tablet server of 0.9.1 learns it late.
 
-    A write that is refused for its columns tells, because the schema is looked at first.
+    A write that is refused for its columns tells, because the server checks the schema first.
     """
     schema = table.newest
     row = table.random_row(Random(0), schema, None)
     batch = table.kv_batch([(row, False)], schema_id=len(table.schemas))
     request = pb.PutKvRequest(
-        acks=-1, table_id=twin.table_id(table.name), timeout_ms=10_000, target_columns=[1]
+        acks=-1, table_id=client.table_id(table.name), timeout_ms=10_000, target_columns=[1]
     )
     for partition in table.partitions or [None]:
         for bucket in range(table.descriptor.bucket_count or 1):
             request.buckets_req.add(
                 bucket_id=bucket,
-                partition_id=twin.partition_id(table.name, partition),
+                partition_id=client.partition_id(table.name, partition),
                 records=batch,
             )
     until = time.monotonic() + SETTLED_WITHIN_S
     while any(
-        each.error_code == ErrorCode.SCHEMA_NOT_EXIST for each in twin.call(request).buckets_resp
+        each.error_code == ErrorCode.SCHEMA_NOT_EXIST for each in client.call(request).buckets_resp
     ):
         if time.monotonic() > until:
             raise LostTableError(f"{table.name} does not learn its schema")
         time.sleep(0.005)
 
 
-def _some_schema(chance: Random, table: TwinTable) -> int:
+def _some_schema(chance: Random, table: DifferentialTable) -> int:
     newest = len(table.schemas)
     return newest if chance.random() < 0.7 else chance.randrange(1, newest + 1)
 
 
-def _some_targets(chance: Random, table: TwinTable, schema: Schema) -> list[int]:
+def _some_targets(chance: Random, table: DifferentialTable, schema: Schema) -> list[int]:
     names = schema.column_names
     keys = [names.index(each) for each in table.kind.keys]
     rest = [each for each in range(len(names)) if each not in keys]
@@ -127,9 +127,9 @@ def _some_targets(chance: Random, table: TwinTable, schema: Schema) -> list[int]
 
 
 def _next_of_writer(
-    chance: Random, table: TwinTable, place: tuple[str | None, int]
+    chance: Random, table: DifferentialTable, place: tuple[str | None, int]
 ) -> tuple[int, int]:
-    """A writer and its sequence: mostly the next one, now and then a known one, or a gap."""
+    """Choose a writer and its sequence: usually the next one, sometimes a known one or a gap."""
     if chance.random() < 0.4:
         return -1, -1
     writer = chance.randrange(WRITERS)
@@ -139,7 +139,7 @@ def _next_of_writer(
 
 
 def _note_writer(
-    table: TwinTable, place: tuple[str | None, int], writer: tuple[int, int], answer: Any
+    table: DifferentialTable, place: tuple[str | None, int], writer: tuple[int, int], answer: Any
 ) -> None:
     number, sequence = writer
     is_taken = answer is not None and answer[0][1] is None

@@ -1,8 +1,10 @@
 """The fixtures `oracle` and `compare`, and the line that says how much was compared with Java.
 
-One JVM per test process, started when the first test asks for it. Where there is no Java the tests
-are skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1 says that this machine must have one.
-Under xdist each worker counts for itself and the counts are added up at the end.
+One JVM per test process, started for the first test that uses it. Without Java the tests are
+skipped
+with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1 requires it. Under xdist each worker counts, and
+the
+counts are added up at the end.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture
 def compare(pytestconfig: pytest.Config) -> Comparison:
-    """The judge of this test run; see `Comparison`."""
+    """The comparison of this test run; see `Comparison`."""
     return pytestconfig.stash[_COMPARISON]
 
 

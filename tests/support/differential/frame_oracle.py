@@ -1,4 +1,4 @@
-"""Asks tools/FrameOracle.java: many questions, one short-lived JVM."""
+"""Asks tools/FrameOracle.java many questions in one short-lived JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fluss_testkit.artifact import FLUSS_SERVER, find_jar
 from fluss_testkit.java_runtime import find_java
 
 SOURCE = Path(__file__).resolve().parents[3] / "tools" / "FrameOracle.java"
-# A short life starts fast.
+# Options for a fast start of a short-lived JVM.
 _JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 _TIMEOUT_S = 60
 _JAVA_FLOOR = 17

@@ -1,4 +1,4 @@
-"""Reads the golden files of tests/java/golden and sees to it that they answer today's questions."""
+"""Reads the golden files of tests/java/golden, and checks that they match the current cases."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def golden_frames(kind: str) -> list[dict[str, Any]]:
 
 
 def talk(name: str) -> list[tuple[bytes, bytes]]:
-    """What was sent to a real server and what it answered, frame by frame."""
+    """Return the frames that were sent to a real server and its responses."""
     (found,) = [each for each in golden_frames("talk") if each["name"] == name]
     pairs = zip(found["sent"], found["got"], strict=True)
     return [(bytes.fromhex(sent), bytes.fromhex(got)) for sent, got in pairs]

@@ -1,8 +1,8 @@
 """The Java oracle as an object: one JVM that answers with Apache Fluss's own classes.
 
-Each method is one kind of question and takes many values at once, because a question costs a trip
-through a pipe and a value hardly anything. Jar and Java are those of `fluss_testkit`; who
-starts the JVM and who counts what was compared is in `tests.support.differential.fix_oracle`.
+Each method is one kind of question and takes many values, because a question costs a round trip
+through a pipe and a value costs hardly anything. Jar and Java are those of `fluss_testkit`;
+`tests.support.differential.fix_oracle` starts the JVM and counts the comparisons.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SOURCE = Path(__file__).resolve().parents[3] / "tools" / "Oracle.java"
 Rows = Sequence[Sequence[Any]]
 Types = Sequence[DataType]
 
-# Arrow reads its buffers through java.nio; the rest makes a short life start fast.
+# Arrow accesses its buffers through java.nio; the rest speeds up the start of a short-lived JVM.
 _JVM_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "-XX:TieredStopAtLevel=1",
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class OracleUnavailableError(Exception):
-    """There is no Java, or no jar, to ask; the message says what to do about it."""
+    """Java or the jar is missing; the message names the remedy."""
 
 
 class JavaRefusedError(Exception):
@@ -60,7 +60,7 @@ class JavaRefusedError(Exception):
 
 
 class Oracle:
-    """A running JVM. Not for two threads at once; close it, or use it in a `with`."""
+    """A running JVM, for one thread at a time; close it, or use it in a `with`."""
 
     def __init__(self, *, java: Path, jar: Path) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process

@@ -1,4 +1,4 @@
-"""What a comparison of rows must allow for, so that only real differences count."""
+"""Known quirks of Java that a comparison of rows must allow for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the oracle is told and what it answers, as plain values.
+"""The arguments and the answers of the oracle as plain values.
 
-Kept apart from the oracle itself, so that golden cases can be described where there is no Java.
+They are in a separate file so that golden cases can be described without Java.
 """
 
 from __future__ import annotations

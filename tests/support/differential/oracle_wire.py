@@ -1,7 +1,7 @@
-"""How questions and answers travel between the tests and tools/Oracle.java.
+"""The pipe format between the tests and tools/Oracle.java.
 
-The format is drawn at the top of that file. It is deliberately none of Fluss's own encodings, and
-shares no code with ours: a bug in a codec must not be able to hide in the question.
+The top of that file describes the format. It is deliberately not one of Fluss's encodings, and it
+shares no code with ours, so that a codec bug cannot hide in the question.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NO_FIELD_ID = -1
 
 
 class Question:
-    """A question in the making: its name, then its arguments in order."""
+    """A question being encoded: its name, then its arguments in order."""
 
     def __init__(self, name: str) -> None:
         self._data = bytearray()

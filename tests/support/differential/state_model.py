@@ -1,7 +1,7 @@
-"""A primary-key table that is written at random, and dicts that know what it must hold when.
+"""A primary-key table with random writes, and a model of its rows at each moment.
 
-Every round of writes is flushed and remembered: where each bucket's log ended, and which rows there
-were. The dicts follow the operations, not the log, so nothing of the client vouches for itself.
+Every round of writes is flushed and recorded: where each bucket's log ended, and which rows the
+table had. The model follows the operations, not the log, so the client does not check itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PARTS = ("north", "south")
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """Where each bucket's log ended after a round, and what the table held."""
+    """Where each bucket's log ended after a round, and the rows of the table."""
 
     pins: Pins
     state: State

@@ -70,7 +70,7 @@ class MemoryLog:
                 yield each
 
 
-class KvDesk:
+class KvHarness:
     """One table of one bucket."""
 
     def __init__(

@@ -17,7 +17,7 @@ from fluss.records.log.log_records import read_log_records
 from fluss.wire import messages as pb
 from tests.support.differential.differential_reads import ALL_BYTES
 from tests.support.differential.differential_servers import ServerUnderComparison
-from tests.support.differential.differential_tables import KINDS, Row, TwinTable, layout_of
+from tests.support.differential.differential_tables import KINDS, DifferentialTable, Row, layout_of
 
 WRITERS = (3, 4)
 ROWS = 20
@@ -32,7 +32,10 @@ class Load:
     """Two tables under load, over many crashes."""
 
     def __init__(self) -> None:
-        self.log, self.keyed = TwinTable(KIND_BY_NAME["log"]), TwinTable(KIND_BY_NAME["keyed"])
+        self.log, self.keyed = (
+            DifferentialTable(KIND_BY_NAME["log"]),
+            DifferentialTable(KIND_BY_NAME["keyed"]),
+        )
         # The number of batches that each writer has been told are there.
         self.acknowledged: dict[tuple[str, int], int] = {
             (table, writer): 0 for table in ("log", "keyed") for writer in WRITERS
@@ -44,14 +47,14 @@ class Load:
         """How many batches have been acknowledged, of all writers, in all rounds."""
         return sum(self.acknowledged.values())
 
-    def create(self, twin: ServerUnderComparison) -> None:
+    def create(self, client: ServerUnderComparison) -> None:
         for table in (self.log, self.keyed):
             request = pb.CreateTableRequest(
-                table_path=twin.path(table.name),
+                table_path=client.path(table.name),
                 table_json=table.descriptor.to_json().encode(),
                 ignore_if_exists=True,
             )
-            twin.call(request)
+            client.call(request)
 
     def start(self, bootstrap: str) -> list[threading.Thread]:
         """Begin to write; the threads end when the server does."""
@@ -64,36 +67,36 @@ class Load:
             each.start()
         return threads
 
-    def _append(self, twin: ServerUnderComparison, writer: int) -> None:
+    def _append(self, client: ServerUnderComparison, writer: int) -> None:
         sequence = self.acknowledged["log", writer]
         batch = self.log.log_batch(
             log_rows(writer, sequence), schema_id=1, writer=(writer, sequence)
         )
         request = pb.ProduceLogRequest(
-            acks=-1, table_id=twin.table_id(self.log.name), timeout_ms=10_000
+            acks=-1, table_id=client.table_id(self.log.name), timeout_ms=10_000
         )
         request.buckets_req.add(bucket_id=0, records=batch)
-        (answer,) = twin.call(request).buckets_resp
+        (answer,) = client.call(request).buckets_resp
         self._note("log", writer, answer)
 
-    def _put(self, twin: ServerUnderComparison, writer: int) -> None:
+    def _put(self, client: ServerUnderComparison, writer: int) -> None:
         sequence = self.acknowledged["keyed", writer]
         batch = self.keyed.kv_batch(
             changes(writer, sequence), schema_id=1, writer=(writer, sequence)
         )
         request = pb.PutKvRequest(
-            acks=-1, table_id=twin.table_id(self.keyed.name), timeout_ms=10_000
+            acks=-1, table_id=client.table_id(self.keyed.name), timeout_ms=10_000
         )
         request.buckets_req.add(bucket_id=0, records=batch)
-        (answer,) = twin.call(request).buckets_resp
+        (answer,) = client.call(request).buckets_resp
         self._note("keyed", writer, answer)
 
-    def _scan(self, twin: ServerUnderComparison, _: int) -> None:
+    def _scan(self, client: ServerUnderComparison, _: int) -> None:
         """Moves rows into the store, which is then ahead of its last flush."""
         request = pb.ScanKvRequest(batch_size_bytes=1 << 20, call_seq_id=0)
-        request.bucket_scan_req.table_id = twin.table_id(self.keyed.name)
+        request.bucket_scan_req.table_id = client.table_id(self.keyed.name)
         request.bucket_scan_req.bucket_id = 0
-        answer = twin.call(request)
+        answer = client.call(request)
         if answer.HasField("error_code"):
             self.failures.append(answer.error_message)
 
@@ -105,11 +108,11 @@ class Load:
 
     # --- afterwards -----------------------------------------------------------------------------
 
-    def check(self, twin: ServerUnderComparison) -> None:
+    def check(self, client: ServerUnderComparison) -> None:
         """Every acknowledged batch is there once and whole, and rows by key follow from them."""
         assert not self.failures, self.failures[:3]
-        self._check_log(_batches_of(twin, self.log))
-        self._check_keyed(twin)
+        self._check_log(_batches_of(client, self.log))
+        self._check_keyed(client)
 
     def _check_log(self, batches: list[LogBatch]) -> None:
         found = self._check_headers("log", batches)
@@ -120,8 +123,8 @@ class Load:
             assert rows.column(0).to_pylist() == [row[0] for row in expected]
         assert sum(each.record_count for each in batches) == ROWS * sum(found.values())
 
-    def _check_keyed(self, twin: ServerUnderComparison) -> None:
-        batches = _batches_of(twin, self.keyed)
+    def _check_keyed(self, client: ServerUnderComparison) -> None:
+        batches = _batches_of(client, self.keyed)
         found = self._check_headers("keyed", batches)
         replayed: dict[int, Any] = {}
         layout = layout_of(self.keyed.newest)
@@ -140,7 +143,7 @@ class Load:
                 elif kind != BEFORE:
                     replayed[key] = number
         assert replayed == _model(found)
-        assert state_of(twin, self.keyed) == replayed
+        assert state_of(client, self.keyed) == replayed
 
     def _check_headers(self, table: str, batches: list[LogBatch]) -> dict[int, int]:
         """How many batches each writer has: none twice, none missing, one unheard of at most."""
@@ -159,12 +162,12 @@ class Load:
 
 def _until_it_ends(bootstrap: str, job: Any, writer: int) -> None:
     try:
-        twin = ServerUnderComparison(bootstrap, "fluss")
+        client = ServerUnderComparison(bootstrap, "fluss")
         try:
             while True:
-                job(twin, writer)
+                job(client, writer)
         finally:
-            twin.close()
+            client.close()
     except OSError:
         return
 
@@ -193,16 +196,16 @@ def _model(found: dict[int, int]) -> dict[int, int]:
     return rows
 
 
-def _batches_of(twin: ServerUnderComparison, table: TwinTable) -> list[LogBatch]:
+def _batches_of(client: ServerUnderComparison, table: DifferentialTable) -> list[LogBatch]:
     found: list[LogBatch] = []
     offset = 0
     while True:
         request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=ALL_BYTES)
         asked = request.tables_req.add(
-            table_id=twin.table_id(table.name), projection_pushdown_enabled=False
+            table_id=client.table_id(table.name), projection_pushdown_enabled=False
         )
         asked.buckets_req.add(bucket_id=0, fetch_offset=offset, max_fetch_bytes=ALL_BYTES)
-        ((bucket,),) = (each.buckets_resp for each in twin.call(request).tables_resp)
+        ((bucket,),) = (each.buckets_resp for each in client.call(request).tables_resp)
         assert not bucket.HasField("error_code"), bucket.error_message
         if not bucket.records:
             return found
@@ -210,10 +213,12 @@ def _batches_of(twin: ServerUnderComparison, table: TwinTable) -> list[LogBatch]
         offset = found[-1].next_offset
 
 
-def state_of(twin: ServerUnderComparison, table: TwinTable) -> dict[int, Any]:
+def state_of(client: ServerUnderComparison, table: DifferentialTable) -> dict[int, Any]:
     """The third column of every row by the first one."""
-    request = pb.LimitScanRequest(table_id=twin.table_id(table.name), bucket_id=0, limit=1_000_000)
-    frames = read_value_batch(twin.call(request).records)
+    request = pb.LimitScanRequest(
+        table_id=client.table_id(table.name), bucket_id=0, limit=1_000_000
+    )
+    frames = read_value_batch(client.call(request).records)
     data = frames.data.tobytes()
     rows = [
         table.read_value(data[start:end])

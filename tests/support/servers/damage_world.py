@@ -23,7 +23,7 @@ from fluss.model.types.type_json import type_to_json
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.wire import messages as pb
 from fluss_server.server_config import Durability
-from tests.support.differential.differential_tables import KINDS, Row, TwinTable
+from tests.support.differential.differential_tables import KINDS, DifferentialTable, Row
 from tests.support.servers.embedded import Clock, RunningServer, running
 from tests.support.servers.raw_client import RawConnection, RefusedError
 
@@ -57,7 +57,7 @@ class Refused:
 class World:
     """What was written, and what can be seen of it."""
 
-    tables: dict[str, TwinTable] = field(default_factory=dict)
+    tables: dict[str, DifferentialTable] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, dict[str, int]] = field(default_factory=dict)
     sequences: dict[Bucket, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class World:
     times: list[int] = field(default_factory=list)
     seen: dict[Any, Any] = field(default_factory=dict)
 
-    def buckets(self) -> list[tuple[TwinTable, Bucket]]:
+    def buckets(self) -> list[tuple[DifferentialTable, Bucket]]:
         found = []
         for name, table in self.tables.items():
             parts = list(self.partitions[name].values()) if table.kind.partition_by else [None]
@@ -121,7 +121,7 @@ def _create(world: World, connection: RawConnection) -> None:
             )
         )
     for name in (*KINDS_USED, "dropped"):
-        table = TwinTable(_KIND_BY_NAME["log" if name == "dropped" else name])
+        table = DifferentialTable(_KIND_BY_NAME["log" if name == "dropped" else name])
         path = pb.PbTablePath(database_name=DATABASE, table_name=name)
         connection.call(
             pb.CreateTableRequest(
@@ -181,7 +181,7 @@ def _json_of(value: Any) -> bytes:
 
 
 def _write(
-    world: World, connection: RawConnection, table: TwinTable, place: Bucket, chance: Random
+    world: World, connection: RawConnection, table: DifferentialTable, place: Bucket, chance: Random
 ) -> None:
     """One batch; partitions that stay empty are left alone."""
     table_id, partition, bucket = place
@@ -302,7 +302,7 @@ def _bytes(connection: RawConnection, request: Any) -> bytes:
 
 
 def _look_at_bucket(
-    world: World, connection: RawConnection, table: TwinTable, place: Bucket, ask: Any
+    world: World, connection: RawConnection, table: DifferentialTable, place: Bucket, ask: Any
 ) -> None:
     for kind in (0, 1):
         ask(("offset", place, kind), lambda kind=kind: _offset(connection, place, kind))

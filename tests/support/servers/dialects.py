@@ -21,7 +21,7 @@ LEADER_WAIT_S = 5
 TRIES_MAX = 3
 
 
-def dialect(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
@@ -30,7 +30,7 @@ async def settle(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-class Door:
+class Dialect:
     """One dialect: its module, a connection, its admin, and a database to work in."""
 
     def __init__(

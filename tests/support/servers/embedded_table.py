@@ -5,8 +5,8 @@ from __future__ import annotations
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.wire import messages as pb
+from tests.support.servers.bucket_logs import SCHEMA, batch_bytes
 from tests.support.servers.raw_client import RawConnection
-from tests.support.servers.server_logs import SCHEMA, batch_bytes
 
 ALL_BYTES = 1 << 24
 

@@ -22,7 +22,7 @@ LEADER_WAIT_S = 5
 TRIES_MAX = 3
 
 
-class FrameDesk:
+class FrameHarness:
     """One connection, and tables in a database of the test's own."""
 
     def __init__(self, bootstrap: str, database: str, **settings: Any) -> None:

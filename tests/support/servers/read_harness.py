@@ -31,7 +31,7 @@ from tests.support.servers.raw_client import COORDINATOR, RawClient
 WAIT_S = 60.0
 
 
-class ReadDesk:
+class ReadHarness:
     """One connection to a real cluster."""
 
     def __init__(self, bootstrap: str, database: str, **settings: str) -> None:

@@ -8,7 +8,7 @@ from tests.support.scripted.write_plan import PATH, ROUTE, Harness, out_of_order
 WRITER = 2**62 + 5
 
 
-class PinnedDesk(Harness):
+class PinnedHarness(Harness):
     def __init__(self):
         super().__init__(writer_id=None)
         self.plan = PinnedSendPlan(WriterSettings())
@@ -36,7 +36,7 @@ def _settled(results):
 
 
 def test_batches_go_with_the_numbers_they_bring_and_no_writer_id_is_asked_for():
-    harness = PinnedDesk()
+    harness = PinnedHarness()
     batches = harness.add_from(40, 7)
     found = harness.next_requests()
     assert not found.needs_writer_id
@@ -46,7 +46,7 @@ def test_batches_go_with_the_numbers_they_bring_and_no_writer_id_is_asked_for():
 
 
 def test_a_batch_is_sent_again_with_its_number():
-    harness = PinnedDesk()
+    harness = PinnedHarness()
     (batch,) = harness.add_from(40, 1)
     harness.sent()
     assert harness.fail(batch, ConnectError("gone")) == []
@@ -56,7 +56,7 @@ def test_a_batch_is_sent_again_with_its_number():
 
 
 def test_a_batch_that_comes_before_its_turn_is_sent_again():
-    harness = PinnedDesk()
+    harness = PinnedHarness()
     first, second = harness.add_from(40, 2)
     harness.sent()
     assert harness.fail(second, out_of_order(41, 39)) == []
@@ -66,7 +66,7 @@ def test_a_batch_that_comes_before_its_turn_is_sent_again():
 
 
 def test_a_bucket_that_refuses_the_next_number_fails_as_a_whole_and_gets_no_other_id():
-    harness = PinnedDesk()
+    harness = PinnedHarness()
     batches = harness.add_from(40, 8)
     other = harness.add_numbered(1, 3)
     harness.sent()
@@ -82,7 +82,7 @@ def test_a_bucket_that_refuses_the_next_number_fails_as_a_whole_and_gets_no_othe
 
 
 def test_a_bucket_that_has_come_to_rest_goes_on_with_any_number():
-    harness = PinnedDesk()
+    harness = PinnedHarness()
     (batch,) = harness.add_from(40, 1)
     harness.sent()
     harness.fail(batch, out_of_order(40, 47))
@@ -94,7 +94,7 @@ def test_a_bucket_that_has_come_to_rest_goes_on_with_any_number():
 
 
 def test_what_is_refused_for_good_stops_the_bucket_and_moves_no_number_up():
-    harness = PinnedDesk()
+    harness = PinnedHarness()
     batches = harness.add_from(0, 6)
     harness.sent()
     refused = harness.fail(batches[0], LimitExceededError("too large", 13))

@@ -12,7 +12,7 @@ from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
 from fluss.model.types.factory import DataTypes
 from fluss_server.kv.kv_tablet import PENDING_MS_MAX
-from tests.support.scripted.kv_harness import KvDesk
+from tests.support.scripted.kv_harness import KvHarness
 
 
 def _schema(*extra: Column) -> Schema:
@@ -29,11 +29,11 @@ def _schema(*extra: Column) -> Schema:
 def make(tmp_path):
     made = []
 
-    def one(schema: Schema | None = None, **properties: str) -> KvDesk:
+    def one(schema: Schema | None = None, **properties: str) -> KvHarness:
         named = {
             key.replace("__", "-").replace("_", "."): value for key, value in properties.items()
         }
-        harness = KvDesk(tmp_path / f"kv{len(made)}", schema or _schema(), named)
+        harness = KvHarness(tmp_path / f"kv{len(made)}", schema or _schema(), named)
         made.append(harness)
         return harness
 
@@ -140,7 +140,7 @@ def test_versioned_keeps_the_greatest_version_and_null_is_the_smallest(tmp_path)
         "table.merge-engine": "versioned",
         "table.merge-engine.versioned.ver-column": "n",
     }
-    harness = KvDesk(tmp_path / "kv", _schema(), properties)
+    harness = KvHarness(tmp_path / "kv", _schema(), properties)
     harness.put(("+", (1, "a", None)))
     harness.put(("+", (1, "b", 5)))
     assert harness.put(("+", (1, "old", 4))) == []
@@ -187,7 +187,7 @@ def test_numbers_are_given_in_ranges_and_never_twice(tmp_path):
         primary_keys=["id"],
         auto_increment_column="uid",
     )
-    harness = KvDesk(tmp_path / "kv", schema, {"table.auto-increment.cache-size": "2"})
+    harness = KvHarness(tmp_path / "kv", schema, {"table.auto-increment.cache-size": "2"})
     with pytest.raises(FlussError, match="not explicitly specified"):
         harness.put(("+", (1, 5)))
     with pytest.raises(FlussError, match="must not be included"):
@@ -227,7 +227,7 @@ def test_rows_of_an_older_schema_are_padded(make):
     assert caught.value.error_code == 9
 
 
-def _with_schema_id(harness: KvDesk, schema_id: int) -> memoryview:
+def _with_schema_id(harness: KvHarness, schema_id: int) -> memoryview:
     harness.schemas[schema_id] = harness.schemas[0]
     try:
         return memoryview(harness.batch([("+", (1, "a", 1))], schema_id=schema_id))
@@ -245,7 +245,7 @@ def test_damaged_batches_change_nothing(make):
 
 
 def test_a_store_that_is_behind_catches_up_with_its_changelog(tmp_path):
-    harness = KvDesk(tmp_path / "kv", _schema())
+    harness = KvHarness(tmp_path / "kv", _schema())
     chance = random.Random(8)
     model: dict[int, tuple[object, ...]] = {}
     for step in range(60):
@@ -274,7 +274,7 @@ def test_a_store_that_is_behind_catches_up_with_its_changelog(tmp_path):
 
 
 def test_a_log_that_lost_what_the_store_needs_is_no_ground_to_stand_on(tmp_path):
-    harness = KvDesk(tmp_path / "kv", _schema())
+    harness = KvHarness(tmp_path / "kv", _schema())
     harness.put(("+", (1, "a", 1)))
     harness.tablet._store.close()
     harness.log.start_offset = 1

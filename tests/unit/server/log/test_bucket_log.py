@@ -7,7 +7,7 @@ import pytest
 from fluss.errors import OffsetOutOfRangeError, WriterStateError
 from fluss.records.log.log_batch import iter_log_batches
 from fluss_server.log import log_files as files
-from tests.support.servers.server_logs import (
+from tests.support.servers.bucket_logs import (
     SCHEMAS,
     append,
     batch_bytes,

@@ -12,7 +12,7 @@ from fluss.records.log.segment import INDEX_INTERVAL_BYTES
 from fluss_server.log import log_files as files
 from fluss_server.log.log_checkpoint import CHECKPOINT
 from fluss_server.log.segment_file import Segment
-from tests.support.servers.server_logs import append, batch_bytes, ids_in, opened, torn
+from tests.support.servers.bucket_logs import append, batch_bytes, ids_in, opened, torn
 
 
 def filled(directory, *, count=10, segment_bytes=1 << 20):

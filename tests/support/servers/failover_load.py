@@ -1,9 +1,9 @@
-"""Everybody who uses a replicated cluster, at work while its servers are hurt; and what they saw.
+"""Clients of a replicated cluster that work while its servers fail, and a record of their calls.
 
-A log and a table with a primary key are written, read, followed, looked up and scanned by threads
-of their own, each over its own connection, and new sessions are opened all the time. Every call is
-noted with its duration and its error. `Load.verify` compares what is there in the end with what was
-acknowledged.
+Threads write, read, follow, look up and scan a log table and a primary-key table, each over its
+own
+connection, and new sessions are opened all the time. Every call is recorded with its duration and
+its error. `Load.verify` compares the final rows with what was acknowledged.
 """
 
 from __future__ import annotations
