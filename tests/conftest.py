@@ -1,10 +1,10 @@
-"""What every test may use. Fixtures live by theme in tests/support/fix_*.py and are listed here."""
+"""Lists the plugins with fixtures for all tests: tests/support/**/fix_*.py, one file per theme."""
 
 from __future__ import annotations
 
 import signal
 
-# A run that was started in the background ignores Ctrl-C, and so would the programs it tests.
+# A run that was started in the background ignores Ctrl-C, and so would the programs that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

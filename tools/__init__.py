@@ -1,1 +1,1 @@
-"""What the repository needs to build and check itself; nothing in packages/ imports it."""
+"""Programs that build and check the repository; nothing in packages/ imports them."""

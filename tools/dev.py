@@ -1,8 +1,8 @@
 """The recipes behind `./dev`: one function each, listed when `./dev` is called alone.
 
 Every recipe is a short list of programs to run in order; the first that fails ends the recipe with
-its exit code. What a recipe needs is in .venv already, because `./dev` made it; what a machine may
-lack (Java) is asked for by the tests themselves, in one line with the remedy.
+its exit code. `./dev` has made the .venv with everything a recipe needs; where a machine lacks
+Java, the tests that need it are skipped with the remedy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
-# Tests of servers wait more than they work, so two processors have enough to do with three.
+# Tests of servers mostly wait, so three workers keep two processors busy.
 WORKERS = "3"
 QUICK_FOLDERS = ("tests/unit", "tests/house")
 LEFT_OUT = {
@@ -39,7 +39,7 @@ PACKAGES = (
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Show what there is: `fluss demo`, a small shop on an embedded server."""
+    """Run `fluss demo`, a small shop on an embedded server."""
     return _tool("fluss", "demo", *arguments)
 
 
@@ -64,7 +64,7 @@ def check(arguments: Sequence[str]) -> int:
 
 
 def fix(_: Sequence[str]) -> int:
-    """Format the code and mend what the linter can mend."""
+    """Format the code and apply the linter's fixes."""
     return _all(
         lambda: _tool("ruff", "check", "--fix", "."),
         lambda: _tool("ruff", "format", "."),
@@ -91,7 +91,7 @@ def real(arguments: Sequence[str]) -> int:
 
 
 def generate(arguments: Sequence[str]) -> int:
-    """Write the generated modules again, or say with --check whether they are out of date."""
+    """Write the generated modules, or report with --check whether they are out of date."""
     return _python("-m", "tools.generate", *arguments)
 
 
@@ -188,10 +188,9 @@ def _run(words: Sequence[str], *, environment: Mapping[str, str] | None = None) 
 
 
 def _keeping_bytecode() -> dict[str, str]:
-    """The environment for a program that starts hundreds of others, which import much the same.
+    """Return the environment without PYTHONDONTWRITEBYTECODE, which many containers set.
 
-    Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each would compile it all again,
-    which takes most of them longer than what they are started for.
+    The tests start hundreds of Python processes, each of which would compile every import again.
     """
     return {each: x for each, x in os.environ.items() if each != "PYTHONDONTWRITEBYTECODE"}
 

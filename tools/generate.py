@@ -1,10 +1,10 @@
-"""Write the generated modules again: `python -m tools.generate [--check]`.
+"""Writes the generated files: `python -m tools.generate [--check]`.
 
 The protobuf classes come from tools/proto/fluss_api.proto, the error codes from
 tools/tables/error_codes.csv, and docs/options.md from the options that the packages declare. With
---check nothing is written: what differs is told, and the exit code is 1. The compiler is old on
-purpose and lives in a private environment, because protobuf's runtimes accept modules of older
-compilers and refuse those of newer ones.
+--check nothing is written: differences are printed, and the exit code is 1. The compiler is old on
+purpose and has a private environment: protobuf's runtimes accept modules of older compilers and
+refuse those of newer ones.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _compare(wanted: Mapping[Path, str]) -> int:
 
 
 def _compiler() -> str:
-    """The Python of the private environment, which is made when it is not there."""
+    """Return the Python of the private environment; make the environment on first use."""
     python = PRIVATE / "bin" / "python"
     made_from = PRIVATE / "made-from"
     if made_from.exists() and made_from.read_text() == COMPILER:

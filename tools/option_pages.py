@@ -1,6 +1,6 @@
 """Writes docs/options.md: every option of a scan, of a client and of a table, from its declaration.
 
-`./dev generate` writes it, and a test compares it with what the declarations say.
+`./dev generate` writes it, and a test compares it with the declarations.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ is not listed here goes to the server as it is, which accepts or refuses it.
 
 
 def options_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     scan = ["| option | meaning |", "|---|---|"]
     scan += [f"| `{name}` | {_cell(option.doc)} |" for name, option in SCAN_OPTIONS.items()]
     return "\n".join(

@@ -1,11 +1,10 @@
 """pyfluss, the client we are compared with, in an environment of its own: `.dev/peer`.
 
-pyfluss imports as `fluss`, as we do, so the two never share a process: whoever compares starts
-`peer_python()` as a child. The environment is made when it is first asked for, with the Arrow,
-pandas and numpy that ours has. What is compared, and how, is the business of `tests/compat` and
-`benchmarks/peer.py`.
+pyfluss is imported as `fluss`, too, so the two never share a process: a comparison starts
+`peer_python()` as a child. The environment is made on first use, with the same Arrow, pandas and
+numpy as ours. `tests/compat` and `benchmarks/peer.py` do the comparisons.
 
-    python -m tools.peer         prints the interpreter, after making it where need be
+    python -m tools.peer         prints the interpreter, and makes it if needed
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ INSTALL_TIMEOUT_S = 600
 
 
 class PeerUnavailableError(Exception):
-    """The peer cannot be had on this machine; the message is one line that says why."""
+    """The peer cannot be installed on this machine; the message is one line with the reason."""
 
 
 def peer_python() -> Path:
-    """The interpreter that has pyfluss; FLUSS_PEER_PYTHON names another one.
+    """Return the interpreter with pyfluss; FLUSS_PEER_PYTHON names another one.
 
     Raises:
-        PeerUnavailableError: It cannot be had here.
+        PeerUnavailableError: It cannot be installed here.
     """
     named = os.environ.get("FLUSS_PEER_PYTHON")
     if named:
         return _checked(Path(named))
     HOME.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(HOME.parent / "peer.lock")
-    lock.exclusive()  # of several test processes one makes it, and the others wait
+    lock.exclusive()  # one of several test processes makes it, and the others wait
     try:
         return _made()
     finally:
@@ -50,7 +49,7 @@ def peer_python() -> Path:
 
 
 def peer_environment() -> dict[str, str]:
-    """The variables for a child that runs on `peer_python()`: nothing of ours gets in."""
+    """Return the variables for a child that runs on `peer_python()`, without any of ours."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -1,9 +1,8 @@
 """The long proofs: `./dev prove [NAME ...]`, each with its full counts, written to docs/proofs.
 
-A proof is a run of tests with more cases than a change has to wait for. Its page says what was
-asked, when, with which versions and by which command, and what the run printed last. It is
-committed, so that a claim in the documents can be followed to a run. A proof that fails writes
-nothing.
+A proof is a run of tests with more cases than a change should wait for. Its page records the claim,
+the date, versions and command, and the last lines of the output. It is committed, so that a claim
+in the documentation can be traced to a run. A proof that fails writes nothing.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ class Proof:
     claim: str
     tests: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    # More than there are cores where tests mostly wait for servers.
+    # More workers than cores for tests that mostly wait for servers.
     workers: int = 2
-    # Whether its tests count something on standard error that belongs on the page.
+    # Whether the page includes counts that the tests print on the standard error.
     counts: bool = False
 
     @property
     def command(self) -> list[str]:
-        """What is run."""
+        """The command of the run."""
         options = ["-n", str(self.workers), "-q", "--timeout", "3600"]
         if self.counts:
             options.append("-rP")

@@ -1,10 +1,10 @@
-"""Writes golden_frames.json: frames of Fluss's own classes, talks with a real server.
+"""Writes golden_frames.json: frames of Fluss's own classes, and conversations with a real server.
 
     python -m tools.record_frames
 
 Needs Java 17 and the jar of the Fluss server. The frames come from tools/FrameOracle.java; for the
-talks a cluster is started, bytes made by hand are sent, and what comes back is written down. Read
-the difference before you commit it: a file that changes means that Java does something else now.
+conversations a cluster is started, hand-made bytes are sent, and the replies are recorded. Read the
+difference before you commit it: a changed file means that Java behaves differently now.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Writes the golden files in tests/golden: what Fluss's own Java classes make of the golden cases.
+"""Writes the files in tests/java/golden: the golden cases, encoded by Fluss's own Java classes.
 
     python -m tools.record_golden           writes the files
-    python -m tools.record_golden --check   says which of them Java would write differently
+    python -m tools.record_golden --check   lists the files that Java would write differently
 
 Needs Java and the jar of the Fluss server (see tests/support/differential/oracle.py). The cases are
-in tests/support/generators/golden_cases.py. A file that changes although no case did means that
-Java does something else now: read the difference before you commit it.
+in tests/support/generators/golden_cases.py. If a file changes and no case did, Java
+behaves differently now: read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Entries = list[dict[str, Any]]
 
 
 def recorded(oracle: Oracle) -> Iterator[tuple[str, Entries]]:
-    """Every golden file as (name, entries)."""
+    """Yield every golden file as (name, entries)."""
     formats: tuple[RowFormat, ...] = ("COMPACTED", "INDEXED", "ALIGNED")
     for row_format in formats:
         yield f"{row_format.lower()}_rows", _rows(oracle, row_format)
@@ -47,7 +47,7 @@ def recorded(oracle: Oracle) -> Iterator[tuple[str, Entries]]:
 
 
 def document(oracle: Oracle, entries: Entries) -> str:
-    """The text of a golden file."""
+    """Return the text of a golden file."""
     head = {"fluss": oracle.fluss_version, "command": "python -m tools.record_golden"}
     lines = ",\n".join(json.dumps(each, ensure_ascii=True) for each in entries)
     return f'{json.dumps(head)[:-1]}, "cases": [\n{lines}\n]}}\n'
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _settle(path: Path, text: str, *, check: bool) -> bool:
-    """Whether the file differed from the text; it no longer does, unless we only check."""
+    """Write the text if the file differs, unless with --check; return whether it differed."""
     if path.exists() and path.read_text() == text:
         return False
     if not check:

@@ -1,10 +1,10 @@
-"""Other people's clients on the embedded server: filters of pyfluss 1.0.0, a day of Java 0.9.1.
+"""Other clients on the embedded server: filters of pyfluss 1.0.0, and a program of Java 0.9.1.
 
 The other programs for pyfluss are in `test_programs`, which runs on both servers; filters are not
-among them, because Fluss 0.9.1 has none. pyfluss leaves the choice of rows to whoever asks, its
-filters choose batches, on the server. So it gets whole batches, all that have a wanted row and,
-where statistics can tell, no others. Ours gets the rows. What the Java program prints here is what
-it prints on Fluss itself.
+among them, because Fluss 0.9.1 has none. The filters
+of pyfluss choose batches on the server, and its caller filters the rows: it gets all batches with a
+matching row and, where statistics suffice, no others. Ours gets the rows. The Java program prints
+the same lines as on Fluss itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.peer import PeerUnavailableError, peer_python
 
 PROGRAM = Path(__file__).parent / "embedded" / "filters.py"
 ROWS, BATCH = 60, 5
-# Statistics say nothing about these, so that every batch comes.
+# Statistics cannot decide these filters, so every batch is sent.
 TELL_NOTHING = {"!=", "not_equal", "not in", "not in nothing", "ends", "contains"}
 
 
@@ -31,7 +31,7 @@ def said(python: str, module: str, bootstrap: str) -> dict[str, list[int]]:
     return {name: [int(each) for each in ids.split()] for name, ids in lines}
 
 
-def test_filters_of_pyfluss_choose_the_batches_that_have_wanted_rows():
+def test_filters_of_pyfluss_choose_the_batches_with_matching_rows():
     try:
         peer = str(peer_python())
     except PeerUnavailableError as error:

@@ -1,7 +1,7 @@
 """Programs written for pyfluss 1.0.0 run unchanged on `fluss.aio` and print the same.
 
 Each of `programs/` runs twice, in processes and databases of its own, on one real server. Where the
-two clients are meant to differ, `differences.py` says so line by line, and here stands both sides.
+two clients differ on purpose, `DIFFERENCES` lists the lines of both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.peer import PeerUnavailableError, peer_environment, peer_python
 PROGRAMS = Path(__file__).parent / "programs"
 RUN_TIMEOUT_S = 100
 
-# What each client says where they differ: (pyfluss 1.0.0, ours).
+# The lines of each client where they differ: (pyfluss 1.0.0, ours).
 DIFFERENCES = {
     "None for what is optional": ("TypeError", "True"),
     "keys as Java has them": ("FlussError", "sasl"),
@@ -58,7 +58,7 @@ def test_a_program_prints_the_same_on_both_clients(program, cluster, peer):
     assert ours == theirs
 
 
-def test_the_differences_are_those_that_are_meant(cluster, peer):
+def test_the_differences_are_the_intended_ones(cluster, peer):
     program = PROGRAMS / "differences.py"
     theirs = run(program, peer, "fluss", cluster.bootstrap)
     ours = run(program, sys.executable, "fluss.aio", cluster.bootstrap)
@@ -70,21 +70,21 @@ def named(lines: list[str]) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines)
 
 
-# Words of the peer's own, no server's: two updates of what it knows of the cluster at one moment,
-# and the later one forgets the table that the earlier one has asked for: one run in sixty.
+# A message of the peer itself: of two concurrent updates of its metadata, the later one forgets the
+# table that the earlier one has requested. It happens in one run of sixty.
 PEER_LOST_TABLE = "Table not found: "
 PEER_RUNS_MAX = 4
 TRACEBACK = "Traceback (most recent call last)"
 
 
 def run(program: Path, python: str, module: str, bootstrap: str) -> list[str]:
-    """The lines a program prints; a program that fails fails the test."""
+    """Run a program and return the lines that it prints; fail the test if it fails."""
     for _ in range(PEER_RUNS_MAX):
         done = run_once(program, python, module, bootstrap)
         if module != "fluss" or PEER_LOST_TABLE not in done.stderr:
             break
-    # The peer sometimes aborts while its process ends, after everything has been printed; but so it
-    # does after an error, of which only the traceback tells then.
+    # The peer sometimes aborts while its process ends, after all output was printed. It also does so
+    # after an error, which then shows only as a traceback.
     aborted = module == "fluss" and done.returncode < 0 and TRACEBACK not in done.stderr
     ended = done.returncode == 0 or aborted
     assert ended, f"{program.name} on {module}:\n{done.stdout}\n{done.stderr}"

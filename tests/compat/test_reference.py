@@ -1,4 +1,4 @@
-"""The tables of the documented reference: names, what is awaited, arguments and defaults.
+"""The tables of the documented reference: names, arguments, defaults, and which calls are awaited.
 
 A line is a signature as the document prints it; `await` in front of it means that it is awaited,
 and a name without parentheses is a property.
@@ -218,14 +218,14 @@ PROPERTIES = {
     "security_sasl_username": ("security.sasl.username", "someone"),
     "security_sasl_password": ("security.sasl.password", "made up"),
 }
-# Where pyfluss itself names an argument otherwise than the reference: its name is the one we have.
+# Arguments that pyfluss itself names differently from the reference; we use pyfluss's name.
 RENAMED = {
     ("FlussAdmin", "name"): "database_name",
     ("TableUpsert", "indices"): "column_indices",
     ("TablePath", "database"): "database_name",
     ("TablePath", "table"): "table_name",
 }
-# What dict rows hold, by the type of the column.
+# The Python values of dict rows, by the type of the column.
 VALUES: list[tuple[pa.DataType, str, object]] = [
     (pa.bool_(), "boolean", True),
     (pa.int8(), "tinyint", -128),
@@ -245,7 +245,7 @@ VALUES: list[tuple[pa.DataType, str, object]] = [
 
 
 def lines() -> list[tuple[str, str]]:
-    """Each class and signature."""
+    """Yield each class and signature."""
     found, owner = [], ""
     for line in REFERENCE.strip().splitlines():
         if line.startswith(" "):
@@ -256,7 +256,7 @@ def lines() -> list[tuple[str, str]]:
 
 
 def call_of(text: str) -> tuple[str, list[str], dict[str, object]]:
-    """Name, what is given, and the defaults, of a printed signature."""
+    """Return name, arguments and defaults of a printed signature."""
     call = ast.parse(text, mode="eval").body
     assert isinstance(call, ast.Call)
     assert isinstance(call.func, ast.Name)
@@ -266,12 +266,12 @@ def call_of(text: str) -> tuple[str, list[str], dict[str, object]]:
 
 
 def named(owner: str, given: list[str]) -> dict[str, None]:
-    """Something for every argument that has to be given."""
+    """Make a value for every required argument."""
     return {RENAMED.get((owner, each), each): None for each in given}
 
 
 @pytest.mark.parametrize(("owner", "line"), lines(), ids=lambda text: text.split("(")[0])
-def test_a_member_is_as_the_reference_says(owner, line):
+def test_a_member_is_as_in_the_reference(owner, line):
     is_awaited, text = line.startswith("await "), line.removeprefix("await ")
     found = getattr(fluss, owner)
     if "(" not in text:
@@ -295,7 +295,7 @@ def test_a_member_is_as_the_reference_says(owner, line):
 @pytest.mark.parametrize(
     "line", CONSTRUCTORS.strip().splitlines(), ids=lambda text: text.split("(")[0]
 )
-def test_a_constructor_takes_what_the_reference_says(line):
+def test_a_constructor_has_the_arguments_of_the_reference(line):
     name, given, defaults = call_of(line)
     signature = inspect.signature(getattr(fluss, name))
     assert signature.bind(**named(name, given), **defaults)

@@ -1,7 +1,7 @@
 """Everything the reference of the Rust client lists can be done from Python: see rust_client.md.
 
-Its tables of names and expressions are run as they stand, section by section, on one set of tables
-that is made once; the connection is used by an event loop per section, as it may be.
+The expressions in its tables are run unchanged, section by section, on one set of tables; each
+section uses the connection from an event loop of its own.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ Names = dict[str, Any]
 
 
 def sections() -> dict[str, list[re.Match[str]]]:
-    """The rows of each table, under its heading."""
+    """Return the rows of each table, by its heading."""
     found: dict[str, list[re.Match[str]]] = {}
     for part in PAGE.read_text().split("\n## ")[1:]:
         heading, *lines = part.splitlines()
         rows = [row for line in lines if line.startswith("| ") and (row := ROW.match(line))]
-        found[heading] = rows[1:]  # the first is the head
+        found[heading] = rows[1:]  # the first row is the header
     return found
 
 
@@ -78,7 +78,7 @@ async def test_what_the_rust_client_does_can_be_done(section, scene):
 
 @pytest.fixture(scope="module")
 def scene(cluster, tmp_path_factory) -> Iterator[Names]:
-    """What the expressions may name."""
+    """Provide the names that the expressions use."""
     database = f"test_{tmp_path_factory.mktemp('rust').name}_{id(cluster):x}"
     names = asyncio.run(set_scene(cluster.bootstrap, database))
     try:
@@ -93,7 +93,7 @@ def scene(cluster, tmp_path_factory) -> Iterator[Names]:
 
 
 async def set_scene(bootstrap: str, database: str) -> Names:
-    """Make the tables, and some rows."""
+    """Create the tables and some rows."""
     config = fluss.Config({"bootstrap.servers": bootstrap})
     conn = await fluss.FlussConnection.create(config)
     admin = await conn.get_admin()
@@ -157,7 +157,7 @@ async def set_scene(bootstrap: str, database: str) -> Names:
     }  # fmt: skip
 
 
-# --- what the expressions may call ----------------------------------------------------------------
+# --- functions for the expressions ----------------------------------------------------------------
 
 
 async def records_of(table: fluss.FlussTable) -> fluss.ScanRecords:

@@ -1,8 +1,8 @@
-"""Every snippet of the documented Python interface runs on `import fluss`, and does what it says.
+"""Every snippet of the documented Python interface runs on `fluss` with the documented effect.
 
-The snippets are in `snippets/`, one page per document; where two documents have the same one it
-stands once. Each runs in a database of its own, on what the rest of its document would have made
-before it, and what it leaves behind is looked at.
+The snippets are in `snippets/`, one page per document; a snippet of two documents is listed once.
+Each runs in a database of its own, which is prepared as the earlier text of its document does, and
+the test checks the result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Names = dict[str, Any]
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda each: each.name)
-async def test_a_snippet_does_what_it_says(snippet, cluster, database, capsys):
+async def test_a_snippet_has_the_documented_effect(snippet, cluster, database, capsys):
     code = snippet.placed(
         bootstrap=cluster.bootstrap, database=database, other_database=f"{database}_mine"
     )
@@ -58,7 +58,7 @@ def test_a_program_of_the_documents_prints_its_rows(program, cluster, database):
         bootstrap=cluster.bootstrap, database=database, other_database=f"{database}_mine"
     )
     command = [sys.executable, "-c", code]
-    # Longer than the client waits for a leader, so that it says what it waited for.
+    # Longer than the client waits for a leader, so that its error is shown.
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.returncode == 0, done.stderr
     assert [line.split() for line in done.stdout.splitlines()[1:]] == [
@@ -67,16 +67,16 @@ def test_a_program_of_the_documents_prints_its_rows(program, cluster, database):
     ]
 
 
-def test_every_snippet_is_looked_at():
+def test_every_snippet_is_checked():
     assert {each.name for each in SNIPPETS} == set(LOOKS)
     assert len(EVERYTHING) == len({each.name for each in EVERYTHING})
 
 
-# --- what stands before a snippet -----------------------------------------------------------------
+# --- preparations for snippets --------------------------------------------------------------------
 
 
 async def set_scene(snippet: Snippet, names: Names, database: str) -> None:
-    """Make what the snippet takes for granted."""
+    """Create the objects that a snippet assumes."""
     scene, _, amount = snippet.scene.partition(" with ")
     admin = names["admin"]
     if scene == "nothing":
@@ -118,7 +118,7 @@ TABLES: dict[str, tuple[str, fluss.Schema, dict[str, Any]]] = {
 
 
 async def fill(table: fluss.FlussTable) -> None:
-    """Two rows, as the documents have them."""
+    """Write two rows, as in the documents."""
     if table.has_primary_key():
         upsert = table.new_upsert().create_writer()
         upsert.upsert({"id": 1, "name": "Alice", "age": 25})
@@ -138,7 +138,7 @@ def frame_of(rows: pa.Table) -> pd.DataFrame:
     return frame
 
 
-# --- what it leaves behind ------------------------------------------------------------------------
+# --- checks of the results ------------------------------------------------------------------------
 
 
 async def events_are_there(names: Names) -> None:

@@ -1,8 +1,7 @@
 """`fluss.aio` has every name of pyfluss 1.0.0, and each is of the same kind.
 
 The surface was taken from pyfluss itself: its type stubs and its objects at runtime. Ours may offer
-more (further names, further optional arguments, a None where pyfluss asks for something), and never
-less.
+more (names, optional arguments, None for an argument that pyfluss requires), and never less.
 """
 
 import ast
@@ -28,7 +27,7 @@ SAME_DEFAULTS = {"None", "False"}
 
 
 def parameters_of(stub: str) -> list[tuple[str, str | None, bool]]:
-    """Name, default, and whether it is given by name only, in a stub's `(self, a: int) -> x`."""
+    """Return name, default and keyword-only of each parameter in a stub's signature."""
     (function,) = ast.parse(f"def stub{stub}: ...").body
     assert isinstance(function, ast.FunctionDef)
     plain = [*function.args.posonlyargs, *function.args.args]
@@ -44,7 +43,7 @@ def parameters_of(stub: str) -> list[tuple[str, str | None, bool]]:
 
 
 def is_awaited(function: typing.Any) -> bool:
-    """Whether it is a plain function that returns what has started already."""
+    """Whether it is a plain function that returns an awaitable."""
     returned = str(inspect.signature(function).return_annotation)
     return not inspect.iscoroutinefunction(function) and returned.startswith("Awaitable[")
 
@@ -106,7 +105,7 @@ def test_a_member_is_there_and_of_the_same_kind(name, member, facts):
 )
 def test_a_method_takes_the_same_arguments(name, member, facts):
     if member.startswith("__") and member not in {"__aexit__", "__exit__"}:
-        return  # the interpreter says how these are called
+        return  # the interpreter defines how these are called
     wanted = parameters_of(facts["sigs"][0])
     given = signature_of(getattr(getattr(ours, name), member))
     assert [each.name for each in given][: len(wanted)] == [each for each, _, _ in wanted]

@@ -1,4 +1,4 @@
-"""Every example runs, prints what its head says, and is short enough to be read at once."""
+"""Every example runs, prints the lines of its docstring, and is short."""
 
 import ast
 import subprocess
@@ -21,7 +21,7 @@ def promised(path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_prints_what_its_head_says(cluster, path):
+def test_an_example_prints_the_lines_of_its_docstring(cluster, path):
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path), cluster.bootstrap],
         capture_output=True,
@@ -33,7 +33,7 @@ def test_an_example_prints_what_its_head_says(cluster, path):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_short_and_says_how_it_is_run(path):
+def test_an_example_is_short_and_shows_how_to_run_it(path):
     text = path.read_text()
     assert text.count("\n") <= LINES_MAX
     assert f"python examples/{path.name} [127.0.0.1:9123]" in text

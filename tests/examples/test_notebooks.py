@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and draw what they say they draw."""
+"""The notebooks run from top to bottom, and draw their figures."""
 
 import base64
 import io
@@ -28,7 +28,7 @@ def outputs(notebook, mime):
 
 @pytest.mark.slow  # a kernel is started
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-# Jupyter's own: a socket it leaves to the collector, a loop it finds the old way.
+# Warnings of Jupyter itself: an unclosed socket, and a deprecated way to find the loop.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_notebook_runs_and_draws(cluster, path, monkeypatch, tmp_path):
     monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", cluster.bootstrap)

@@ -1,4 +1,4 @@
-"""The pipeline from nothing, broken off at each step and started again: nothing lost or doubled."""
+"""The pipeline, interrupted at each step and started again: no row is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(900)  # many queries, and machines are shared
 
 
 def module(name: str) -> ModuleType:
-    """A program of the example, as it is run."""
+    """Import a program of the example by its path."""
     spec = importlib.util.spec_from_file_location(f"pipeline_{name}", FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -49,7 +49,7 @@ clicks = module("clicks")
 
 @dataclass(frozen=True, kw_only=True)
 class Plain:
-    """What the pipeline is to come to, computed in the plainest way."""
+    """The expected tables, computed in plain Python."""
 
     good: list[tuple[str, str, str, datetime, int]]
     bad: Counter[tuple[str, str, str]]
@@ -88,7 +88,7 @@ def checked(line: str) -> tuple[str | None, dict]:
 
 
 def check(servers: str, work: Path, plain: Plain) -> None:
-    """Every table, and the Parquet files, against the plain computation."""
+    """Compare every table, and the Parquet files, with the plain computation."""
     with fluss.connect(f"fluss://{servers}/clicks") as session:
         found = session.table("clicks").to_arrow().to_pylist()
         bad = session.table("quarantine").to_arrow().to_pylist()
@@ -113,7 +113,7 @@ def wait_for(happens) -> None:
 
 
 def to_its_end(start) -> None:
-    """Let a step run, and start it again where a busy machine was too slow to start a worker."""
+    """Run a step to its end, and restart it if a busy machine was too slow to start a worker."""
     for _ in range(STARTS_MAX):
         query = start()
         try:
@@ -126,7 +126,7 @@ def to_its_end(start) -> None:
     raise AssertionError("no worker started in time")
 
 
-def test_each_step_broken_off_goes_on_where_it_was(tmp_path):
+def test_an_interrupted_step_continues_at_its_checkpoint(tmp_path):
     pipeline_module, ask = module("pipeline"), module("ask")
     source, work = tmp_path / "files", tmp_path / "work"
     clicks.write_files(source, files=4, rows=ROWS)
@@ -176,7 +176,7 @@ def test_a_pipeline_that_is_killed_is_started_again(tmp_path):
                 command,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Spark's Java and its workers are to die with it
+                start_new_session=True,  # Spark's Java and its workers die with it
             )
             begun = work / "checkpoints" / name / "offsets" / "0"
             wait_for(lambda begun=begun, running=running: begun.exists() or running.poll())

@@ -1,4 +1,4 @@
-"""The README from top to bottom: its programs run in one Python and print what it says."""
+"""The programs of the README and of the guides run, and print the output on the page."""
 
 import os
 import re
@@ -15,10 +15,9 @@ PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 WRITTEN_ADDRESS = "127.0.0.1:9123"
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
 IN_A_TERMINAL = ROOT / "docs/guide/terminal.md"
-# What is of Spark runs in the session of its tests: tests/engines/spark/test_guide.py.
+# Spark's programs run in the session of its tests: tests/engines/spark/test_guide.py.
 SPARK = "import fluss_spark"
-# Its programs are queries of Spark that go on; tests/engines/spark/test_exactly_once.py runs such
-# ones.
+# Its programs are streaming queries; tests/engines/spark/test_exactly_once.py runs similar ones.
 FOR_SPARK = ROOT / "docs/guide/exactly-once.md"
 PAGES = [ROOT / "README.md", *(each for each in GUIDE if each not in {IN_A_TERMINAL, FOR_SPARK})]
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
@@ -26,7 +25,7 @@ END = "=== the end of a program ==="
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_prints_what_it_says(cluster, page):
+def test_a_program_prints_the_output_on_its_page(cluster, page):
     programs = [each for each in PROGRAM.findall(page.read_text()) if SPARK not in each[0]]
     assert programs
     joined = "".join(f"{code}\nprint({END!r})\n" for code, _ in programs)
@@ -40,10 +39,10 @@ def test_a_page_prints_what_it_says(cluster, page):
     )
     printed = done.stdout.split(f"{END}\n")
     assert (done.returncode, done.stderr) == (0, ""), f"after {len(printed) - 1} programs"
-    assert printed == [*(said for _, said in programs), ""]
+    assert printed == [*(output for _, output in programs), ""]
 
 
-def test_a_terminal_shows_what_its_page_says(cluster, tmp_path):
+def test_a_terminal_shows_the_output_on_its_page(cluster, tmp_path):
     (session,) = CONSOLE.findall(IN_A_TERMINAL.read_text())
     commands = [line[2:] for line in session.splitlines() if line.startswith("$ ")]
     script = "\n".join(f"echo {shlex.quote(f'$ {each}')}\n{each}" for each in commands)
@@ -69,7 +68,7 @@ def test_what_is_installed_exists():
     text = (ROOT / "README.md").read_text()
     lines = re.findall(r"pip install --find-links dist (.*?)(?:  #.*)?\n", text)
     found = re.findall(r"(fluss-\w+)(?:\[([\w,]+)\])?", " ".join(lines))
-    # The test kit is for those who test against the real Fluss; the README lists it below.
+    # The test kit is not for users; the README lists it in the table of packages.
     assert len(found) + 1 == len(list((ROOT / "packages").iterdir()))
     assert "(packages/fluss-testkit)" in text
     for name, extras in found:

@@ -1,8 +1,8 @@
-"""kill -9 under load: every acknowledged row exactly once, rows by key as their changelog says.
+"""kill -9 under load: every acknowledged row is there once, and keyed rows match their changelog.
 
 Writers of a log and of a keyed table, and a reader that moves rows into the store, work until the
-server is killed at some moment; then it is started again on what is there, everything is looked
-at, and the writers go on where they were. `./dev prove crashes` does 200 rounds.
+server is killed at a random moment. Then it restarts on its directory, everything is checked, and
+the writers continue. `./dev prove crashes` does 200 rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.servers.crashing_load import Load
 
 HISTORIES = 5 if IS_EXHAUSTIVE else 1
 ROUNDS = {"process": 20, "disk": 20} if IS_EXHAUSTIVE else {"process": 3, "disk": 2}
-# A server is killed when so many batches have been acknowledged in its round, or none at all.
+# A server is killed after this number of acknowledged batches in its round.
 BATCHES_MAX = 60
 PATIENCE_S = 60.0
 

@@ -1,9 +1,9 @@
-"""The same random operations on the real server and on the embedded one, answered alike.
+"""The same random operations on the real and the embedded server, with equal responses.
 
-Every operation waits for its answer, so both servers have the same history. Answers are compared
-as they come, error codes included, and at the end every log and every state once more. In between
-the embedded server is killed, or stopped, and started again; the real one is not, because killed
-it would lose what it acknowledged.
+Every operation waits for its response, so both servers have the same history. Responses are
+compared in order, error codes included, and at the end every log and every state once more. In
+between the embedded server is killed, or stopped, and restarted; the real one is not, because it
+would lose acknowledged rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tests.support.servers.raw_client import COORDINATOR, RawClient
 SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (1, 300)
 # How many operations pass between two restarts of the embedded server.
 RESTART_AFTER = 100
-# A coordinator of 0.9.1 that has lost a table once may lose all that follow; then both servers are
-# made anew, and asked the same again.
+# A coordinator of 0.9.1 that has lost a table may lose all later ones; then both servers are
+# replaced, and the operations repeated.
 CLUSTERS_MAX = 5
 DATABASE = "servers"
-# A coordinator of 0.9.1 may overlook a table that follows its database at once.
+# A coordinator of 0.9.1 may overlook a table that is created right after its database.
 NEW_DATABASE_REST_S = 0.5
 
 

@@ -1,4 +1,4 @@
-"""Random queries: over Fluss they answer what DuckDB answers over the same rows in its memory."""
+"""Random queries over Fluss give the same result as over the same rows in DuckDB's memory."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def condition(dice: random.Random, prefix: str, depth: int = 0) -> str:
 
 
 def query(dice: random.Random) -> tuple[str, bool]:
-    """A query with `{t}` for the table, and whether its rows are any of many."""
+    """Make a query with `{t}` for the table, and whether its limit may choose any rows."""
     where = f" WHERE {condition(dice, '')}" if dice.random() < 0.8 else ""
     columns = dice.sample(list(LITERALS), dice.randrange(1, 5))
     match dice.randrange(6):
@@ -102,7 +102,7 @@ def query(dice: random.Random) -> tuple[str, bool]:
             order = f" ORDER BY id {dice.choice(['', 'DESC'])} LIMIT {dice.randrange(30)}"
             return f"SELECT {', '.join(columns)} FROM {{t}}{where}{order}", False
         case 3:
-            # Which of 0.0 and -0.0 stands for their group is nobody's to say.
+            # SQL does not define whether 0.0 or -0.0 represents their group.
             group = dice.choice(["k", "day", "name", "ok", "x + 0.0"])
             having = f" HAVING count(*) > {dice.randrange(20)}" if dice.random() < 0.3 else ""
             found = "count(*), sum(price), min(ts), max(id), count(DISTINCT name)"

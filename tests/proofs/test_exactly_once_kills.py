@@ -1,8 +1,8 @@
-"""Tasks whose processes are killed at any moment, stopped, and woken up beside their successors.
+"""Tasks whose processes are killed at any moment, or frozen and resumed next to their successors.
 
 Each round is one step of two tasks. Attempts at a task are made until one succeeds; the others are
-killed somewhere on their way, or stopped and woken up again when the successor works or when the
-step has long been committed. On the replicated cluster leaders die as well. In the end the log
+killed on the way, or frozen and resumed while the successor works or long after the step was
+committed. On the replicated cluster leaders die as well. In the end the log
 `exact` and the primary-key table hold every row once, and the log `naive` shows duplicates.
 """
 
@@ -36,15 +36,15 @@ ATTEMPT_S = 180
 ATTEMPTS_MAX = 40
 LEADER_EVERY = 6
 HOWS = ("exact", "naive", "keyed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]  # it waits for processes and leaders
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]  # waits for processes and leaders
 
 
-def test_tasks_that_are_killed_and_woken_up_are_written_once(cluster, database, tmp_path):
+def test_tasks_that_are_killed_and_resumed_are_written_once(cluster, database, tmp_path):
     with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
         _play(Stage(session, database, None, tmp_path), ROUNDS)
 
 
-def test_so_they_are_when_leaders_die(replicated_cluster, tmp_path):
+def test_tasks_are_written_once_when_leaders_die(replicated_cluster, tmp_path):
     name = f"kills_{uuid.uuid4().hex[:8]}"
     with fluss.connect(f"fluss://{replicated_cluster.bootstrap_servers}") as session:
         session.create_database(name)
@@ -56,7 +56,7 @@ def _play(stage, rounds):
     try:
         for step in range(rounds):
             stage.step(step)
-        stage.wake_up_everybody()
+        stage.resume_all()
     finally:
         stage.close()
     what = (
@@ -67,7 +67,7 @@ def _play(stage, rounds):
 
 
 class Stage:
-    """The tables, the attempts under way, and who is killed when."""
+    """The tables, the running attempts, and the schedule of kills."""
 
     def __init__(self, session, database, replicated, folder):
         self._session = session
@@ -105,7 +105,7 @@ class Stage:
         if dead is not None:
             self._replicated.restart_tablet_server(dead)
         if self._dice.random() < 0.3:
-            self.wake_up_everybody()
+            self.resume_all()
 
     def _task(self, how, step, part):
         for _ in range(self._dice.randint(0, 2)):
@@ -117,7 +117,7 @@ class Stage:
             else:
                 _signal(pid, signal.SIGKILL)
                 self.killed += 1
-        for _ in range(ATTEMPTS_MAX):  # one that finds no server, as the first it asks has died
+        for _ in range(ATTEMPTS_MAX):  # an attempt whose first server has died
             if self._ends_well(how, step, part):
                 return
             time.sleep(1)
@@ -137,7 +137,7 @@ class Stage:
         return int(self._forks.stdout.readline())
 
     def _wait_until(self, pid, place):
-        """Wait until an attempt has handed on so many batches, or has ended."""
+        """Wait until an attempt has sent this many batches, or has ended."""
         deadline = time.monotonic() + ATTEMPT_S
         at, ended = self._folder / f"{pid}.at", self._folder / str(pid)
         while time.monotonic() < deadline and not ended.exists():
@@ -159,7 +159,7 @@ class Stage:
         table = self._session.table(f"{self._database}.exact")
         first = self.produced - 2 * ROWS
         receipts = []
-        for part in range(2):  # everything is there already, and this says what its receipt was
+        for part in range(2):  # all rows are there already; this returns the receipt
             rows = once_attempts.rows_of(first + part * ROWS, ROWS, 0)
             task = Task(run=self._run, step=step, part=part)
             receipts.append(append_exactly_once(table, task, rows))
@@ -177,18 +177,18 @@ class Stage:
         self.leaders += 1
         return leader
 
-    def wake_up_everybody(self):
-        """Let all go on that were stopped, however late it is."""
+    def resume_all(self):
+        """Resume all frozen attempts."""
         while self._stopped:
             self._wake_up(self._stopped.pop())
 
     def _wake_up(self, pid):
         _signal(pid, signal.SIGCONT)
         self.woken += 1
-        self._wait_for(pid)  # whether it succeeds, or finds that it comes too late
+        self._wait_for(pid)  # it succeeds, or detects that it is too late
 
     def ids(self, name):
-        """The ids in a table, as often as they are there."""
+        """Count the ids in a table."""
         table = self._session.table(f"{self._database}.{name}")
         return sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist())
 
@@ -196,7 +196,7 @@ class Stage:
         return Path(self._errors.name).read_text()[-3_000:]
 
     def close(self):
-        """Let nothing of all that live on."""
+        """End all processes."""
         for pid in self._stopped:
             _signal(pid, signal.SIGKILL)
         self._forks.stdin.close()

@@ -1,4 +1,4 @@
-"""Filters on a real cluster: whatever is spared, the rows are those that SQL wants."""
+"""Filters on a real cluster: whatever is skipped, the rows are those of SQL."""
 
 import time
 from itertools import islice
@@ -41,7 +41,7 @@ def partition_values(rng, data_type):
 
 
 def made_table(session, rng, name, *, has_key):
-    """A random table with random rows in it, and the values that stand in its columns."""
+    """Create a random table with random rows; return it with the values of its columns."""
     types = {"k": T.int(), **random_columns(rng, 4)}
     pools = {each: [random_value(rng, kind) for _ in range(5)] for each, kind in types.items()} | {
         "k": list(range(12))
@@ -58,8 +58,8 @@ def made_table(session, rng, name, *, has_key):
     keys = {"primary_key": ["k", *partitions]} if has_key else {"bucket_key": ["k"]}
     table = session.create_table(name, schema, buckets=3, partition_by=partitions or None, **keys)
     if partitions:
-        # A coordinator of 0.9.1 that is busy hears of partitions before it hears of their table,
-        # and elects no leaders ever after (a NullPointerException in its log).
+        # A busy coordinator of 0.9.1 may learn of partitions before it learns of their table, and
+        # then never elects leaders (a NullPointerException in its log).
         time.sleep(COORDINATOR_LAG_S)
     write = table.upsert if has_key else table.append
     for _ in range(3):
@@ -69,7 +69,7 @@ def made_table(session, rng, name, *, has_key):
 
 
 @pytest.mark.parametrize("seed", range(TABLES))
-def test_what_is_spared_in_a_log_holds_no_row_of_random_filters(session, seed):
+def test_skipped_parts_of_a_log_hold_no_row_of_random_filters(session, seed):
     rng = Random(seed)
     table, types, pools = made_table(session, rng, f"log{seed}", has_key=False)
     types = types | METADATA_TYPES
@@ -88,7 +88,7 @@ def test_what_is_spared_in_a_log_holds_no_row_of_random_filters(session, seed):
 
 
 @pytest.mark.parametrize("seed", range(TABLES))
-def test_what_is_spared_of_a_state_holds_no_row_of_random_filters(session, seed):
+def test_skipped_parts_of_a_state_hold_no_row_of_random_filters(session, seed):
     rng = Random(seed)
     table, types, pools = made_table(session, rng, f"state{seed}", has_key=True)
     rows = physical_rows(table.to_arrow(), types)

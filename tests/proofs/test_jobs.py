@@ -1,7 +1,7 @@
-"""Jobs that go on where the last one ended, and copies of whole histories, each in a process.
+"""Jobs that continue where the last run ended, and copies of whole histories, each in a process.
 
-A job keeps its cursor with its rows. However it ends, the next run finds every row that is missing
-and none that is there. Copying a changelog takes the memory of a few batches, however long it is.
+A job stores its cursor with its rows. However it ends, the next run reads exactly the missing rows.
+Copying a changelog takes the memory of a few batches, however long it is.
 """
 
 import json
@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 
-# Ends without a word at one of its steps: a request, a batch, a row of its own database.
+# Exits abruptly at one of its steps: a request, a batch, a row of its own database.
 JOB = """
 import os, sqlite3, sys
 import fluss
@@ -112,7 +112,7 @@ def _stored(path, name):
     return found
 
 
-# Copies one table's history into another, and notes its memory on the way.
+# Copies the history of a table into another one, and records its memory.
 COPY = """
 import json, os, sys
 from pathlib import Path
@@ -149,7 +149,7 @@ def test_a_changelog_replayed_into_an_empty_table_gives_the_source_in_flat_memor
     assert sum(each.rows_max for each in source.scan(mode="changelog").splits()) >= CHANGES
     url = f"fluss://{cluster.bootstrap}/{database}"
     told = json.loads(_run(COPY, url, CHANGES).stdout)
-    assert told["rows"] == 3 * KEYS + KEYS // 100  # of an update only the second half is written
+    assert told["rows"] == 3 * KEYS + KEYS // 100  # only the second half of an update is written
     assert len(told["resident_mb"]) == 10
     assert copy.scan().to_arrow().sort_by("id").equals(source.scan().to_arrow().sort_by("id"))
     early, late = told["resident_mb"][2], max(told["resident_mb"][3:])
@@ -157,7 +157,7 @@ def test_a_changelog_replayed_into_an_empty_table_gives_the_source_in_flat_memor
 
 
 def _source(session):
-    """One million inserts, two of updates (two changes each), and a few rows deleted."""
+    """Write one million inserts, two million updates (two changes each), and a few deletes."""
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("x", pa.float64())])
     table = session.create_table("source", schema, primary_key=["id"], buckets=4)
     for round_number in range(3):

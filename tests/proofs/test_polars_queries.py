@@ -1,6 +1,6 @@
-"""Random queries give what they give on the same rows in memory.
+"""Random queries give the same result as on the same rows in memory.
 
-Filters, columns, limits, groups and joins, in every engine of Polars; `./dev prove polars` asks
+Filters, columns, limits, groups and joins, in every engine of Polars; `./dev prove polars` runs
 1 000 of them.
 """
 
@@ -92,7 +92,7 @@ def tables(cluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query, and how many of its rows are wanted: any, in no order, where it is limited."""
+    """A query, and the number of rows that a limit lets it choose freely."""
 
     steps: tuple[tuple[str, Callable[[pl.LazyFrame, pl.LazyFrame], pl.LazyFrame]], ...]
     limit: int | None
@@ -174,7 +174,7 @@ def random_query(dice: Random) -> Query:
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_random_queries_give_what_they_give_in_memory(tables, part):
+def test_random_queries_give_the_same_as_in_memory(tables, part):
     on_server, facts, names = tables
     dice = Random(SEED + part)
     for number in range(QUERIES // 10):
@@ -197,7 +197,7 @@ def test_random_queries_give_what_they_give_in_memory(tables, part):
 
 def check_equal(got: pl.DataFrame, expected: pl.DataFrame, told: str) -> None:
     try:
-        # Sums of floats depend on the order, which is free.
+        # Sums of floats depend on the order, which is undefined.
         assert_frame_equal(got, expected, check_row_order=False, rel_tol=1e-9, abs_tol=1e-9)
     except AssertionError as error:
         raise AssertionError(f"{told}\n{error}") from None

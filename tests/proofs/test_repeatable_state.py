@@ -1,4 +1,4 @@
-"""The same plan gives the same rows, whatever is written meanwhile; and no plan waits for rows."""
+"""The same plan gives the same rows under concurrent writes, and no plan waits for rows."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ within_deadline = pytest.mark.timeout(DEADLINE_S, func_only=True)
 
 @pytest.fixture
 def write_on(rows):
-    """Writes a thousand rows a second into tables until the test ends, and says how many."""
+    """Write a thousand rows a second into tables until the test ends, and count them."""
     stop, threads, written = threading.Event(), [], []
 
     def write(write_rows):
@@ -43,7 +43,7 @@ def write_on(rows):
 
 
 def ordered(table):
-    """Rows in an order of their own: those of a state come in none."""
+    """Sort rows: a state has no order."""
     return table.sort_by("id")
 
 
@@ -62,7 +62,7 @@ def test_a_state_read_twice_under_a_writer_is_the_same(session, keyed, write_on,
         pinned = scan.splits()
         first = ordered(scan.to_arrow())
         before = sum(written)
-        while sum(written) == before:  # something has changed indeed
+        while sum(written) == before:  # the state has changed
             time.sleep(0.005)
         assert ordered(scan.to_arrow()).equals(first)
         assert scan.count() == first.num_rows
@@ -94,11 +94,11 @@ def test_appended_rows_read_twice_under_a_writer_are_the_same(events, write_on):
         assert scan.count() == first.num_rows
 
 
-# --- nothing waits for what does not come ---------------------------------------------------------
+# --- nothing waits for rows that do not exist -----------------------------------------------------
 
 
 def read_in_every_way(table):
-    """How many rows each way gives."""
+    """Return the number of rows by each way to read."""
     found = {
         mode: table.scan(mode=mode).to_arrow().num_rows
         for mode in (["state", "changelog", "binlog"] if table.primary_key else ["log"])
@@ -140,7 +140,7 @@ def test_idle_buckets_beside_one_with_rows_are_not_waited_for(session, rows):
 
 @within_deadline
 def test_batches_that_changed_nothing_end_where_the_log_does(session, rows):
-    """A batch of deletes that find nothing takes an offset in the changelog and has no rows."""
+    """A batch of deletes of missing keys takes an offset in the changelog and has no rows."""
     keyed = session.create_table("keyed", rows.schema, primary_key=["id"], buckets=1)
     for _ in range(3):
         keyed.delete({"id": [1]})

@@ -1,12 +1,12 @@
-"""Streams whose drivers and workers are killed at any moment, and come back when others go on.
+"""Streams whose drivers and workers are killed at any moment, or resume next to their successors.
 
-Files are streamed into three tables by a driver that is killed, hangs and wakes up again, loses
-its workers, or leaves workers behind that go on writing when another driver has taken over. In the
-end the log `exact` and the primary-key table hold every row of the source once. The log `naive`
-beside them, with exactly once switched off, shows duplicates: so the test can see them.
+Files are streamed into three tables by a driver that is killed, hangs and resumes, loses its
+workers, or leaves workers that continue to write when another driver has taken over. In the end the
+log `exact` and the primary-key table hold every row of the source once. The log `naive` beside
+them, without exactly once, shows duplicates, which proves that the test can detect them.
 
-Three rounds on one server in each run of the tests, and some more where these have not shown any
-duplicates; `./dev prove spark` has forty on a replicated cluster, where leaders die as well.
+Each run of the tests has three rounds on one server, and more if these showed no duplicates;
+`./dev prove spark` has forty on a replicated cluster, where leaders die as well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DRIVER = ROOT / "tests" / "support" / "servers" / "spark_kill_driver.py"
 ROUNDS = 40 if IS_EXHAUSTIVE else 3
 MORE_ROUNDS_MAX = 6
 QUICK = ("zombie driver", "worker", "zombie workers")
-# Another driver takes half a minute to begin; workers and leaders are killed more often.
+# A new driver takes half a minute to start, so workers and leaders are killed more often.
 KINDS = (*["worker"] * 4, *["leader"] * 3, "driver", "zombie driver", "zombie workers")
 FILES_PER_ROUND = 4
 ROWS_PER_FILE = 4_000
@@ -49,7 +49,7 @@ pytestmark = [
 
 
 def test_every_row_is_written_once_whatever_is_killed(request, java, tmp_path):
-    del java  # which skips where there is none
+    del java  # which skips if there is none
     replicated = request.getfixturevalue("replicated_cluster") if IS_EXHAUSTIVE else None
     if replicated is None:
         bootstrap = request.getfixturevalue("cluster").bootstrap
@@ -68,7 +68,7 @@ def test_every_row_is_written_once_whatever_is_killed(request, java, tmp_path):
 
 
 class Stage:
-    """The tables, the drivers, and who is killed when."""
+    """The tables, the drivers, and the schedule of kills."""
 
     def __init__(self, session, database, replicated, folder):
         self._session = session
@@ -87,13 +87,13 @@ class Stage:
         session.create_table(f"{database}.keyed", COPY, primary_key=["id"], **made)
 
     def run(self, rounds):
-        """Kill so many times, and then let what is left be written."""
+        """Kill this many times, then let the rest be written."""
         driver = self._start()
         for number in range(rounds):
             self._produce()
             driver = self._round(number, driver)
         self._catch_up(driver)
-        # Few rounds may all kill where it does not hurt, which proves nothing.
+        # A few rounds may all kill at harmless moments, which proves nothing.
         for number in range(rounds, rounds + MORE_ROUNDS_MAX):
             if len(self.ids("naive")) > self.produced:
                 return
@@ -113,7 +113,7 @@ class Stage:
         return self._after(self._kinds[-1], driver)
 
     def _after(self, kind, driver):
-        """Kill somebody; returns the driver that goes on."""
+        """Kill a process; return the driver that continues."""
         match kind:
             case "worker":
                 driver.kill_worker(self._dice)
@@ -162,7 +162,7 @@ class Stage:
         return driver
 
     def _produce(self):
-        """Put files of rows where the queries look for them."""
+        """Write files of rows into the folder that the queries read."""
         for _ in range(FILES_PER_ROUND):
             ids = range(self.produced, self.produced + ROWS_PER_FILE)
             table = pa.table({"id": pa.array(ids, pa.int64())})
@@ -182,24 +182,24 @@ class Stage:
         raise AssertionError(f"the queries do not get on:\n{driver.said()}")
 
     def ids(self, name):
-        """The ids in a table, as often as they are there."""
+        """Count the ids in a table."""
         table = self._session.table(f"{self._database}.{name}")
         rows = table.scan(columns=["id"]).to_arrow()
         return sorted(rows["id"].to_pylist())
 
     def tally(self):
-        """How often what was killed."""
+        """Return the number of kills by kind."""
         told = (f"{self._kinds.count(each)} {each}" for each in sorted(set(self._kinds)))
         return f"{len(self._kinds)} rounds ({', '.join(told)})"
 
     def close(self):
-        """Let nothing of all that live on."""
+        """End all processes."""
         for each in self._drivers:
             each.kill()
 
 
 class Driver:
-    """One driver, with all that belongs to it."""
+    """One driver, with all its processes."""
 
     def __init__(self, bootstrap, database, folder):
         self._log = folder / f"driver-{uuid.uuid4().hex[:6]}.log"
@@ -213,7 +213,7 @@ class Driver:
         self._frozen: list[int] = []
 
     def wait_until_ready(self):
-        """Wait until each of its queries has written something."""
+        """Wait until each of its queries has written rows."""
         deadline = time.monotonic() + READY_S
         while "ready" not in self.said().splitlines():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -221,21 +221,21 @@ class Driver:
             time.sleep(0.2)
 
     def said(self):
-        """What it has printed."""
+        """Return its output."""
         return self._log.read_text(errors="replace")
 
     def kill(self):
-        """Kill it with everything that it started."""
+        """Kill it with all its processes."""
         _signal([*self._frozen, *self._family()], signal.SIGKILL)
         self._process.wait(30)
 
     def freeze(self):
-        """Stop everything, as a machine does that hangs."""
+        """Stop all its processes, like a machine that hangs."""
         self._frozen = self._family()
         _signal(self._frozen, signal.SIGSTOP)
 
     def thaw(self):
-        """Let it go on as if nothing had happened."""
+        """Resume it."""
         _signal(self._frozen, signal.SIGCONT)
 
     def kill_worker(self, dice):
@@ -245,7 +245,7 @@ class Driver:
             _signal([dice.choice(workers)], signal.SIGKILL)
 
     def kill_and_leave_workers(self):
-        """Kill all but the processes that run tasks, and stop these; returns them."""
+        """Kill all processes except those that run tasks, and stop these; return them."""
         workers = self._workers()
         _signal(workers, signal.SIGSTOP)
         _signal([each for each in self._family() if each not in workers], signal.SIGKILL)
@@ -260,7 +260,7 @@ class Driver:
         return family
 
     def _workers(self):
-        """The forks of Spark's daemons: every process whose parent runs the same program."""
+        """Return the forks of Spark's daemons: processes whose parent runs the same program."""
         parents, family = _parents(), set(self._family())
         daemons = {pid for pid in family if "pyspark.daemon" in _command(pid)}
         return sorted(pid for pid in daemons if parents.get(pid) in daemons)

@@ -1,7 +1,7 @@
-"""What a table was at any offset, by every way to read it: random operations against dicts.
+"""The state of a table at any offset, by every strategy, against dicts after random operations.
 
-A change waits for a few hundred operations; `./dev prove state` makes ten thousand, and looks back
-at fifty moments of them.
+A normal run has a few hundred operations; `./dev prove state` has ten thousand, and checks fifty
+offsets among them.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def history(start_cluster):
-    """A table of two partitions and four buckets each, to which columns came in between."""
+    """A table of two partitions with four buckets each, to which columns were added in between."""
     with start_cluster(FAST_SNAPSHOTS) as running:
         table = StateTable(
             running.bootstrap_servers, "history", partitioned=True, bucket_count=4, seed=11
@@ -46,9 +46,9 @@ def history(start_cluster):
             table.open()
         written = _write_until(table, written, int(0.9 * OPERATIONS))
         _wait_for_snapshots(table)
-        _write_until(table, written, OPERATIONS)  # what the snapshots do not have
+        _write_until(table, written, OPERATIONS)  # changes after the last snapshot
         yield table
-        table.close(drops=False)  # it goes with its cluster
+        table.close(drops=False)  # its cluster is removed with it
 
 
 def _write_until(table, written, wanted):
@@ -82,7 +82,7 @@ def test_the_state_after_any_operation_is_that_of_a_dict(history, strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_the_state_at_any_offset_is_that_of_its_changes_one_by_one(history, strategy):
-    """Offsets inside batches, and between the halves of an update, too."""
+    """Check offsets inside of batches, and between the halves of an update."""
     bucket = max(history.moments[-1].pins, key=lambda each: history.moments[-1].pins[each])
     end = history.moments[-1].pins[bucket]
     changes = _changes(history, bucket, end)

@@ -1,4 +1,4 @@
-"""What the tests of the command share: `fluss`, run as a shell runs it, and a small table."""
+"""Fixtures for the command `fluss`: it runs as in a shell, on a small table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = [
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended, and what it wrote."""
+    """The exit code and the output of a command."""
 
     returncode: int
     stdout: bytes
@@ -32,7 +32,7 @@ class Done:
 
     @property
     def said(self) -> str:
-        """The error output."""
+        """The text on the standard error."""
         return self.stderr.decode()
 
 
@@ -41,7 +41,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def run(cluster, database, monkeypatch, capfdbinary, tmp_path) -> Run:
-    """Runs `fluss`; files, pipes and exit codes are those of a shell."""
+    """Run `fluss` with files, pipes and exit codes as in a shell."""
     monkeypatch.delenv("FLUSS_URL", raising=False)
     monkeypatch.setenv("FLUSS_CONFIG", str(_no_profiles(tmp_path)))
     monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", cluster.bootstrap)
@@ -66,7 +66,7 @@ def _no_profiles(directory: Path) -> Path:
 
 @pytest.fixture
 def program(cluster) -> tuple[list[str], dict[str, str]]:
-    """The words that start `fluss` in a process, and its environment."""
+    """Return the arguments and the environment of a process that runs `fluss`."""
     words = [sys.executable, "-c", "import sys; from fluss.cli import main; sys.exit(main())"]
     return words, {**os.environ, "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap}
 

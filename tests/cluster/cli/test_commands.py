@@ -1,4 +1,4 @@
-"""`fluss` as people and scripts use it: rows on the output, words on the other, and exit codes."""
+"""`fluss` in a terminal and in scripts: rows, messages and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _lines(done: Done) -> list[dict[str, object]]:
     return [json.loads(each) for each in done.stdout.splitlines()]
 
 
-def test_names_come_one_a_line(run, people, database):
+def test_names_are_listed_one_per_line(run, people, database):
     assert database in run("ls").stdout.decode().split()
     assert run("ls", database).stdout.decode().split() == ["people"]
 
@@ -94,7 +94,7 @@ def test_keys_of_every_type_are_looked_up_as_text(run, session, kind, value, tex
         (["--url", "fluss://127.0.0.1:1", "ls"], 1, "127.0.0.1:1"),
     ],
 )
-def test_what_is_wrong_is_said_on_the_error_output(run, people, database, words, code, said):
+def test_errors_go_to_the_error_output(run, people, database, words, code, said):
     done = run(*(each.format(db=database) for each in words))
     assert done.returncode == code
     assert said in done.stderr.decode()
@@ -139,9 +139,7 @@ def test_a_pipe_is_read_to_its_end(run, database):
     assert run("count", table).stdout == b"50000\n"
 
 
-def test_tail_shows_the_last_changes_and_goes_on_with_what_comes(
-    cluster, session, people, database
-):
+def test_tail_shows_the_last_changes_and_then_new_ones(cluster, session, people, database):
     line = [sys.executable, "-c", "import sys; from fluss.cli import main; sys.exit(main())"]
     follower = subprocess.Popen(
         [*line, "tail", people, "-f", "-n", "2"],

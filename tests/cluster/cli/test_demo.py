@@ -1,4 +1,4 @@
-"""The demo ends by itself where nobody looks, and every engine says what the books say."""
+"""The demo ends by itself without a screen, and every engine's result equals the books."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_demo_ends_by_itself_with_the_right_totals():
     assert len({tuple(row.split()) for _, row in figures}) == 1
 
 
-def test_on_a_screen_it_goes_on_until_it_is_interrupted():
+def test_on_a_screen_it_runs_until_it_is_interrupted():
     import pty
 
     screen, its_end = pty.openpty()
@@ -52,5 +52,5 @@ def test_on_a_screen_it_goes_on_until_it_is_interrupted():
 def _read_until(screen: int, wanted: bytes) -> bytes:
     shown = b""
     while wanted not in shown:
-        shown += os.read(screen, 65536)  # pytest's own limit ends this if it never comes
+        shown += os.read(screen, 65536)  # pytest's time limit ends this if the text never appears
     return shown

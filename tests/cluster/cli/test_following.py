@@ -1,4 +1,4 @@
-"""`fluss tail -f`: the last rows, and then those that come, each of them once."""
+"""`fluss tail -f`: the last rows, then new rows, each of them once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an import ends whose server dies or hangs: one line, and a true count."""
+"""An import whose server dies or hangs ends with one message and an exact count."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_message_is_about_the_file_and_not_about_the_chunk():
 @pytest.mark.one_server
 @pytest.mark.slow  # it starts a server, and waits until a write is given up
 @pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_a_server_that_is_lost_under_an_import_leaves_a_true_count(program, tmp_path, how):
+def test_an_import_that_loses_its_server_reports_an_exact_count(program, tmp_path, how):
     (python, flag, line), environment = program
     file = tmp_path / "rows.csv"
     file.write_text("n\n" + "".join(f"{each}\n" for each in range(4_000_000)))
@@ -127,7 +127,7 @@ def test_a_server_that_is_lost_under_an_import_leaves_a_true_count(program, tmp_
             cluster.kill()
         else:
             os.kill(cluster.pid, signal.SIGSTOP)
-            time.sleep(1.0)  # until a chunk is under way that nobody answers
+            time.sleep(1.0)  # until a chunk is in flight to the hanging server
             importer.send_signal(signal.SIGINT)
         said = importer.communicate(timeout=60)[1].decode()
         assert time.monotonic() - began < 20

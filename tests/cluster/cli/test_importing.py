@@ -1,4 +1,4 @@
-"""`fluss import`: the table's types decide, and what ends it early says what is in."""
+"""`fluss import`: the table's types decide, and an early end reports the count of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fluss.cli.importing import CHUNK_ROWS
 
 @pytest.fixture
 def import_text(run, tmp_path):
-    """Imports a file with this content."""
+    """Import a file with the given content."""
 
     def one(table: str, content: str | bytes, *words: str, name: str = "rows.csv"):
         file = tmp_path / name
@@ -30,7 +30,7 @@ def import_text(run, tmp_path):
 
 @pytest.fixture
 def typed(session):
-    """A log of columns whose values look like others."""
+    """A log with columns whose values look like those of other types."""
     schema = pa.schema(
         [
             ("id", pa.int64()),
@@ -85,7 +85,7 @@ def test_values_are_read_as_the_types_of_the_table(import_text, typed):
         ("r.arrow", "no arrow", "cannot be read as arrow"),
     ],
 )
-def test_what_is_wrong_is_named_with_line_column_and_value(import_text, typed, name, content, said):
+def test_an_error_names_line_column_and_value(import_text, typed, name, content, said):
     done = import_text(typed.name, content, name=name)
     assert done.returncode == 1
     assert said in done.said
@@ -94,7 +94,9 @@ def test_what_is_wrong_is_named_with_line_column_and_value(import_text, typed, n
     assert typed.count() == 0
 
 
-def test_a_row_that_the_table_refuses_is_named_with_its_place(import_text, session, run, tmp_path):
+def test_a_row_that_the_table_refuses_is_named_with_its_location(
+    import_text, session, run, tmp_path
+):
     rows = pa.table({"id": [1, None, 3], "name": ["a", "b", "c"]})
     keyed = session.create_table("keyed", rows, primary_key=["id"], buckets=1)
     done = import_text(keyed.name, "id,name\n1,a\n\n,b\n")
@@ -105,7 +107,7 @@ def test_a_row_that_the_table_refuses_is_named_with_its_place(import_text, sessi
     assert keyed.count() == 0
 
 
-def test_a_type_that_changes_late_fails_with_what_is_in_and_how_to_go_on(
+def test_a_late_bad_value_fails_with_the_count_and_how_to_continue(
     import_text, session, database, monkeypatch
 ):
     monkeypatch.setattr("fluss.cli.row_files.SAMPLE_BYTES", 100_000)
@@ -207,7 +209,7 @@ def test_a_table_of_another_shape_is_not_written_to(import_text, session, typed)
     assert typed.count() == 0
 
 
-def test_large_files_come_in_blocks_and_lines_may_cross_them(
+def test_large_files_are_read_in_blocks_and_lines_may_cross_them(
     import_text, session, database, monkeypatch
 ):
     monkeypatch.setattr("fluss.cli.json_file.BLOCK_BYTES", 1_000)
@@ -249,7 +251,7 @@ def test_the_standard_input_is_read_in_every_format(run, session):
 
 
 @pytest.mark.parametrize("imported", ["", "import polars; "])
-def test_ctrl_c_says_what_is_in_and_the_import_goes_on_from_there(
+def test_ctrl_c_reports_the_count_and_the_import_continues_from_there(
     session, program, tmp_path, imported
 ):
     table = session.create_table("interrupted", {"n": [0]}, buckets=1)
@@ -261,7 +263,7 @@ def test_ctrl_c_says_what_is_in_and_the_import_goes_on_from_there(
         stderr=subprocess.PIPE,
         env=environment,
     )
-    with fifo.open("w") as rows:  # more will come, so the command waits
+    with fifo.open("w") as rows:  # the pipe stays open, so the command waits
         rows.write("n\n" + "".join(f"{each}\n" for each in range(1_000_000)))
         rows.flush()
         ends = time.monotonic() + 30

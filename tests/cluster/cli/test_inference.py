@@ -1,4 +1,4 @@
-"""The types that `--create` chooses: they keep every value."""
+"""`--create` chooses types that keep every value."""
 
 from __future__ import annotations
 

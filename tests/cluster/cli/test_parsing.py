@@ -1,4 +1,4 @@
-"""Texts as values of a type, and why a text is none."""
+"""Texts are parsed as values of a type, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_text_is_read_as_its_type_alone_and_in_a_column(text, kind, value):
         ("2300-01-01T00:00:00", pa.timestamp("ns"), "is out of range"),
     ],
 )
-def test_a_text_that_is_no_value_is_named_with_its_row(text, kind, why):
+def test_a_bad_text_is_named_with_its_row(text, kind, why):
     with pytest.raises(CellError) as caught:
         values_of(pa.array([None, None, text, "rubbish"]), kind)
     error = caught.value
@@ -142,7 +142,7 @@ def test_a_map_may_be_written_in_three_ways(text):
         ('"\\ud800"', pa.string(), "", "half a surrogate pair"),
     ],
 )
-def test_what_is_wrong_inside_of_a_nested_value_is_found(text, kind, inside, why):
+def test_an_error_inside_of_a_nested_value_is_found(text, kind, inside, why):
     with pytest.raises(CellError) as caught:
         values_of_json([None, parse_json_value(text)], kind)
     assert why in caught.value.why
@@ -150,6 +150,6 @@ def test_what_is_wrong_inside_of_a_nested_value_is_found(text, kind, inside, why
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', "[1", "", "[" * 100_000])
-def test_what_is_no_json_is_refused(text):
+def test_invalid_json_is_refused(text):
     with pytest.raises(CellError):
         parse_json_value(text)

@@ -1,4 +1,4 @@
-"""A reader that closes the pipe (`| head -1`) ends every command with 141 and without a word."""
+"""A reader that closes the pipe (`| head -1`) ends every command with 141 and without a message."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMANDS = [
 
 @contextmanager
 def closed_pipe() -> Iterator[TextIO]:
-    """An output whose reader has gone."""
+    """An output with a closed reader."""
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as out:

@@ -1,4 +1,4 @@
-"""Whatever `fluss export` writes, `fluss import` reads again: every type, every format."""
+"""`fluss import` reads what `fluss export` writes: every type, every format."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def test_random_tables_of_all_types_come_back_from_files(form, seed, tmp_path):
         file = str(tmp_path / f"{number}.{form}")
         extra = tuple(random_value(rng, each) for each in types)
         with open_sink(file, form, schema) as write:
-            write(batch_of(schema, types, [extra, *rows])[1:])  # its arrays begin above zero
+            write(
+                batch_of(schema, types, [extra, *rows])[1:]
+            )  # its arrays have an offset above zero
         batches = list(RowFile(file, form).batches(schema))
         found = pa.Table.from_batches(batches) if batches else schema.empty_table()
         if form is FileFormat.PARQUET:

@@ -1,4 +1,4 @@
-"""The generated files are up to date, and the generator says so when they are not."""
+"""The generated files are up to date, and the generator reports those that are not."""
 
 import pytest
 
@@ -26,10 +26,10 @@ def test_a_file_that_is_out_of_date_is_named_with_its_differences(monkeypatch, t
     monkeypatch.setattr(generate, "generate_error_codes", lambda: {stale: "one\n2\nthree\n"})
     assert generate.main(["--check"]) == 1
     assert stale.read_text() == "one\ntwo\nthree\n", "a check writes nothing"
-    said = capsys.readouterr().out
-    assert "stale.py is out of date, 2 lines differ" in said
-    assert "-two" in said
-    assert "+2" in said
+    printed = capsys.readouterr().out
+    assert "stale.py is out of date, 2 lines differ" in printed
+    assert "-two" in printed
+    assert "+2" in printed
     assert generate.main([]) == 0
     assert generate.main(["--check"]) == 0
 

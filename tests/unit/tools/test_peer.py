@@ -1,4 +1,4 @@
-"""The environment of the client we compare with: where it cannot be had, one line says why."""
+"""The environment with pyfluss: if it cannot be made, one line gives the reason."""
 
 import sys
 

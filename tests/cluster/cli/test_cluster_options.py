@@ -1,4 +1,4 @@
-"""Which cluster answers: the one that an option names, before the environment, in every command."""
+"""Every command uses the cluster that an option names, before that of the environment."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ READING = [
 
 @pytest.fixture
 def filled(people, tmp_path):
-    """A function that fills table and file into the words of a command."""
+    """Return a function that fills table and file into the arguments of a command."""
     file = tmp_path / "rows.jsonl"
     file.write_text('{"id": 9, "name": "Nia", "price": null}\n')
     return lambda words: [each.format(table=people, file=file) for each in words]
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda words: words[0])
-def test_every_command_asks_the_cluster_of_the_options(run, filled, words, tmp_path):
+def test_every_command_uses_the_cluster_of_the_options(run, filled, words, tmp_path):
     done = run("--url", NOWHERE, *filled(words))
     assert (done.returncode, done.stdout) == (1, b"")
     assert "127.0.0.1:1" in done.said
@@ -40,7 +40,7 @@ def test_every_command_asks_the_cluster_of_the_options(run, filled, words, tmp_p
 
 
 @pytest.mark.parametrize("words", READING[:-1], ids=lambda words: words[0])
-def test_every_command_asks_the_cluster_of_the_environment(
+def test_every_command_uses_the_cluster_of_the_environment(
     run, filled, words, monkeypatch, cluster
 ):
     monkeypatch.setenv("FLUSS_URL", NOWHERE)
@@ -50,9 +50,7 @@ def test_every_command_asks_the_cluster_of_the_environment(
     assert run("--url", f"fluss://{cluster.bootstrap}", *filled(words)).returncode == 0
 
 
-def test_a_profile_that_is_named_counts_more_than_the_environment(
-    run, people, cluster, monkeypatch, tmp_path
-):
+def test_a_profile_overrides_the_environment(run, people, cluster, monkeypatch, tmp_path):
     path = tmp_path / "config.toml"
     path.write_text(f'[profiles.here]\nbootstrap.servers = "{cluster.bootstrap}"\n')
     monkeypatch.setenv("FLUSS_URL", NOWHERE)
@@ -74,7 +72,7 @@ def test_a_table_may_be_named_by_its_url_in_every_command(run, people, cluster, 
 
 
 @pytest.mark.parametrize("option", ["--url", "--profile"])
-def test_a_command_that_asks_no_cluster_refuses_the_option(run, option, tmp_path):
+def test_a_command_without_a_cluster_refuses_the_option(run, option, tmp_path):
     done = run(option, NOWHERE, "server", "--data-dir", str(tmp_path / "data"), "--port", "0")
     assert done.returncode == 2
     assert "leave them out" in done.said
@@ -113,7 +111,7 @@ def test_the_demo_touches_only_the_database_that_it_makes(run, session, cluster,
             session.drop_database(name, ignore_if_not_exists=True, cascade=True)
 
 
-def test_the_demo_says_what_it_does(run):
+def test_the_demo_describes_itself(run):
     help_text = " ".join(run("demo", "--help").stdout.decode().split())
     assert "creates a database of its own" in help_text
     assert "drops only that database" in help_text
