@@ -83,8 +83,8 @@ def run(program: Path, python: str, module: str, bootstrap: str) -> list[str]:
         done = run_once(program, python, module, bootstrap)
         if module != "fluss" or PEER_LOST_TABLE not in done.stderr:
             break
-    # The peer sometimes aborts while its process ends, after all output was printed. It also does so
-    # after an error, which then shows only as a traceback.
+    # The peer sometimes aborts while its process ends, after all output was printed. This also
+    # happens after an error, which then shows only as a traceback.
     aborted = module == "fluss" and done.returncode < 0 and TRACEBACK not in done.stderr
     ended = done.returncode == 0 or aborted
     assert ended, f"{program.name} on {module}:\n{done.stdout}\n{done.stderr}"
