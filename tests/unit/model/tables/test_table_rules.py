@@ -10,7 +10,7 @@ from fluss.model.did_you_mean import is_slip_of
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import TableOptions
-from fluss.model.tables.table_rules import can_have_statistics, check_new_table
+from fluss.model.tables.table_rules import check_new_table
 from fluss.model.types.factory import DataTypes as D
 
 LOG = Schema(pa.schema([("id", pa.int32()), ("day", pa.string()), ("raw", pa.binary())]))
@@ -166,10 +166,3 @@ def test_an_aggregation_has_to_fit_its_column():
     )
     with pytest.raises(InvalidSchemaError, match="'v' is STRING; sum combines"):
         check_new_table(table(schema, {"table.merge-engine": "aggregation"}))
-
-
-def test_which_columns_have_statistics():
-    assert can_have_statistics(D.char(3))
-    assert not can_have_statistics(D.binary(3))
-    assert not can_have_statistics(D.bytes())
-    assert not can_have_statistics(D.row([]))

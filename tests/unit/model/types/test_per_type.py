@@ -34,16 +34,18 @@ except TypeError as error:
 
 
 def modules_with_tables():
-    """Modules that have a table by type, by their names."""
+    """Modules with a table by type that has no entry for every type there may ever be."""
     return [
         ".".join(path.relative_to(SOURCES).with_suffix("").parts)
         for path in sorted(SOURCES.rglob("*.py"))
-        if "= PerType[" in path.read_text()
+        if "= PerType[" in path.read_text() and "t.DataType:" not in path.read_text()
     ]
 
 
-def test_the_codecs_have_tables():
-    assert len(modules_with_tables()) >= 8
+def test_a_new_type_touches_at_most_ten_files():
+    # Besides the tables: the class, its name in `DataTypes`, and the way back from Arrow.
+    others = {"model.types.data_type", "model.types.factory", "model.types.arrow_to_type"}
+    assert 7 <= len(modules_with_tables()) <= 10 - len(others)
 
 
 @pytest.mark.parametrize("module", modules_with_tables())

@@ -37,17 +37,12 @@ from fluss.model.schema.schema import Schema
 from fluss.model.types.data_type import (
     PRECISION_MAX_DECIMAL,
     UNITS_PER_SECOND,
-    ArrayType,
-    CharType,
     DataType,
     DecimalType,
-    DoubleType,
-    FloatType,
-    MapType,
-    RowType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
+    FloatFamily,
+    NestedType,
+    TextFamily,
+    TimestampFamily,
     TimeType,
 )
 from fluss.model.values.conversion import to_physical
@@ -193,10 +188,10 @@ def _bind_leaf(leaf: Leaf, data_type: DataType, *, is_negated: bool) -> BoundPre
     function = leaf.function
     if function in _PRESENCE:
         return _test(leaf, data_type, _OPPOSITE[function] if is_negated else function)
-    if isinstance(data_type, ArrayType | MapType | RowType):
+    if isinstance(data_type, NestedType):
         raise _not_asked(leaf, data_type, "only whether it is NULL")
     if function in _SEARCHES:
-        if not isinstance(data_type, CharType | StringType):
+        if not isinstance(data_type, TextFamily):
             raise _not_asked(leaf, data_type, "and only texts are searched")
         return _test(leaf, data_type, function, leaf.literals, is_negated=is_negated)
     places = [_place(each, data_type, leaf.column) for each in leaf.literals]
@@ -215,7 +210,7 @@ def _bind_order(
     if _is_nan(value):
         # The comparison is false, not unknown, so that its negation is true.
         return _present(leaf, data_type) if is_negated else NONE
-    if isinstance(data_type, FloatType | DoubleType):
+    if isinstance(data_type, FloatFamily):
         # NOT (x < 1) is true of a NaN, and x >= 1 is not.
         return _test(leaf, data_type, leaf.function, (value,), is_negated=is_negated)
     function = _OPPOSITE[leaf.function] if is_negated else leaf.function
@@ -299,7 +294,7 @@ class _Place(NamedTuple):
 
 def _place(value: Any, data_type: DataType, column: str) -> _Place:
     nullable = data_type.as_nullable()
-    if isinstance(nullable, FloatType | DoubleType) and isinstance(value, Decimal):
+    if isinstance(nullable, FloatFamily) and isinstance(value, Decimal):
         # A column takes the nearest number; a comparison with that is not the one asked for.
         raise Target(nullable, column).refuse(value, hint="write float(value)")
     for finer, steps in _finer_types(value, nullable):
@@ -318,7 +313,7 @@ def _place(value: Any, data_type: DataType, column: str) -> _Place:
 def _finer_types(value: Any, data_type: DataType) -> Iterator[tuple[DataType, int]]:
     """Types that may hold a value whose column does not, and their steps in one of the column's."""
     match data_type:
-        case TimeType() | TimestampType() | TimestampLtzType():
+        case TimeType() | TimestampFamily():
             per_second = UNITS_PER_SECOND[data_type.unit]
             for precision, steps in ((6, 1_000_000), (9, 1_000_000_000)):
                 if steps > per_second:
@@ -377,6 +372,6 @@ def every_zero(values: Collection[Any], data_type: DataType) -> tuple[Any, ...]:
 
     0.0 and -0.0 are equal, and other bytes: whoever hashes values looks for each.
     """
-    if isinstance(data_type, FloatType | DoubleType) and 0.0 in values:
+    if isinstance(data_type, FloatFamily) and 0.0 in values:
         return (*(each for each in values if each), 0.0, -0.0)
     return tuple(values)

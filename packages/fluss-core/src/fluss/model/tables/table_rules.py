@@ -24,17 +24,9 @@ from fluss.model.tables.table_options import (
     MergeEngine,
     TableOptions,
 )
-from fluss.model.types.data_type import (
-    BigIntType,
-    BinaryType,
-    BytesType,
-    DataType,
-    IntType,
-    TimestampLtzType,
-    TimestampType,
-)
+from fluss.model.types.data_type import BigIntType, IntType, TimestampFamily
 
-_VERSION_TYPES = (IntType, BigIntType, TimestampType, TimestampLtzType)
+_VERSION_TYPES = (IntType, BigIntType, TimestampFamily)
 
 
 def check_new_table(descriptor: TableDescriptor, *, known_options_only: bool = False) -> None:
@@ -158,17 +150,12 @@ def _check_statistics(options: TableOptions, schema: Schema) -> None:
         raise ConfigError(f"{key!r} is {written!r}.", hint="write '*' or names of columns", key=key)
     for name in names:
         data_type = schema.column(name).data_type
-        if not can_have_statistics(data_type):
+        if not data_type.has_statistics:
             raise InvalidSchemaError(
                 f"The column {name!r} is {data_type}; there are no statistics of its kind.",
                 hint=f"leave it out of {key!r}",
                 column=name,
             )
-
-
-def can_have_statistics(data_type: DataType) -> bool:
-    """Whether batches can carry the minimum and maximum of such a column."""
-    return not (data_type.is_nested or isinstance(data_type, BinaryType | BytesType))
 
 
 def _check_auto_partition(options: TableOptions, keys: tuple[str, ...]) -> None:

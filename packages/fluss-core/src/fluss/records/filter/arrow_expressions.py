@@ -322,6 +322,7 @@ def _instant(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
 _Readable = tuple[Callable[[pa.DataType], bool], Callable[[Call, pa.Scalar, DataType], Any]]
 _LITERALS: Final = PerType[tuple[_Readable, ...]](
     {
+        t.DataType: (),  # Arrow compares
         t.BooleanType: ((pa.types.is_boolean, _as_py),),
         t.IntegerFamily: ((pa.types.is_integer, _as_py),),
         t.FloatFamily: ((pa.types.is_floating, _float), (pa.types.is_integer, _as_py)),
@@ -334,6 +335,5 @@ _LITERALS: Final = PerType[tuple[_Readable, ...]](
         t.TimestampLtzType: (
             (lambda each: pa.types.is_timestamp(each) and each.tz is not None, _instant),
         ),
-        t.NestedType: (),
     }
 )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fluss.errors import InvalidValueError
-from fluss.model.types.data_type import BinaryType, CharType, DecimalType, StringType
+from fluss.model.types.data_type import BinaryType, DecimalType, TextFamily
 from fluss.rows.buffers.byte_runs import UInt64Array, padded, words_of
 from fluss.rows.buffers.columns import ByteArray, Column, Int64Array, Values
 from fluss.rows.buffers.take import list_lengths, list_starts, take_rows, values_of
@@ -128,7 +128,7 @@ def _physical_values(column: Column) -> list[Any]:
             found = values.tolist()
     if column.valid is not None:
         found = [each if valid else None for each, valid in zip(found, column.valid, strict=True)]
-    if isinstance(column.type, CharType | StringType):
+    if isinstance(column.type, TextFamily):
         return [None if each is None else _decoded(each) for each in found]
     return found
 

@@ -205,6 +205,7 @@ def _local_printer(data_type: t.TimestampType) -> _Printer:
 # What Java prints for a physical value; None where Hudi has no text.
 _PRINTERS = PerType[Callable[[Any], _Printer] | None](
     {
+        t.DataType: None,  # no bucket key
         t.TextFamily: lambda _: lambda value: value,
         t.BooleanType: lambda _: lambda value: "true" if value else "false",
         (t.IntegerFamily, t.DateType): lambda _: str,
@@ -214,7 +215,6 @@ _PRINTERS = PerType[Callable[[Any], _Printer] | None](
         t.TimeType: _time_printer,
         t.TimestampType: _local_printer,
         t.TimestampLtzType: _instant_printer,
-        (t.BinaryFamily, t.NestedType): None,
     }
 )
 HUDI_KEY_TYPES = tuple(each for each in t.DATA_TYPES if _PRINTERS.of_class(each) is not None)
