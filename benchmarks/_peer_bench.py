@@ -116,16 +116,16 @@ class Bench:
 
 def data_of(rows: int) -> pa.RecordBatch:
     """Growing ids and times, short texts, random numbers: about 44 bytes a row."""
-    dice = np.random.default_rng(7)
-    users = dice.integers(0, 100_000, rows)
+    rng = np.random.default_rng(7)
+    users = rng.integers(0, 100_000, rows)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(np.arange(rows, dtype=np.int64)),
             pa.array([f"user-{each:07d}" for each in users]),
-            pa.array(dice.random(rows)),
-            pa.array(dice.integers(0, 100, rows).astype(np.int32)),
+            pa.array(rng.random(rows)),
+            pa.array(rng.integers(0, 100, rows).astype(np.int32)),
             pa.array(1_700_000_000_000_000 + np.arange(rows) * 1_000, pa.timestamp("us")),
-            pa.array(dice.random(rows) < 0.5),
+            pa.array(rng.random(rows) < 0.5),
         ],
         schema=SCHEMA,
     )

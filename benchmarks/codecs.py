@@ -54,14 +54,14 @@ def main() -> None:
 
 def mixed_batch() -> pa.RecordBatch:
     """Rows as tables have them: growing ids, short texts, a third of the notes missing."""
-    dice = np.random.default_rng(7)
-    numbers = dice.integers(0, 1 << 40, ROWS)
+    rng = np.random.default_rng(7)
+    numbers = rng.integers(0, 1 << 40, ROWS)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(np.arange(ROWS) + (1 << 33)),
             pa.array([f"customer-{each % 5_000}" for each in numbers]),
-            pa.array(dice.random(ROWS)),
-            pa.array(dice.integers(0, 100, ROWS).astype(np.int32)),
+            pa.array(rng.random(ROWS)),
+            pa.array(rng.integers(0, 100, ROWS).astype(np.int32)),
             pa.array(numbers),
             pa.array([None if each % 3 == 0 else f"note {each % 997}" for each in numbers]),
         ],

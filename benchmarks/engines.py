@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _written(session: Session, rows: int) -> Table:
-    dice = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     names = pa.array([f"name {each}" for each in range(NAMES)])
     table = None
     for start in range(0, rows, CHUNK_ROWS):
@@ -99,10 +99,10 @@ def _written(session: Session, rows: int) -> Table:
         chunk = pa.table(
             {
                 "id": pa.array(np.arange(start, start + count)),
-                "name": names.take(pa.array(dice.integers(0, NAMES, count))),
-                "x": dice.random(count),
-                "y": dice.integers(0, 2**40, count),
-                "k": pa.array(dice.integers(0, 100, count).astype(np.int32)),
+                "name": names.take(pa.array(rng.integers(0, NAMES, count))),
+                "x": rng.random(count),
+                "y": rng.integers(0, 2**40, count),
+                "k": pa.array(rng.integers(0, 100, count).astype(np.int32)),
                 "at": pa.array(np.arange(start, start + count) * 1_000, pa.timestamp("us")),
             }
         )

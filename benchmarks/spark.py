@@ -301,15 +301,15 @@ def _chunks(start: int, stop: int) -> Iterator[pa.Table]:
     names = pa.array([f"name {each}" for each in range(NAMES)])
     for begin in range(start, stop, CHUNK_ROWS):
         count = min(CHUNK_ROWS, stop - begin)
-        dice = np.random.default_rng(begin)
+        rng = np.random.default_rng(begin)
         yield pa.table(
             {
                 "id": pa.array(np.arange(begin, begin + count)),
-                "name": names.take(pa.array(dice.integers(0, NAMES, count))),
-                "x": dice.random(count),
-                "k": pa.array(dice.integers(0, 100, count).astype(np.int32)),
+                "name": names.take(pa.array(rng.integers(0, NAMES, count))),
+                "x": rng.random(count),
+                "k": pa.array(rng.integers(0, 100, count).astype(np.int32)),
                 "at": pa.array(np.arange(begin, begin + count) * 1_000, pa.timestamp("us")),
-                "note": pa.array(dice.integers(0, 2**40, count)).cast(pa.string()),
+                "note": pa.array(rng.integers(0, 2**40, count)).cast(pa.string()),
             }
         )
 

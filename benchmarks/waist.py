@@ -69,13 +69,13 @@ def _measure(session: Session, resident_mb: float) -> None:
 
 
 def _rows() -> pa.Table:
-    dice = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     return pa.table(
         {
             "id": pa.array(range(ROWS), pa.int64()),
             "name": pa.array([f"name {each % 5_000}" for each in range(ROWS)]),
-            "x": dice.random(ROWS),
-            "y": dice.integers(0, 1_000_000, ROWS),
+            "x": rng.random(ROWS),
+            "y": rng.integers(0, 1_000_000, ROWS),
         }
     )
 

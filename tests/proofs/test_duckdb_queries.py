@@ -23,96 +23,96 @@ DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"]
 WORDS = ["", "a", "ab", "b%", "Ä", "n'1"]
 
 
-def random_rows(dice: random.Random) -> pa.Table:
+def random_rows(rng: random.Random) -> pa.Table:
     def maybe(value):
-        return None if dice.random() < 0.1 else value
+        return None if rng.random() < 0.1 else value
 
     numbers = range(ROWS)
     floats = [0.0, -0.0, math.nan, 1.5, -2.25]
     return pa.table(
         {
             "id": pa.array(numbers, pa.int64()),
-            "k": pa.array([maybe(dice.randrange(-5, 6)) for _ in numbers], pa.int32()),
-            "day": [dice.choice(DAYS) for _ in numbers],
-            "name": [maybe(dice.choice(WORDS)) for _ in numbers],
-            "x": pa.array([maybe(dice.choice(floats)) for _ in numbers], pa.float64()),
+            "k": pa.array([maybe(rng.randrange(-5, 6)) for _ in numbers], pa.int32()),
+            "day": [rng.choice(DAYS) for _ in numbers],
+            "name": [maybe(rng.choice(WORDS)) for _ in numbers],
+            "x": pa.array([maybe(rng.choice(floats)) for _ in numbers], pa.float64()),
             "price": pa.array(
-                [maybe(Decimal(dice.randrange(-999, 999)) / 100) for _ in numbers],
+                [maybe(Decimal(rng.randrange(-999, 999)) / 100) for _ in numbers],
                 pa.decimal128(10, 2),
             ),
             "ts": pa.array(
-                [maybe(EPOCH + dt.timedelta(seconds=dice.randrange(99))) for _ in numbers],
+                [maybe(EPOCH + dt.timedelta(seconds=rng.randrange(99))) for _ in numbers],
                 pa.timestamp("us"),
             ),
-            "ok": pa.array([maybe(dice.random() < 0.5) for _ in numbers], pa.bool_()),
+            "ok": pa.array([maybe(rng.random() < 0.5) for _ in numbers], pa.bool_()),
         }
     )
 
 
 LITERALS = {
-    "id": lambda dice: str(dice.randrange(-10, ROWS + 10)),
-    "k": lambda dice: str(dice.randrange(-6, 7)),
-    "day": lambda dice: f"'{dice.choice(DAYS)}'",
-    "name": lambda dice: "'" + dice.choice(WORDS).replace("'", "''") + "'",
-    "x": lambda dice: dice.choice(["0.0", "-0.0", "1.5", "'nan'::DOUBLE", "7"]),
-    "price": lambda dice: f"{dice.randrange(-99, 99)}.{dice.randrange(100):02}",
-    "ts": lambda dice: f"TIMESTAMP '2026-01-01 00:01:{dice.randrange(60):02}'",
-    "ok": lambda dice: dice.choice(["true", "false"]),
+    "id": lambda rng: str(rng.randrange(-10, ROWS + 10)),
+    "k": lambda rng: str(rng.randrange(-6, 7)),
+    "day": lambda rng: f"'{rng.choice(DAYS)}'",
+    "name": lambda rng: "'" + rng.choice(WORDS).replace("'", "''") + "'",
+    "x": lambda rng: rng.choice(["0.0", "-0.0", "1.5", "'nan'::DOUBLE", "7"]),
+    "price": lambda rng: f"{rng.randrange(-99, 99)}.{rng.randrange(100):02}",
+    "ts": lambda rng: f"TIMESTAMP '2026-01-01 00:01:{rng.randrange(60):02}'",
+    "ok": lambda rng: rng.choice(["true", "false"]),
 }
 
 
-def condition(dice: random.Random, prefix: str, depth: int = 0) -> str:
-    if depth < 3 and dice.random() < 0.4:
-        word = dice.choice(["AND", "OR"])
-        sides = (condition(dice, prefix, depth + 1) for _ in range(2))
+def condition(rng: random.Random, prefix: str, depth: int = 0) -> str:
+    if depth < 3 and rng.random() < 0.4:
+        word = rng.choice(["AND", "OR"])
+        sides = (condition(rng, prefix, depth + 1) for _ in range(2))
         joined = f"({f' {word} '.join(sides)})"
-        return f"NOT {joined}" if dice.random() < 0.2 else joined
-    column = dice.choice(list(LITERALS))
+        return f"NOT {joined}" if rng.random() < 0.2 else joined
+    column = rng.choice(list(LITERALS))
     value, name = LITERALS[column], f"{prefix}{column}"
-    match dice.randrange(7):
+    match rng.randrange(7):
         case 0:
-            return f"{name} IS {dice.choice(['', 'NOT '])}NULL"
+            return f"{name} IS {rng.choice(['', 'NOT '])}NULL"
         case 1:
-            listed = ", ".join(value(dice) for _ in range(dice.randrange(1, 5)))
-            return f"{name} {dice.choice(['', 'NOT '])}IN ({listed})"
+            listed = ", ".join(value(rng) for _ in range(rng.randrange(1, 5)))
+            return f"{name} {rng.choice(['', 'NOT '])}IN ({listed})"
         case 2:
-            return f"{name} BETWEEN {value(dice)} AND {value(dice)}"
+            return f"{name} BETWEEN {value(rng)} AND {value(rng)}"
         case 3 if column == "name":
-            return f"{name} LIKE '{dice.choice(['a%', '%b%', '_', '%'])}'"
+            return f"{name} LIKE '{rng.choice(['a%', '%b%', '_', '%'])}'"
         case 4 if column in {"id", "k"}:
-            return f"{name} % 3 {dice.choice(['=', '<>'])} {dice.randrange(3)}"
+            return f"{name} % 3 {rng.choice(['=', '<>'])} {rng.randrange(3)}"
         case 5:
-            other = f"{prefix}{dice.choice(['id', 'k'])}"
-            return f"{other} {dice.choice(['<', '>='])} {LITERALS['k'](dice)}"
+            other = f"{prefix}{rng.choice(['id', 'k'])}"
+            return f"{other} {rng.choice(['<', '>='])} {LITERALS['k'](rng)}"
         case _:
-            return f"{name} {dice.choice(['=', '<>', '<', '<=', '>', '>='])} {value(dice)}"
+            return f"{name} {rng.choice(['=', '<>', '<', '<=', '>', '>='])} {value(rng)}"
 
 
-def query(dice: random.Random) -> tuple[str, bool]:
+def query(rng: random.Random) -> tuple[str, bool]:
     """Make a query with `{t}` for the table, and whether its limit may choose any rows."""
-    where = f" WHERE {condition(dice, '')}" if dice.random() < 0.8 else ""
-    columns = dice.sample(list(LITERALS), dice.randrange(1, 5))
-    match dice.randrange(6):
+    where = f" WHERE {condition(rng, '')}" if rng.random() < 0.8 else ""
+    columns = rng.sample(list(LITERALS), rng.randrange(1, 5))
+    match rng.randrange(6):
         case 0:
             return f"SELECT {', '.join(columns)} FROM {{t}}{where}", False
         case 1:
-            limit = f" LIMIT {dice.randrange(30)}"
+            limit = f" LIMIT {rng.randrange(30)}"
             return f"SELECT {', '.join(columns)} FROM {{t}}{where}{limit}", True
         case 2:
-            order = f" ORDER BY id {dice.choice(['', 'DESC'])} LIMIT {dice.randrange(30)}"
+            order = f" ORDER BY id {rng.choice(['', 'DESC'])} LIMIT {rng.randrange(30)}"
             return f"SELECT {', '.join(columns)} FROM {{t}}{where}{order}", False
         case 3:
             # SQL does not define whether 0.0 or -0.0 represents their group.
-            group = dice.choice(["k", "day", "name", "ok", "x + 0.0"])
-            having = f" HAVING count(*) > {dice.randrange(20)}" if dice.random() < 0.3 else ""
+            group = rng.choice(["k", "day", "name", "ok", "x + 0.0"])
+            having = f" HAVING count(*) > {rng.randrange(20)}" if rng.random() < 0.3 else ""
             found = "count(*), sum(price), min(ts), max(id), count(DISTINCT name)"
             return f"SELECT {group}, {found} FROM {{t}}{where} GROUP BY {group}{having}", False
         case 4:
-            left, right = condition(dice, "a."), condition(dice, "b.")
-            kind = dice.choice(["JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])
+            left, right = condition(rng, "a."), condition(rng, "b.")
+            kind = rng.choice(["JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])
             one = f"(SELECT * FROM {{t}} a WHERE {left})"
             other = f"(SELECT * FROM {{t}} b WHERE {right})"
-            key = dice.choice(["a.id = b.id", "a.id = b.id + 1", "a.id = b.id AND a.k = b.k"])
+            key = rng.choice(["a.id = b.id", "a.id = b.id + 1", "a.id = b.id AND a.k = b.k"])
             return f"SELECT count(*), sum(a.id) FROM {one} a {kind} {other} b ON {key}", False
         case _:
             return f"SELECT count(*), count(x), sum(k) FROM {{t}}{where}", False
@@ -120,8 +120,8 @@ def query(dice: random.Random) -> tuple[str, bool]:
 
 @pytest.fixture(scope="module")
 def asked(cluster):
-    dice = random.Random(20_260_101)
-    rows = random_rows(dice)
+    rng = random.Random(20_260_101)
+    rows = random_rows(rng)
     name = f"random_{random.Random().randrange(2**48):012x}"
     with (
         fluss.connect(f"fluss://{cluster.bootstrap}/{name}") as session,
@@ -138,16 +138,16 @@ def asked(cluster):
             )
             con.register("given", rows)
             con.execute("CREATE TABLE memory AS FROM given")
-            yield con, dice
+            yield con, rng
         finally:
             session.drop_database(name, cascade=True)
 
 
 def test_random_queries_answer_as_over_memory(asked):
-    con, dice = asked
+    con, rng = asked
     for number in range(QUERIES):
-        text, is_any = query(dice)
-        table = dice.choice(["fluss('log')", "fluss('log')", "fluss('state')"])
+        text, is_any = query(rng)
+        table = rng.choice(["fluss('log')", "fluss('log')", "fluss('state')"])
         mine = answered(con, text.format(t=table))
         if is_any:
             whole = answered(con, text.format(t="memory").rpartition(" LIMIT ")[0])

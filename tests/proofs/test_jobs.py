@@ -83,7 +83,7 @@ print(steps)
 def test_a_job_that_crashes_at_any_step_delivers_every_row_once(
     cluster, database, events, keyed, rows, tmp_path
 ):
-    url, path, dice = (
+    url, path, rng = (
         f"fluss://{cluster.bootstrap}/{database}",
         tmp_path / "rows.db",
         random.Random(5),
@@ -91,7 +91,7 @@ def test_a_job_that_crashes_at_any_step_delivers_every_row_once(
     steps = int(_run(JOB, url, tmp_path / "measured.db", 0).stdout)
     assert steps > 10
     for crash in range(CRASHES):
-        fatal = 1 + crash * steps // CRASHES if crash < CRASHES // 2 else dice.randint(1, steps)
+        fatal = 1 + crash * steps // CRASHES if crash < CRASHES // 2 else rng.randint(1, steps)
         ended = _run(JOB, url, path, fatal, may_crash=True)
         assert ended.returncode in {0, CRASHED}, ended.stderr
         events.append(rows.slice(crash, 7))

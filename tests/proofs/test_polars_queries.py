@@ -28,33 +28,33 @@ DAYS = [f"2026-01-{day:02}" for day in range(1, 6)]
 c = pl.col
 
 
-def facts_of(dice: Random) -> pa.Table:
+def facts_of(rng: Random) -> pa.Table:
     def some(make: Callable[[], object]) -> list[object]:
-        return [None if dice.random() < 0.1 else make() for _ in range(ROWS)]
+        return [None if rng.random() < 0.1 else make() for _ in range(ROWS)]
 
     start = dt.datetime(2026, 1, 1)  # noqa: DTZ001
     return pa.table(
         {
             "id": pa.array(range(ROWS), pa.int64()),
-            "day": [dice.choice(DAYS) for _ in range(ROWS)],
-            "k": pa.array(some(lambda: dice.randrange(40)), pa.int32()),
-            "x": pa.array(some(lambda: dice.choice([math.nan, -0.0, 0.0, dice.uniform(-9, 9)])),
+            "day": [rng.choice(DAYS) for _ in range(ROWS)],
+            "k": pa.array(some(lambda: rng.randrange(40)), pa.int32()),
+            "x": pa.array(some(lambda: rng.choice([math.nan, -0.0, 0.0, rng.uniform(-9, 9)])),
                           pa.float64()),
-            "s": some(lambda: dice.choice(["", "a", "ab", "b", "ß", "zz"])),
-            "p": pa.array(some(lambda: Decimal(dice.randrange(-999, 999)) / 100),
+            "s": some(lambda: rng.choice(["", "a", "ab", "b", "ß", "zz"])),
+            "p": pa.array(some(lambda: Decimal(rng.randrange(-999, 999)) / 100),
                           pa.decimal128(8, 2)),
-            "t": pa.array(some(lambda: start + dt.timedelta(seconds=dice.randrange(10**6))),
+            "t": pa.array(some(lambda: start + dt.timedelta(seconds=rng.randrange(10**6))),
                           pa.timestamp("us")),
-            "b": pa.array(some(lambda: dice.random() < 0.5), pa.bool_()),
+            "b": pa.array(some(lambda: rng.random() < 0.5), pa.bool_()),
         }
     )  # fmt: skip
 
 
-def names_of(dice: Random) -> pa.Table:
+def names_of(rng: Random) -> pa.Table:
     return pa.table(
         {
             "k": pa.array(range(0, 60, 2), pa.int32()),
-            "name": [dice.choice(["north", "south", "east", None]) for _ in range(30)],
+            "name": [rng.choice(["north", "south", "east", None]) for _ in range(30)],
         }
     )
 
@@ -65,12 +65,12 @@ def tables(cluster):
 
     import fluss
 
-    dice = Random(SEED)
+    rng = Random(SEED)
     database = f"queries_{uuid.uuid4().hex[:8]}"
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as session:
         session.create_database(database)
         try:
-            facts, names = facts_of(dice), names_of(dice)
+            facts, names = facts_of(rng), names_of(rng)
             log = session.create_table("facts", facts, buckets=2, partition_by=["day"])
             state = session.create_table("state", facts, buckets=3, primary_key=["id"])
             keyed = session.create_table("names", names, buckets=2, primary_key=["k"])
@@ -107,27 +107,27 @@ class Query:
         return " > ".join(told for told, _ in self.steps) + f" > limit {self.limit}"
 
 
-def random_condition(dice: Random, depth: int = 0) -> pl.Expr:
-    roll = dice.random()
+def random_condition(rng: Random, depth: int = 0) -> pl.Expr:
+    roll = rng.random()
     if depth < 3 and roll < 0.35:
-        first, second = (random_condition(dice, depth + 1) for _ in range(2))
-        return first & second if dice.random() < 0.5 else first | second
+        first, second = (random_condition(rng, depth + 1) for _ in range(2))
+        return first & second if rng.random() < 0.5 else first | second
     if depth < 3 and roll < 0.45:
-        return ~random_condition(dice, depth + 1)
-    moment = dt.datetime(2026, 1, dice.randrange(1, 13))  # noqa: DTZ001
+        return ~random_condition(rng, depth + 1)
+    moment = dt.datetime(2026, 1, rng.randrange(1, 13))  # noqa: DTZ001
     made = [
-        lambda: compared(dice, c("id"), dice.randrange(ROWS)),
-        lambda: compared(dice, c("k"), dice.randrange(40)),
-        lambda: compared(dice, c("x"), dice.choice([0.0, -0.0, math.nan, dice.uniform(-9, 9)])),
-        lambda: compared(dice, c("s"), dice.choice(["", "a", "b", "zz"])),
-        lambda: compared(dice, c("day"), dice.choice(DAYS)),
-        lambda: compared(dice, c("p"), Decimal(dice.randrange(-999, 999)) / 100),
-        lambda: compared(dice, c("t"), moment),
-        lambda: c("id").is_in([dice.randrange(ROWS) for _ in range(dice.randrange(5))]),
-        lambda: c("s").is_in(["a", "zz", None], nulls_equal=dice.random() < 0.5),
-        lambda: c("day").is_in(dice.sample(DAYS, 2)),
-        lambda: c(dice.choice(["k", "x", "s", "p", "t", "b"])).is_null(),
-        lambda: c(dice.choice(["k", "x", "s", "p", "t", "b"])).is_not_null(),
+        lambda: compared(rng, c("id"), rng.randrange(ROWS)),
+        lambda: compared(rng, c("k"), rng.randrange(40)),
+        lambda: compared(rng, c("x"), rng.choice([0.0, -0.0, math.nan, rng.uniform(-9, 9)])),
+        lambda: compared(rng, c("s"), rng.choice(["", "a", "b", "zz"])),
+        lambda: compared(rng, c("day"), rng.choice(DAYS)),
+        lambda: compared(rng, c("p"), Decimal(rng.randrange(-999, 999)) / 100),
+        lambda: compared(rng, c("t"), moment),
+        lambda: c("id").is_in([rng.randrange(ROWS) for _ in range(rng.randrange(5))]),
+        lambda: c("s").is_in(["a", "zz", None], nulls_equal=rng.random() < 0.5),
+        lambda: c("day").is_in(rng.sample(DAYS, 2)),
+        lambda: c(rng.choice(["k", "x", "s", "p", "t", "b"])).is_null(),
+        lambda: c(rng.choice(["k", "x", "s", "p", "t", "b"])).is_not_null(),
         lambda: c("s").str.starts_with("a"),
         lambda: c("s").str.contains("b"),
         lambda: c("x").is_nan(),
@@ -136,51 +136,51 @@ def random_condition(dice: Random, depth: int = 0) -> pl.Expr:
         lambda: c("id") % 7 == 3,
         lambda: c("t").dt.day() > 5,
     ]
-    return dice.choice(made)()
+    return rng.choice(made)()
 
 
-def compared(dice: Random, column: pl.Expr, value: object) -> pl.Expr:
-    how = dice.choice(["eq", "ne", "lt", "le", "gt", "ge", "eq_missing", "ne_missing"])
+def compared(rng: Random, column: pl.Expr, value: object) -> pl.Expr:
+    how = rng.choice(["eq", "ne", "lt", "le", "gt", "ge", "eq_missing", "ne_missing"])
     compared_: pl.Expr = getattr(column, how)(value)
     return compared_
 
 
-def random_query(dice: Random) -> Query:
+def random_query(rng: Random) -> Query:
     steps = []
-    for _ in range(dice.randrange(3)):
-        condition = random_condition(dice)
+    for _ in range(rng.randrange(3)):
+        condition = random_condition(rng)
         steps.append((f"filter {condition}", lambda f, _, e=condition: f.filter(e)))
-    roll = dice.random()
+    roll = rng.random()
     if roll < 0.25:
-        by = dice.sample(["day", "k", "s", "b"], dice.randrange(1, 3))
+        by = rng.sample(["day", "k", "s", "b"], rng.randrange(1, 3))
         steps.append((f"group by {by}", lambda f, _, by=by: f.group_by(by).agg(
             pl.len().alias("n"), c("x").sum().alias("sum"), c("p").max().alias("max"),
             c("id").min().alias("min"), c("t").n_unique().alias("uniques"))))  # fmt: skip
     elif roll < 0.45:
-        how = dice.choice(["inner", "left", "semi", "anti", "full"])
+        how = rng.choice(["inner", "left", "semi", "anti", "full"])
         steps.append((f"{how} join", lambda f, n, how=how: f.join(n, on="k", how=how)))
     elif roll < 0.55:
         steps.append(("self-join", lambda f, _: f.join(
             f.select("id", again=c("x")), on="id", how="inner")))  # fmt: skip
     elif roll < 0.65:
-        count = dice.randrange(1, 50)
+        count = rng.randrange(1, 50)
         steps.append((f"top {count}", lambda f, _, n=count: f.sort("id", descending=True).head(n)))
     elif roll < 0.9:
-        kept = dice.sample(["id", "day", "k", "x", "s", "p", "t", "b"], dice.randrange(1, 6))
+        kept = rng.sample(["id", "day", "k", "x", "s", "p", "t", "b"], rng.randrange(1, 6))
         steps.append((f"select {kept}", lambda f, _, kept=kept: f.select(kept)))
     else:
         steps.append(("count", lambda f, _: f.select(pl.len())))
-    return Query(steps=tuple(steps), limit=dice.randrange(100) if dice.random() < 0.2 else None)
+    return Query(steps=tuple(steps), limit=rng.randrange(100) if rng.random() < 0.2 else None)
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_random_queries_give_the_same_as_in_memory(tables, part):
     on_server, facts, names = tables
-    dice = Random(SEED + part)
+    rng = Random(SEED + part)
     for number in range(QUERIES // 10):
-        query = random_query(dice)
-        source = pl.scan_fluss(on_server[dice.choice(["log", "log", "state"])])
-        engine = dice.choice(["auto", "streaming", "in-memory"])
+        query = random_query(rng)
+        source = pl.scan_fluss(on_server[rng.choice(["log", "log", "state"])])
+        engine = rng.choice(["auto", "streaming", "in-memory"])
         lazy = query.on(source, pl.scan_fluss(on_server["names"]))
         expected = query.on(facts.lazy(), names.lazy()).collect()
         told = f"{number}: {query} ({engine})"

@@ -238,11 +238,11 @@ class Driver:
         """Resume it."""
         _signal(self._frozen, signal.SIGCONT)
 
-    def kill_worker(self, dice):
+    def kill_worker(self, rng):
         """Kill one of the processes that run tasks."""
         workers = self._workers()
         if workers:
-            _signal([dice.choice(workers)], signal.SIGKILL)
+            _signal([rng.choice(workers)], signal.SIGKILL)
 
     def kill_and_leave_workers(self):
         """Kill all processes except those that run tasks, and stop these; return them."""

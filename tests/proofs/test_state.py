@@ -53,7 +53,7 @@ def history(start_cluster):
 
 def _write_until(table, written, wanted):
     while written < wanted:
-        count = min(table.dice.randint(1, ROUND_MAX), wanted - written)
+        count = min(table.rng.randint(1, ROUND_MAX), wanted - written)
         table.write(count)
         written += count
     return written
@@ -72,7 +72,7 @@ def _wait_for_snapshots(table):
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_the_state_after_any_operation_is_that_of_a_dict(history, strategy):
-    moments = history.dice.sample(history.moments, min(MOMENTS, len(history.moments)))
+    moments = history.rng.sample(history.moments, min(MOMENTS, len(history.moments)))
     assert len(moments) == MOMENTS
     for moment in [*moments, history.moments[-1]]:
         pins = {bucket: pin for bucket, pin in moment.pins.items() if pin or strategy is None}
@@ -86,7 +86,7 @@ def test_the_state_at_any_offset_is_that_of_its_changes_one_by_one(history, stra
     bucket = max(history.moments[-1].pins, key=lambda each: history.moments[-1].pins[each])
     end = history.moments[-1].pins[bucket]
     changes = _changes(history, bucket, end)
-    for pin in sorted(history.dice.sample(range(1, end + 1), MOMENTS)):
+    for pin in sorted(history.rng.sample(range(1, end + 1), MOMENTS)):
         found = history.read(history.plans({bucket: pin}, strategy))
         assert found == _replayed(changes, pin), pin
 

@@ -86,19 +86,19 @@ def ids(table):
 
 
 def test_a_task_that_crashes_anywhere_is_written_once_step_by_step(table, task, run):
-    dice = random.Random(3)
+    rng = random.Random(3)
     expected = []
     for step in range(3):
         receipts = []
         for part in range(2):
             first = (step * 2 + part) * ROWS
-            for _ in range(dice.randint(0, CRASHES // 6)):
+            for _ in range(rng.randint(0, CRASHES // 6)):
                 with pytest.raises(CrashError):
                     append_exactly_once(
-                        table, task(step, part), crashing(rows_of(first), dice.randrange(11))
+                        table, task(step, part), crashing(rows_of(first), rng.randrange(11))
                     )
             receipt = append_exactly_once(
-                table, task(step, part), rows_of(first, size=dice.choice([999, 5_000]))
+                table, task(step, part), rows_of(first, size=rng.choice([999, 5_000]))
             )
             assert receipt.rows == ROWS
             receipts.append(receipt)
@@ -301,9 +301,9 @@ def test_a_column_that_was_gained_since_may_have_values_in_the_rest(
 def test_values_that_may_differ_are_not_compared_and_stay(session, task, run):
     table = session.create_table("tokens", SCHEMA.append(pa.field("token", pa.string())), buckets=3)
 
-    def tokens(dice, first=0):
+    def tokens(rng, first=0):
         for each in rows_of(first):
-            made = [f"{dice.getrandbits(128):032x}" for _ in range(each.num_rows)]
+            made = [f"{rng.getrandbits(128):032x}" for _ in range(each.num_rows)]
             yield each.append_column("token", pa.array(made))
 
     one, two = random.Random(1), random.Random(2)

@@ -56,7 +56,7 @@ def read(table, pin, **facts):
 
 def write_at_random(server, *, rounds=12, image="full"):
     """A changelog, the rows it leads to, and what there was at every offset in between."""
-    dice = random.Random(1)
+    rng = random.Random(1)
     state, states = {}, [{}]
 
     def change(kind, key, text):
@@ -72,10 +72,10 @@ def write_at_random(server, *, rounds=12, image="full"):
     for number in range(rounds):
         kinds, columns = [], {"id": [], "text": []}
         for place in range(6):
-            key, text = dice.randrange(12), f"{number}.{place}"
+            key, text = rng.randrange(12), f"{number}.{place}"
             if key not in state:
                 change(INSERT, key, text)
-            elif dice.random() < 0.3:
+            elif rng.random() < 0.3:
                 change(DELETE, key, state[key])
             else:
                 if image == "full":

@@ -66,7 +66,7 @@ def old_table(request, cluster):
 
 
 def test_every_strategy_gives_the_state_of_any_moment(old_table):
-    moments = [*old_table.dice.sample(old_table.moments, 3), old_table.moments[-1]]
+    moments = [*old_table.rng.sample(old_table.moments, 3), old_table.moments[-1]]
     for moment in moments:
         for strategy in STRATEGIES:
             assert old_table.read_at(moment, strategy) == old_table.expected(moment), strategy
@@ -123,7 +123,7 @@ def test_a_pin_inside_a_batch_and_inside_an_update_is_exact(new_table):
         )
     )
     rows = [row for batch in changes for row in batch.to_pylist()]
-    for pin in table.dice.sample(range(end + 1), 16):
+    for pin in table.rng.sample(range(end + 1), 16):
         state = {}
         for row in rows:
             if row["_log_offset"] >= pin:
@@ -236,7 +236,7 @@ def test_merge_engines_change_what_is_stored_and_not_how_it_is_read(new_table, e
     )
     model = {}
     for number in range(120):
-        row = {"id": number % 7, "version": table.dice.randrange(50), "text": f"{number}"}
+        row = {"id": number % 7, "version": table.rng.randrange(50), "text": f"{number}"}
         key, old = (row["id"],), model.get((row["id"],))
         table.writer.upsert(row)
         wins = {

@@ -13,7 +13,7 @@ BATCHES, ROWS_PER_BATCH = 60, 20_000
 @pytest.fixture
 def wide(wire, database):
     """Two partitions; in `x` are more rows than one fetch brings, which do not compress."""
-    dice = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     with fluss.connect(f"fluss://{wire.bootstrap}/{database}") as session:
         table = session.create_table(
             "wide",
@@ -21,7 +21,7 @@ def wide(wire, database):
             partition_by=["dt"],
             buckets=1,
         )
-        numbers = dice.integers(0, 2**62, (BATCHES, ROWS_PER_BATCH))
+        numbers = rng.integers(0, 2**62, (BATCHES, ROWS_PER_BATCH))
         for batch in numbers:
             table.append({"a": batch, "dt": ["x"] * len(batch), "b": batch})
         table.append({"a": [1], "dt": ["y"], "b": [1]})

@@ -24,7 +24,7 @@ def session(wire, database):
 @pytest.fixture
 def wide(session):
     """Two partitions; in `x` are more rows than one fetch brings, which do not compress."""
-    dice = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     table = session.create_table(
         "wide",
         pa.schema([("dt", pa.string()), ("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64())]),
@@ -37,9 +37,9 @@ def wide(session):
             pa.table(
                 {
                     "dt": ["x" if number else "y"] * count,
-                    "a": dice.integers(0, 2**62, count),
-                    "b": dice.integers(0, 2**62, count),
-                    "c": dice.integers(0, 2**62, count),
+                    "a": rng.integers(0, 2**62, count),
+                    "b": rng.integers(0, 2**62, count),
+                    "c": rng.integers(0, 2**62, count),
                 }
             )
         )

@@ -64,7 +64,7 @@ class StateTable:
         schema: pa.Schema = SCHEMA,
         **facts: Any,
     ) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.engine = engine()
         self.connection = self.run(
             ClientConnection.open(self.engine, Config({"bootstrap.servers": bootstrap}))
@@ -72,7 +72,7 @@ class StateTable:
         self.raw = RawClient(bootstrap)
         create = pb.CreateDatabaseRequest(database_name=database, ignore_if_exists=True)
         self.raw.call(create, to=COORDINATOR)
-        self.path = TablePath(database, f"s{self.dice.getrandbits(40)}")
+        self.path = TablePath(database, f"s{self.rng.getrandbits(40)}")
         self.partitioned = partitioned
         self.key_space = key_space
         self.has_long_keys = partitioned or composite
@@ -143,11 +143,11 @@ class StateTable:
         self.moments.append(Moment(pins=self.ends(), state=state))
 
     def _operate(self) -> None:
-        number = self.dice.randrange(-self.key_space // 2, self.key_space // 2)
-        place = self.dice.choice(PARTS)
+        number = self.rng.randrange(-self.key_space // 2, self.key_space // 2)
+        place = self.rng.choice(PARTS)
         key = (place, number) if self.has_long_keys else (number,)
         key_row = {"id": number} | ({"place": place} if self.has_long_keys else {})
-        kind = self.dice.random()
+        kind = self.rng.random()
         if kind < 0.5:
             row = self._row(number, place)
             self.writer.upsert(row)
@@ -158,22 +158,22 @@ class StateTable:
         else:
             # Both writers go to the same buckets; their order is that of the flushes.
             self.run(self.writer.flush())
-            amount = self.dice.random()
+            amount = self.rng.random()
             self.partial.upsert(key_row | {"amount": amount})
             self.run(self.partial.flush())
             blank = dict.fromkeys(self.table.info.schema.column_names)
             self.state[key] = self.state.get(key, blank) | key_row | {"amount": amount}
 
     def _row(self, number: int, place: str) -> dict[str, Any]:
-        dice = self.dice
+        rng = self.rng
         row = {
             "id": number,
-            "name": None if dice.random() < 0.2 else f"name {dice.randrange(10**6)}",
-            "amount": dice.random(),
+            "name": None if rng.random() < 0.2 else f"name {rng.randrange(10**6)}",
+            "amount": rng.random(),
             "place": place,
         }
         for name in self.table.info.schema.column_names[len(row) :]:
-            row[name] = dice.randrange(1_000)
+            row[name] = rng.randrange(1_000)
         return row
 
     # --- looking ------------------------------------------------------------------------------

@@ -37,11 +37,11 @@ def rows_of(first: int, count: int, seed: int) -> Iterator[object]:
     """The rows of a task, a kilobyte each, a little at a time."""
     import pyarrow as pa
 
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for start in range(first, first + count, ROWS_PER_BATCH):
         ids = pa.array(range(start, min(start + ROWS_PER_BATCH, first + count)), pa.int64())
         texts = pa.array([f"{each}" + "x" * 1_000 for each in ids.to_pylist()])
-        time.sleep(dice.random() * PAUSE_S)
+        time.sleep(rng.random() * PAUSE_S)
         yield pa.RecordBatch.from_arrays([ids, texts], names=["id", "text"])
 
 

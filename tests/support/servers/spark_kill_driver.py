@@ -26,9 +26,9 @@ PAUSE_S = 0.12
 
 def trickle(batches):
     """Hand rows on, a little at a time."""
-    dice = random.Random()
+    rng = random.Random()
     for each in batches:
-        time.sleep(dice.random() * PAUSE_S)
+        time.sleep(rng.random() * PAUSE_S)
         yield each
 
 
