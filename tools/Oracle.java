@@ -112,7 +112,7 @@ public final class Oracle {
             case "write_index" -> writeIndex(in, out);
             case "look_up_index" -> lookUpIndex(in, out);
             case "enumerations" -> enumerations(out);
-            default -> throw new IllegalArgumentException("nobody can answer '" + asked + "'");
+            default -> throw new IllegalArgumentException("there is no question '" + asked + "'");
         }
     }
 

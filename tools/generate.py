@@ -48,13 +48,13 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m tools.generate [--check]", file=sys.stderr)
         return 2
     try:
-        wanted = {**generate_messages(), **generate_error_codes(), **generate_options_page()}
+        expected = {**generate_messages(), **generate_error_codes(), **generate_options_page()}
     except CompilerMissingError as error:
         print(f"generate: {error}", file=sys.stderr)
         return 2
     if "--check" in arguments:
-        return _compare(wanted)
-    for path, text in wanted.items():
+        return _compare(expected)
+    for path, text in expected.items():
         path.write_text(text, encoding="utf-8")
     return 0
 
@@ -167,9 +167,9 @@ def _formatted(text: str, path: Path) -> str:
     return done.stdout
 
 
-def _compare(wanted: Mapping[Path, str]) -> int:
+def _compare(expected: Mapping[Path, str]) -> int:
     stale = 0
-    for path, text in wanted.items():
+    for path, text in expected.items():
         there = path.read_text(encoding="utf-8") if path.exists() else ""
         if there == text:
             continue

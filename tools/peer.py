@@ -59,30 +59,38 @@ def peer_environment() -> dict[str, str]:
 
 def _made() -> Path:
     base = _base_python()
-    wanted = "\n".join([base, PEER, *_shared_pins()])
+    requirements = "\n".join([base, PEER, *_shared_pins()])
     python, note = HOME / "bin" / "python", HOME / "made-from"
-    if note.is_file() and note.read_text() == wanted and python.exists():
+    if note.is_file() and note.read_text() == requirements and python.exists():
         return python
     print(f"peer: making .dev/peer with {PEER} (once)", file=sys.stderr)
     shutil.rmtree(HOME, ignore_errors=True)
     for command in _commands(base, python):
         _run(command)
     _checked(python)
-    note.write_text(wanted)
+    note.write_text(requirements)
     return python
 
 
 def _commands(base: str, python: Path) -> list[list[str]]:
-    wanted = ["--only-binary", ":all:", PEER, *_shared_pins()]
+    requirements = ["--only-binary", ":all:", PEER, *_shared_pins()]
     uv = shutil.which("uv") or shutil.which("uv", path=str(ROOT / ".dev" / "uv" / "bin"))
     if uv:
         return [
             [uv, "venv", "--quiet", "--python", base, str(HOME)],
-            [uv, "pip", "install", "--quiet", "--python", str(python), *wanted],
+            [uv, "pip", "install", "--quiet", "--python", str(python), *requirements],
         ]
     return [
         [base, "-m", "venv", str(HOME)],
-        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted],
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *requirements,
+        ],
     ]
 
 
@@ -93,10 +101,10 @@ def _base_python() -> str:
     for major, minor in PYTHONS:
         if found := shutil.which(f"python{major}.{minor}"):
             return found
-    wanted = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+    versions = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
     raise PeerUnavailableError(
         f"{PEER} has wheels up to Python 3.12 only, this is {sys.version.split()[0]} and no "
-        f"Python {wanted} is on the PATH"
+        f"Python {versions} is on the PATH"
     )
 
 
@@ -112,7 +120,7 @@ def _checked(python: Path) -> Path:
         raise PeerUnavailableError(f"{python} does not exist")
     found = _run([str(python), "-c", asked]).strip()
     if f"pyfluss=={found}" != PEER:
-        raise PeerUnavailableError(f"{python} has pyfluss {found}, wanted is {PEER}")
+        raise PeerUnavailableError(f"{python} has pyfluss {found} instead of {PEER}")
     return python
 
 

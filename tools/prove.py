@@ -154,7 +154,7 @@ PROOFS = (
         name="spark",
         claim="Forty times a worker of Spark, its driver or the leader of a replicated bucket is "
         "killed while files are streamed into a log and into a primary-key table; drivers hang and "
-        "wake up again, workers go on writing when others have taken over. So it is forty times on "
+        "resume, workers continue to write when others have taken over. So it is forty times on "
         "one server and forty on three with processes in the place of Spark's tasks, killed at "
         "each of their batches. In the end both tables hold every row once; a log beside them, "
         "with exactly once switched off, has duplicates.",

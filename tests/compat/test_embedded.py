@@ -45,8 +45,8 @@ def test_filters_of_pyfluss_choose_the_batches_with_matching_rows():
     assert list(theirs) == list(ours)
     assert ours["="] == [13]
     assert ours["nothing"] == []
-    for name, wanted in ours.items():
-        batches = sorted({each // BATCH for each in wanted})
+    for name, expected in ours.items():
+        batches = sorted({each // BATCH for each in expected})
         if name in TELL_NOTHING:
             batches = range(ROWS // BATCH)
         whole = [each * BATCH + row for each in batches for row in range(BATCH)]

@@ -283,7 +283,7 @@ Look = Callable[[Names], Any]
 LOOKS: dict[str, Look] = {
     "000: create": events_are_there,
     "000: write": nine_rows_are_written,
-    "000: read at once": both_frames_have_the_rows,
+    "000: read everything": both_frames_have_the_rows,
     "000: poll": rows_are_printed_by_bucket,
     "000: unsubscribe": nothing_is_subscribed,
     "000: latest": only_new_rows_are_read,
@@ -300,7 +300,7 @@ LOOKS: dict[str, Look] = {
     "003: offsets": offsets_are_zero,
     "003: offsets of a partition": an_offset_is_one,
     "003: write": nine_rows_are_written,
-    "003: read at once": both_frames_have_the_rows,
+    "003: read everything": both_frames_have_the_rows,
     "003: poll": rows_are_printed,
     "003: latest": only_new_rows_are_read,
     "003: project": only_two_columns_are_read,

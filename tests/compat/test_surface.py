@@ -66,8 +66,8 @@ def test_constants_and_functions_are_the_same():
 
 
 def test_exported_names_contain_pyflusss():
-    wanted = {*CLASSES, *SURFACE["constants"], *SURFACE["functions"]}
-    assert wanted <= set(ours.__all__)
+    expected = {*CLASSES, *SURFACE["constants"], *SURFACE["functions"]}
+    assert expected <= set(ours.__all__)
 
 
 @pytest.mark.parametrize(("name", "member", "facts"), MEMBERS)
@@ -106,15 +106,15 @@ def test_a_member_is_there_and_of_the_same_kind(name, member, facts):
 def test_a_method_takes_the_same_arguments(name, member, facts):
     if member.startswith("__") and member not in {"__aexit__", "__exit__"}:
         return  # the interpreter defines how these are called
-    wanted = parameters_of(facts["sigs"][0])
+    expected = parameters_of(facts["sigs"][0])
     given = signature_of(getattr(getattr(ours, name), member))
-    assert [each.name for each in given][: len(wanted)] == [each for each, _, _ in wanted]
-    for parameter, (_, default, _) in zip(given, wanted, strict=False):
+    assert [each.name for each in given][: len(expected)] == [each for each, _, _ in expected]
+    for parameter, (_, default, _) in zip(given, expected, strict=False):
         assert parameter.kind is not inspect.Parameter.KEYWORD_ONLY
         if default is not None:
             ours_is = repr(parameter.default)
             assert ours_is == default or {ours_is, default} <= SAME_DEFAULTS
-    for further in given[len(wanted) :]:
+    for further in given[len(expected) :]:
         assert further.default is not inspect.Parameter.empty, "more must not be asked for"
 
 

@@ -1,9 +1,9 @@
 """Bugs planted on purpose, one at a time, each of which the golden bytes must catch.
 
-A suite that cannot fail proves nothing. Each bug here is one that somebody has made: a checksum
+A suite that cannot fail proves nothing. Each bug here is a real one from the past: a checksum
 over the wrong bytes, a tail hashed with the wrong sign, padding forgotten. It is planted in a copy
-of the package, the tests of that codec run against the copy, without Java, and must turn red. Where
-the text of a bug is not found any more, the code has moved on and the bug must move with it.
+of the package, and the tests of that codec, run against the copy without Java, must fail. If the
+text of a bug is not found, the code has changed and the bug must be adapted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TESTS_FAILED = 1  # what pytest returns; 2 and more mean that they did not even 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One text in one file of the package, and what somebody wrote there by mistake."""
+    """One text in one file of the package, and the mistake that replaces it."""
 
     name: str
     file: str
@@ -186,7 +186,7 @@ BUGS = [
         "partition",
     ),
     Bug(
-        "nullable is said of the wrong types",
+        "nullable is written for the wrong types",
         "model/types/type_json.py",
         "if not data_type.nullable:",
         "if data_type.nullable:",

@@ -1,8 +1,8 @@
-"""Names and phrases that this repository has given up, each with the reason.
+"""Retired names and phrases, each with the reason.
 
-A name is here when it needed its docstring to be understood or meant two things; a phrase when
-readers stumble on it or take it for something else. CHANGELOG.md and docs/decisions tell history
-and keep the words of their time. `python -m tests.house.test_words` lists all findings by room.
+A name is retired if it needs its docstring to be understood or means two things; a phrase, if
+readers stumble on it or misread it. CHANGELOG.md and docs/decisions are history and keep their
+words. `python -m tests.house.test_words` lists all findings by room.
 """
 
 import re
@@ -57,7 +57,7 @@ def rules():
 
 
 def findings():
-    """Each use of what was given up: path, line, text, reason."""
+    """Yield each use of a retired name or phrase: path, line, text, reason."""
     listed = list(rules())
     for path, text in tracked_texts():
         name = path.relative_to(ROOT).as_posix()
@@ -76,7 +76,7 @@ def room_of(name):
     return "/".join(parts[: min(depth, len(parts) - 1)]) or "."
 
 
-def test_names_and_phrases_that_were_given_up_do_not_come_back():
+def test_retired_names_and_phrases_do_not_come_back():
     found = [f"{name}:{line}: {text!r}: {reason}" for name, line, text, reason in findings()]
     assert not found, "\n".join(found)
 

@@ -151,8 +151,8 @@ def test_random_queries_answer_as_over_memory(asked):
         mine = answered(con, text.format(t=table))
         if is_any:
             whole = answered(con, text.format(t="memory").rpartition(" LIMIT ")[0])
-            wanted = min(int(text.rpartition(" ")[2]), len(whole))
-            assert len(mine) == wanted, (number, text)
+            expected = min(int(text.rpartition(" ")[2]), len(whole))
+            assert len(mine) == expected, (number, text)
             assert not set(mine) - set(whole), (number, text)
         else:
             assert sorted(mine) == sorted(answered(con, text.format(t="memory"))), (number, text)

@@ -82,9 +82,9 @@ def test_skipped_parts_of_a_log_hold_no_row_of_random_filters(session, seed):
     focus = [*PLACE[:2], "k", "p"] if "p" in types else ["_bucket", "k", "_log_offset"]
     for _ in range(FILTERS_A_TABLE):
         predicate = filters.make(names=rng.choice((None, focus)))
-        wanted = [row for row in rows if filters.truth(predicate, row) is True]
+        expected = [row for row in rows if filters.truth(predicate, row) is True]
         found = table.scan(filter=predicate, columns=PLACE).to_arrow()
-        assert places(found.to_pylist()) == places(wanted), predicate
+        assert places(found.to_pylist()) == places(expected), predicate
 
 
 @pytest.mark.parametrize("seed", range(TABLES))
@@ -96,11 +96,11 @@ def test_skipped_parts_of_a_state_hold_no_row_of_random_filters(session, seed):
     keys = ["k", *(["p"] if "p" in types else [])]
     for _ in range(FILTERS_A_TABLE):
         predicate = filters.make(names=rng.choice((None, keys)))
-        wanted = [row for row in rows if filters.truth(predicate, row) is True]
+        expected = [row for row in rows if filters.truth(predicate, row) is True]
         found = table.scan(filter=predicate, columns=keys).to_arrow()
         key_types = {each: types[each] for each in keys}
         assert sorted(tuple(each.values()) for each in physical_rows(found, key_types)) == sorted(
-            tuple(row[each] for each in keys) for row in wanted
+            tuple(row[each] for each in keys) for row in expected
         ), predicate
 
 

@@ -51,9 +51,9 @@ def history(start_cluster):
         table.close(drops=False)  # its cluster is removed with it
 
 
-def _write_until(table, written, wanted):
-    while written < wanted:
-        count = min(table.rng.randint(1, ROUND_MAX), wanted - written)
+def _write_until(table, written, target):
+    while written < target:
+        count = min(table.rng.randint(1, ROUND_MAX), target - written)
         table.write(count)
         written += count
     return written

@@ -49,8 +49,8 @@ def test_on_a_screen_it_runs_until_it_is_interrupted():
     assert b"all as in the books" in shown
 
 
-def _read_until(screen: int, wanted: bytes) -> bytes:
+def _read_until(screen: int, expected: bytes) -> bytes:
     shown = b""
-    while wanted not in shown:
+    while expected not in shown:
         shown += os.read(screen, 65536)  # pytest's time limit ends this if the text never appears
     return shown

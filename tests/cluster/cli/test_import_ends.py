@@ -52,30 +52,30 @@ def _failure(acknowledged, in_doubt, first_missing):
 @pytest.mark.parametrize(
     ("job", "error", "account"),
     [
-        (_job(100), _failure(0, 0, 0), "0 rows are in db.t. To go on: --skip 0"),
+        (_job(100), _failure(0, 0, 0), "0 rows are in db.t. To continue: --skip 0"),
         (
             _job(100, rows_in=1_000, skip=10),
             _failure(0, 0, 0),
-            "1,000 rows are in db.t: rows 11 to 1,010 of the files. To go on: --skip 1010",
+            "1,000 rows are in db.t: rows 11 to 1,010 of the files. To continue: --skip 1010",
         ),
         (
             _job(100, rows_in=1_000),
             _failure(30, 50, 20),
             (
                 "1,030 rows are in db.t: rows 1 to 1,020 of the files, and 10 of those after them. "
-                "50 more may be in or not. To go on: --skip 1020 (writes up to 60 rows twice)"
+                "50 more may be in or not. To continue: --skip 1020 (writes up to 60 rows twice)"
             ),
         ),
         (
             _job(100, primary_key=("id",)),
             _failure(30, 0, 0),
-            "30 rows are in db.t. To go on: --skip 0 (a row that is written again replaces itself)",
+            "30 rows are in db.t. To continue: --skip 0 (a row that is written again replaces itself)",
         ),
         (
             _job(100, primary_key=("id",), merge_engine=MergeEngine.AGGREGATION),
             _failure(0, 5, 0),
             (
-                "0 rows are in db.t. 5 more may be in or not. To go on: --skip 0 "
+                "0 rows are in db.t. 5 more may be in or not. To continue: --skip 0 "
                 "(writes up to 5 rows twice)"
             ),
         ),
@@ -84,13 +84,13 @@ def _failure(acknowledged, in_doubt, first_missing):
             None,
             (
                 "7 rows are in db.t: rows 1 to 7 of the files. 100 more may be in or not. "
-                "To go on: --skip 7 (writes up to 100 rows twice)"
+                "To continue: --skip 7 (writes up to 100 rows twice)"
             ),
         ),
         (
             _job(100, rows_in=7),
             InvalidValueError("It does not fit.").add_context(row=3),
-            "7 rows are in db.t: rows 1 to 7 of the files. To go on: --skip 7",
+            "7 rows are in db.t: rows 1 to 7 of the files. To continue: --skip 7",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_the_message_is_about_the_file_and_not_about_the_chunk():
 
 
 @pytest.mark.one_server
-@pytest.mark.slow  # it starts a server, and waits until a write is given up
+@pytest.mark.slow  # starts a server, and waits until a write fails
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_an_import_that_loses_its_server_reports_an_exact_count(program, tmp_path, how):
     (python, flag, line), environment = program

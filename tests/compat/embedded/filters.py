@@ -97,8 +97,8 @@ async def main():
     for first in range(0, 60, 5):
         batch = pa.Table.from_pylist(list(rows(first)), pa.schema(FIELDS)).to_batches()[0]
         await writer.write_arrow_batch(batch).wait()
-    for number, (name, wanted) in enumerate(filters()):
-        scan = table.new_scan().with_fixed_schema(True).filter(wanted)
+    for number, (name, expected) in enumerate(filters()):
+        scan = table.new_scan().with_fixed_schema(True).filter(expected)
         if number % 2:
             scan = scan.project_by_name(["id", "name"])
         scanner = await scan.create_record_batch_log_scanner()

@@ -322,7 +322,7 @@ class ImportJob:
                 )
         if outcome.in_doubt:
             text += f". {outcome.in_doubt:,} more may be in or not"
-        text += f". To go on: --skip {certain}"
+        text += f". To continue: --skip {certain}"
         twice = outcome.acknowledged - outcome.first_missing + outcome.in_doubt
         if not twice:
             return text
