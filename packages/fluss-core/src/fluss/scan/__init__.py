@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from fluss.model.predicates.predicate import (
         ColumnRef as ColumnRef,
+        Constant as Constant,
         Predicate as Predicate,
         col as col,
         columns_in as columns_in,
@@ -82,7 +83,14 @@ _HOMES = {
         "ScanOptions",
         "unknown_option",
     ),
-    "model.predicates.predicate": ("ColumnRef", "Predicate", "col", "columns_in", "conjoined"),
+    "model.predicates.predicate": (
+        "ColumnRef",
+        "Constant",
+        "Predicate",
+        "col",
+        "columns_in",
+        "conjoined",
+    ),
     "scan.dataset": ("FlussDataset", "FlussFragment"),
     "scan.door": ("open_scan", "open_split"),
     "net.cancellation": ("Cancellation",),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fluss.connection.config_sources import Settings
+from fluss.connection.config_sources import Settings, completed
 from fluss.connection.connection import TableHandle
 from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import InvalidValueError
@@ -117,6 +117,7 @@ def _table_of_splits(
     def is_as_planned(info: TableInfo) -> bool:
         return table_ids == {info.table_id} and info.schema_id >= schema_id
 
-    connection = connection_for(config_of(config))
+    # A configuration that was pickled has lost its password.
+    connection = connection_for(completed(config_of(config)))
     asked = connection.recent_table(splits[0].table_path, is_as_planned)
     return connection.engine.run(asked, cancellation=cancellation)

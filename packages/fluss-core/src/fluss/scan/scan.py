@@ -175,16 +175,22 @@ class Scan:
             takes_limit=found.takes_limit,
         )
 
-    def with_options(self, **options: Any) -> Scan:
+    def with_options(self, given: ScanOptions | None = None, /, **options: Any) -> Scan:
         """A new scan of the same table with these options changed; None sets one back.
+
+        Args:
+            given: The options to change; by default those of this scan.
+            **options: The changes.
 
         Raises:
             ConfigError: There is no option of a name; the hint names the nearest.
             InvalidValueError: A value is not one its option takes, or two contradict each other.
         """
-        changed = shape_of(self.table_info, with_options(self.options, options))
+        base = self.options if given is None else given
+        changed = shape_of(self.table_info, with_options(base, options))
         if (
-            self._shape.chosen is not None
+            given is None
+            and self._shape.chosen is not None
             and changed.mode is self.mode
             and "columns" not in options
         ):
@@ -283,6 +289,13 @@ class Scan:
             plan = replace(plan, splits=tuple(splits))
         ordered = self.order if order is None else Order(order)
         return self._split_reader(plan, ordered, cancellation).reader()
+
+    def to_arrow(self) -> pa.Table:
+        """Its rows as a table, bucket by bucket where no other order was requested."""
+        pieces = list(self._split_reader(self._plan_to_read(), self.order))
+        if self.order is Order.NONE:
+            pieces.sort(key=lambda piece: piece.index)  # stable: a bucket's rows keep their order
+        return pa.Table.from_batches([piece.batch for piece in pieces], schema=self.schema)
 
     def count(self) -> int:
         """How many rows it gives; where nothing is filtered, from the headers of batches alone."""

@@ -25,6 +25,7 @@ from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
 from fluss.model.options.scan_options import Mode, ScanOptions, scan_options, with_options
 from fluss.model.paths import TablePath
+from fluss.net.cancellation import Cancellation
 
 if TYPE_CHECKING:
     from fluss.scan.scan import Scan
@@ -51,8 +52,11 @@ class TableSource:
     config: Config = field(repr=False)
     options: ScanOptions = field(default_factory=ScanOptions)
 
-    def scan(self) -> Scan:
+    def scan(self, *, cancellation: Cancellation | None = None) -> Scan:
         """The scan of the table as it is now, over a connection that is shared.
+
+        Args:
+            cancellation: Ends the wait for the servers from another thread.
 
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
@@ -60,7 +64,8 @@ class TableSource:
         from fluss.scan.scan import Scan
 
         connection = connection_for(completed(self.config))
-        return Scan(connection.engine.run(connection.table(self.path)), self.options)
+        asked = connection.table(self.path)
+        return Scan(connection.engine.run(asked, cancellation=cancellation), self.options)
 
     def with_options(self, **options: Any) -> TableSource:
         """The same table with these options of its scan changed; None sets one back."""

@@ -18,7 +18,6 @@ from fluss.doors import at_door
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.options.scan_options import Order
 from fluss.session.show import Explanation, scan_html
 
 if TYPE_CHECKING:
@@ -38,13 +37,6 @@ class Scan(scan.Scan):
     def to_reader(self) -> pa.RecordBatchReader:
         """Its rows as a stream, read ahead within bounds; batches have a useful size."""
         return self.read()
-
-    def to_arrow(self) -> pa.Table:
-        """Its rows as a table, bucket by bucket where no other order was requested."""
-        pieces = list(self._split_reader(self._plan_to_read(), self.order))
-        if self.order is Order.NONE:
-            pieces.sort(key=lambda piece: piece.index)  # stable: a bucket's rows keep their order
-        return pa.Table.from_batches([piece.batch for piece in pieces], schema=self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """Its rows as a DataFrame."""
