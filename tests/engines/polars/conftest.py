@@ -1,4 +1,4 @@
-"""The rows that queries in Polars are tried on."""
+"""The rows for queries in Polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`df.fluss` and `lf.fluss` on a real cluster: whole frames, and frames that are never whole."""
+"""`df.fluss` and `lf.fluss`: whole frames, and frames that are streamed."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_a_lazy_frame_is_never_whole_in_memory(session):
     assert grown_mb < 250, grown_mb
 
 
-def test_batches_wait_for_who_takes_them():
+def test_batches_wait_for_their_consumer():
     made = []
 
     def parts(*_):

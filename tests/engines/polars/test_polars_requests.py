@@ -1,4 +1,4 @@
-"""What queries of Polars cost on the wire, as a recorder before a real server sees it."""
+"""The requests of Polars queries, recorded on the wire."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCHES = 60
 
 @pytest.fixture
 def session(wire, database):
-    """A session that meets no server but by way of the recorder."""
+    """A session that reaches the servers only through the recorder."""
     with fluss.connect(f"fluss://{wire.bootstrap}/{database}") as opened:
         yield opened
 
@@ -76,7 +76,7 @@ def test_columns_that_are_not_used_are_not_fetched(wide, wire):
     assert {each.projected_fields for each in seen.reads()} == {(0, 1)}
 
 
-def test_a_few_rows_are_fetched_where_a_few_are_wanted(wide, wire):
+def test_a_limit_fetches_few_rows(wide, wire):
     frame = pl.scan_fluss(wide)
     frame.collect_schema()
     with wire.recording() as seen:

@@ -1,4 +1,4 @@
-"""What is pushed is never less than the filter, and as much of it as can be."""
+"""A pushed predicate keeps every row of its filter, and is as narrow as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from polars.lazyframe.resolver import LazyFrameResolver
 
-from fluss.model.predicates.binding import column_types
+from fluss.model.predicates.binding import bind, column_types
 from fluss.model.predicates.predicate import conjoined
 from fluss.model.schema.schema import Schema
 from fluss.records.filter.row_filter import RowFilter
@@ -43,11 +43,17 @@ ARROW = pa.table(
 )  # fmt: skip
 SCHEMA = Schema(ARROW.schema)
 FRAME = pl.DataFrame(ARROW)
+
+
+def check(predicate):
+    bind(predicate, column_types(SCHEMA))
+
+
 c = pl.col
 
 
 class Listening(LazyFrameResolver):
-    """Hears what Polars makes of a filter before it reaches a source."""
+    """Records the filters that Polars passes to a resolver."""
 
     def __init__(self):
         self.filters = []
@@ -63,7 +69,7 @@ class Listening(LazyFrameResolver):
 def pushed_of(expression):
     listening = Listening()
     listening.lazy().filter(expression).collect()
-    found = [pushed(each, column_types(SCHEMA)) for each in listening.filters]
+    found = [pushed(each, ARROW.schema, check) for each in listening.filters]
     said = conjoined([each.predicate for each in found if each is not None])
     return said, all(each is not None and each.is_exact for each in found)
 
@@ -177,8 +183,8 @@ def test_a_long_list_and_a_function_of_python_are_left_to_polars():
     assert pushed_of(c("i").is_in(list(range(20_000))))[0] is None
     assert pushed_of(c("i").is_in(list(range(2_000))))[0] is not None
     asked = c("i").map_batches(lambda x: x > 1, return_dtype=pl.Boolean)
-    assert pushed(asked, column_types(SCHEMA)) is None
+    assert pushed(asked, ARROW.schema, check) is None
 
 
 def test_columns_that_the_table_has_not_are_not_asked_for():
-    assert pushed(c("nosuch") == 1, column_types(SCHEMA)) is None
+    assert pushed(c("nosuch") == 1, ARROW.schema, check) is None

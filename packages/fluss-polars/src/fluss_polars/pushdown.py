@@ -1,19 +1,19 @@
-"""What follows from a Polars filter that Fluss can be asked for: never less than its rows.
+"""Translates a Polars filter to a predicate of Fluss that every row of the filter satisfies.
 
-Polars applies every filter itself, to the last NaN; what is pushed only spares reading. So nothing
-here need be exact, and everything must be *necessary*: a row for which the filter is true is one
-for which the predicate is. Where the two differ, the predicate is the wider one:
+Polars applies every filter itself, including its rules for NaN; a pushed predicate only reduces
+what is read. So a predicate need not be exact, but it must be *necessary*: it is true of every row
+for which the filter is true. Where the two differ, the predicate is the wider one:
 
-- To Polars a NaN equals itself and is greater than every number; to Fluss, as in IEEE 754, it is
-  neither. Comparisons that a NaN fulfils in Polars let it through.
-- In a negation each step is turned round by itself, because what is wider is narrower negated.
-- What is not understood (arithmetic, casts, functions of Python) is left out of an AND, and with
-  it a whole OR.
+- In Polars a NaN equals itself and is greater than every number; in Fluss, as in IEEE 754, it is
+  neither. A comparison that is true of NaN in Polars also lets NaN through.
+- A negation is moved inwards, because negating a wider predicate would make it narrower.
+- A part that is not understood (arithmetic, casts, Python functions) is left out of an AND, and
+  makes a whole OR not understood.
 
-Where neither happened, the predicate says the same as the filter (`Pushed.is_exact`).
+Where neither happened, the predicate is equivalent to the filter (`Pushed.is_exact`).
 
-Polars has no public form of an expression but its JSON, whose names may change with any version:
-an unknown name is one more thing that is not understood.
+The only public form of a Polars expression is its JSON, whose names may change with any version: an
+unknown name is not understood.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import time
 from decimal import Context, Decimal
@@ -31,22 +31,12 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from fluss.errors import FlussError
-from fluss.model.predicates.binding import TypeOf, bind
-from fluss.model.predicates.predicate import Constant, Leaf, LeafFunction, Predicate
-from fluss.model.types.data_type import (
-    PRECISION_MAX_DECIMAL,
-    BooleanType,
-    DataType,
-    DateType,
-    DoubleType,
-    FloatType,
-    TimestampLtzType,
-    TimestampType,
-)
+from fluss.scan import ColumnRef, Constant, Predicate, col
 
-# A list of more values costs more to carry and to compare than it spares.
+# A longer list costs more to ship and to compare than it saves.
 VALUES_MAX: Final = 10_000
 DEPTH_MAX: Final = 50
 
@@ -55,58 +45,62 @@ Node = Any  # JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """What of a filter Fluss can be asked for.
+    """The part of a filter that Fluss can evaluate.
 
     Attributes:
-        predicate: True of every row of which the filter is.
-        is_exact: Whether it is true of no other, in columns that are neither NULL nor floats.
+        predicate: True of every row for which the filter is true.
+        is_exact: Whether it is true of no other row, as far as no NULL and no float is compared.
     """
 
     predicate: Predicate
     is_exact: bool
 
 
-def pushed(filter_: pl.Expr, type_of: TypeOf) -> Pushed | None:
-    """What Fluss may be asked for, where this filter is to be true; None for nothing.
+def pushed(
+    filter_: pl.Expr, schema: pa.Schema, check: Callable[[Predicate], object]
+) -> Pushed | None:
+    """Return the part of a filter that Fluss can evaluate; None for none.
 
     Args:
         filter_: The filter.
-        type_of: Gives the type of a column, or raises a `FlussError` where there is none.
+        schema: The columns that a predicate may name.
+        check: Raises a `FlussError` for a predicate whose values do not fit their columns.
     """
     try:
         node = json.loads(filter_.meta.serialize(format="json"))
     except (ValueError, RecursionError, pl.exceptions.PolarsError):
-        return None  # functions of Python have no such form
-    return _Reading(type_of).wanted(node)
+        return None  # Python functions have no such form
+    return _Translator(schema, check).pushed(node)
 
 
-class _Unknown(Exception):  # noqa: N818 - nothing is wrong; there is only nothing to push
-    """This part is not understood."""
+class _Unknown(Exception):  # noqa: N818 - no error: Polars applies such a part alone
+    """Raised for a part of a filter that is not understood."""
 
 
-class _Reading:
-    def __init__(self, type_of: TypeOf) -> None:
-        self._type_of = type_of
+class _Translator:
+    def __init__(self, schema: pa.Schema, check: Callable[[Predicate], object]) -> None:
+        self._schema = schema
+        self._check = check
         self._is_exact = True
 
-    def wanted(self, node: Node) -> Pushed | None:
+    def pushed(self, node: Node) -> Pushed | None:
         try:
-            predicate = self._follows(node, is_true=True, depth=0)
+            predicate = self._implied(node, is_true=True, depth=0)
         except (_Unknown, RecursionError):
             return None
         return Pushed(predicate=predicate, is_exact=self._is_exact)
 
-    def _follows(self, node: Node, *, is_true: bool, depth: int) -> Predicate:
-        """What must be true of a row for which this node is true, or is false.
+    def _implied(self, node: Node, *, is_true: bool, depth: int) -> Predicate:
+        """Return what is true of every row for which this node is true, or is false.
 
         Raises:
-            _Unknown: Nothing is known to follow.
+            _Unknown: Nothing is known about such rows.
         """
         if depth > DEPTH_MAX:
             raise _Unknown
         match node:
-            case {"Column": str(name)} if isinstance(self._type(name), BooleanType):
-                return self._checked(_leaf(name, LeafFunction.EQUAL, is_true))
+            case {"Column": str(name)} if pa.types.is_boolean(self._type(name)):
+                return self._checked(col(name).equal(is_true))
             case {"Literal": {"Scalar": {"Boolean": bool(value)}}}:
                 return Constant(value=value is is_true)
             case {"BinaryExpr": {"left": left, "op": str(op), "right": right}}:
@@ -127,7 +121,7 @@ class _Reading:
         found = []
         for node, depth in sides:
             try:
-                found.append(self._follows(node, is_true=is_true, depth=depth))
+                found.append(self._implied(node, is_true=is_true, depth=depth))
             except _Unknown:
                 if not is_and:
                     raise
@@ -148,19 +142,18 @@ class _Reading:
                 raise _Unknown
         if not is_true:
             op = _OPPOSITE.get(op, "")
-        kind = self._type(name)
+        kind, column = self._type(name), col(name)
         literal = _literal(value, kind)
         if op == "EqValidity":
-            return self._checked(_leaf(name, LeafFunction.EQUAL, literal))
+            return self._checked(column.equal(literal))
         if op == "NotEqValidity":
-            other = _leaf(name, LeafFunction.NOT_EQUAL, literal)
-            return self._checked(other | _leaf(name, LeafFunction.IS_NULL))
-        function = _COMPARISONS.get(op)
-        if function is None:
+            return self._checked(column.not_equal(literal) | column.is_null())
+        compare = _COMPARISONS.get(op)
+        if compare is None:
             raise _Unknown
-        test: Predicate = _leaf(name, function, literal)
-        if isinstance(kind, FloatType | DoubleType) and op in {"Gt", "GtEq"}:
-            test |= _is_nan(name)
+        test = compare(column, literal)
+        if pa.types.is_floating(kind) and op in {"Gt", "GtEq"}:
+            test |= _is_nan(column)
         return self._checked(test)
 
     def _boolean(
@@ -168,12 +161,12 @@ class _Reading:
     ) -> Predicate:
         match inputs, function:
             case [child], "Not":
-                return self._follows(child, is_true=not is_true, depth=depth + 1)
+                return self._implied(child, is_true=not is_true, depth=depth + 1)
             case [{"Column": str(name)}], "IsNull" | "IsNotNull":
-                asked = _leaf(name, _PRESENCE[(function == "IsNull") is is_true])
-                return self._checked(asked)
+                is_null = (function == "IsNull") is is_true
+                return self._checked(col(name).is_null() if is_null else col(name).is_not_null())
             case [{"Column": str(name)}], "IsNan" if is_true:
-                return self._checked(_is_nan(name))
+                return self._checked(_is_nan(col(name)))
             case [column, low, high], {"IsBetween": {"closed": str(closed)}}:
                 ends = (
                     (low, "GtEq" if closed in {"Both", "Left"} else "Gt"),
@@ -192,59 +185,59 @@ class _Reading:
     ) -> Predicate:
         values = [each for each in _values(listed) if each is not None]
         has_nan = any(isinstance(each, float) and math.isnan(each) for each in values)
-        function = LeafFunction.IN if is_true else LeafFunction.NOT_IN
-        test: Predicate = Leaf(column=name, function=function, literals=tuple(values))
+        column = col(name)
+        test = column.is_in(values) if is_true else column.not_in(values)
         if is_true and has_nan:
-            test |= _is_nan(name)
+            test |= _is_nan(column)
         if nulls_equal:
-            test |= _leaf(name, LeafFunction.IS_NULL)
+            test |= column.is_null()
         return self._checked(test)
 
     def _search(self, name: str, sought: Node, function: Node, *, is_true: bool) -> Predicate:
+        column = col(name)
         match function, sought:
             case {"StringExpr": "StartsWith"}, {"Literal": {"Scalar": {"String": str(text)}}}:
-                asked = LeafFunction.STARTS_WITH
+                test = column.starts_with(text)
             case {"StringExpr": "EndsWith"}, {"Literal": {"Scalar": {"String": str(text)}}}:
-                asked = LeafFunction.ENDS_WITH
+                test = column.ends_with(text)
             case (
                 {"StringExpr": {"Contains": {"literal": bool(is_literal)}}},
                 {"Literal": {"Scalar": {"String": str(text)}}},
             ) if is_literal or re.escape(text) == text:
-                asked = LeafFunction.CONTAINS
+                test = column.contains(text)
             case _:
                 raise _Unknown
         if not is_true:
             raise _Unknown
-        return self._checked(_leaf(name, asked, text))
+        return self._checked(test)
 
-    # --- what the table says ------------------------------------------------------------------
+    # --- the table's columns ------------------------------------------------------------------
 
-    def _type(self, name: str) -> DataType:
-        try:
-            return self._type_of(name)
-        except FlussError:
-            raise _Unknown from None
+    def _type(self, name: str) -> pa.DataType:
+        if name not in self._schema.names:
+            raise _Unknown
+        return self._schema.field(name).type
 
     def _checked(self, predicate: Predicate) -> Predicate:
         try:
-            bind(predicate, self._type_of)
+            self._check(predicate)
         except FlussError:
-            raise _Unknown from None  # a value that the column's type does not know
+            raise _Unknown from None  # a value that does not fit the column's type
         return predicate
 
 
-# Whether the whole is true where all are, rather than where one is.
+# Whether all sides must be true, rather than one of them.
 _JOINS: Final = {"And": True, "LogicalAnd": True, "Or": False, "LogicalOr": False}
 _COMPARISONS: Final = {
-    "Eq": LeafFunction.EQUAL,
-    "NotEq": LeafFunction.NOT_EQUAL,
-    "Lt": LeafFunction.LESS_THAN,
-    "LtEq": LeafFunction.LESS_OR_EQUAL,
-    "Gt": LeafFunction.GREATER_THAN,
-    "GtEq": LeafFunction.GREATER_OR_EQUAL,
+    "Eq": ColumnRef.equal,
+    "NotEq": ColumnRef.not_equal,
+    "Lt": ColumnRef.less_than,
+    "LtEq": ColumnRef.less_or_equal,
+    "Gt": ColumnRef.greater_than,
+    "GtEq": ColumnRef.greater_or_equal,
 }
 _MIRRORED: Final = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
-# What is true where the other is false; Polars's order of numbers is total, so no NaN is forgotten.
+# The comparison that is true where another is false. Numbers and NaN are totally ordered in Polars.
 _OPPOSITE: Final = {
     "Eq": "NotEq",
     "NotEq": "Eq",
@@ -255,26 +248,21 @@ _OPPOSITE: Final = {
     "EqValidity": "NotEqValidity",
     "NotEqValidity": "EqValidity",
 }
-_PRESENCE: Final = {True: LeafFunction.IS_NULL, False: LeafFunction.IS_NOT_NULL}
 
 
-def _leaf(name: str, function: LeafFunction, *literals: Any) -> Leaf:
-    return Leaf(column=name, function=function, literals=literals)
-
-
-def _is_nan(name: str) -> Predicate:
-    return ~_leaf(name, LeafFunction.LESS_OR_EQUAL, math.inf)
+def _is_nan(column: ColumnRef) -> Predicate:
+    return ~column.less_or_equal(math.inf)
 
 
 # --- literals -------------------------------------------------------------------------------------
 
 _UNITS: Final[Mapping[str, Any]] = {"Milliseconds": "ms", "Microseconds": "us", "Nanoseconds": "ns"}
-_EXACT: Final = Context(prec=2 * PRECISION_MAX_DECIMAL)
+_EXACT: Final = Context(prec=76)  # twice the most digits of a DECIMAL
 _NS_OF_A_DAY: Final = 86_400 * 10**9
 
 
-def _literal(scalar: Mapping[str, Any], kind: DataType) -> Any:
-    """A value in the words of a predicate; Polars has brought it to the column's type."""
+def _literal(scalar: Mapping[str, Any], kind: pa.DataType) -> Any:
+    """Convert a value, which Polars has cast to the column's type, for a predicate."""
     ((name, value),) = scalar.items()
     match name:
         case "Boolean" | "String":
@@ -290,15 +278,15 @@ def _literal(scalar: Mapping[str, Any], kind: DataType) -> Any:
         case "Decimal":
             digits, _, scale = value
             return Decimal(digits).scaleb(-scale, _EXACT)
-        case "Date" if isinstance(kind, DateType):
+        case "Date" if pa.types.is_date(kind):
             return np.datetime64(value, "D")
         case "Time":
             return _time(value)
-        case "Datetime" if isinstance(kind, TimestampType | TimestampLtzType):
+        case "Datetime" if pa.types.is_timestamp(kind):
             count, unit, _ = value
             return np.datetime64(count, _UNITS[unit])
         case _:
-            raise _Unknown  # a NaN and the infinities are null in JSON, and read as that
+            raise _Unknown  # NaN and the infinities, which are null in JSON, among others
 
 
 def _time(nanoseconds: int) -> time:

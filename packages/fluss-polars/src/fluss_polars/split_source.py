@@ -1,9 +1,9 @@
-"""Splits as a source of Polars: frames as they come, and an empty one whenever nothing does.
+"""Splits as a source of Polars: frames as they arrive, and an empty one while none does.
 
-Polars looks whether somebody has pressed Ctrl-C only between the frames of a source. So splits are
-read on a thread of their own, a few batches ahead, and while none is there, or it is not even known
-which splits there are, an empty frame is given instead. A source is small and can be pickled; what
-it opens belongs to one run of it.
+Polars looks for Ctrl-C only between the frames of a source, so a source must return frames while it
+waits for servers. That is why each run of a source reads on a thread of its own, a few batches
+ahead: while no batch is there, the source returns an empty frame. A source is small and can be
+pickled; threads and connections belong to its runs.
 """
 
 from __future__ import annotations
@@ -14,49 +14,41 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa
 
-from fluss.connection.config_sources import completed
 from fluss.doors import at_door
 from fluss.hints import Door
-from fluss.model.options.config import Config
-from fluss.model.options.scan_options import Order
-from fluss.scan import Cancellation, open_split
-from fluss_polars.query_plan import Plan
+from fluss.scan import Cancellation, Order, ScanSplit, open_split
 
-# Ctrl-C must be noticed within a second; Polars asks between frames.
+# Ctrl-C must be noticed within a second; Polars looks for it between frames.
 IDLE_S: Final = 0.05
 BATCHES_AHEAD: Final = 2
-# Strings and bytes, and what Polars holds them as.
+# Strings and bytes, and the types in which Polars stores them.
 _VIEWS: Final = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
-# A process that ends waits so long for sources to leave Python, which Polars cannot do later.
+# How long a process that ends waits for sources to leave Python, which they cannot do later.
 END_S_MAX: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @at_door(Door.POLARS)
 class SplitSource:
-    """What Polars calls for the rows of some splits.
+    """The function that Polars calls for the rows of some splits.
 
     Attributes:
-        plan: Of the query; its splits may not be known yet.
-        number: Which of the sources that share them this is: it reads each `count`th split.
-        count: How many share them.
+        splits: The splits.
         config: How to reach the cluster.
-        order: In which order.
-        max_parallel: How many are read at once.
-        columns: What the splits give, as Polars calls it.
+        order: In which order rows come.
+        max_parallel: How many splits are read concurrently.
+        columns: The columns of the splits, with Polars' types.
     """
 
-    plan: Plan
-    number: int
-    count: int
-    config: Config = field(repr=False)
+    splits: tuple[ScanSplit, ...]
+    config: Any = field(repr=False)
     order: Order
     max_parallel: int | None
     columns: pl.Schema = field(repr=False)
@@ -68,20 +60,20 @@ class SplitSource:
         n_rows: int | None,
         batch_size: int | None,  # noqa: ARG002 - batches have a useful size already
     ) -> Iterator[pl.DataFrame]:
-        """The rows; Polars checks neither the filter nor the number of rows again."""
+        """Yield the rows; Polars applies neither the filter nor the limit again."""
         left = n_rows
         empty = pl.DataFrame(schema=self.columns)
         if with_columns is not None:
             empty = empty.select(with_columns)
-        with contextlib.closing(_Reading(self)) as reading:
+        with contextlib.closing(_Run(self)) as run:
             while left is None or left > 0:
-                batch = reading.next_batch(IDLE_S)
+                batch = run.next_batch(IDLE_S)
                 if batch is None:
                     return
                 if batch is _NOTHING_YET:
                     yield empty
                     continue
-                frame = _framed(batch, predicate, with_columns)
+                frame = _to_frame(batch, predicate, with_columns)
                 if left is not None:
                     frame = frame.head(left)
                     left -= frame.height
@@ -89,11 +81,11 @@ class SplitSource:
 
 
 def schema_of(arrow: pa.Schema) -> pl.Schema:
-    """An Arrow schema, as Polars sees it."""
+    """Return an Arrow schema with Polars' types."""
     return pl.DataFrame(arrow.empty_table()).schema
 
 
-def _framed(
+def _to_frame(
     batch: pa.RecordBatch, predicate: pl.Expr | None, with_columns: list[str] | None
 ) -> pl.DataFrame:
     frame = pl.DataFrame(batch)
@@ -104,8 +96,8 @@ def _framed(
     return frame
 
 
-def _viewed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, with texts as Polars holds them, so that it need not convert them."""
+def _with_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Cast strings and bytes to the types of Polars, on the reading thread."""
     schema = batch.schema
     for number, column in enumerate(schema):
         view = _VIEWS.get(column.type)
@@ -118,20 +110,19 @@ _NOTHING_YET: Final[Any] = object()
 _END: Final[Any] = object()
 
 
-class _Reading:
-    """One run of a source: a thread that reads, a few batches ahead of who takes them."""
+class _Run:
+    """One run of a source: a thread that reads a few batches ahead of Polars."""
 
     def __init__(self, source: SplitSource) -> None:
         self._source = source
         self._cancellation = Cancellation()
         self._batches: queue.Queue[Any] = queue.Queue(maxsize=BATCHES_AHEAD)
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="fluss-polars", daemon=True)
         _running.add(self)
-        self._thread.start()
+        threading.Thread(target=self._read, name="fluss-polars", daemon=True).start()
 
     def next_batch(self, timeout_s: float) -> Any:
-        """The next batch, `_NOTHING_YET`, or None behind the last."""
+        """Return the next batch, `_NOTHING_YET`, or None after the last."""
         if self._closed.is_set():
             return None
         try:
@@ -145,40 +136,28 @@ class _Reading:
         return item
 
     def close(self) -> None:
-        """Read no more. Twice is once, and any thread may; it waits for nobody."""
+        """Stop reading, without waiting for the thread. Idempotent and thread-safe."""
         self._closed.set()
         _running.discard(self)
-        if self._thread.is_alive():
-            # To end a request takes as long as the engine needs, and Polars waits for who closes.
-            cancel = self._cancellation.cancel
-            threading.Thread(target=cancel, name="fluss-polars-end", daemon=True).start()
+        self._cancellation.cancel()
 
     def _read(self) -> None:
+        source = self._source
         last: Any = _END
         try:
-            for batch in self._rows():
-                if not self._put(_viewed(batch)):
+            reader = open_split(
+                source.splits,
+                config=source.config,
+                order=source.order,
+                max_parallel=source.max_parallel,
+                cancellation=self._cancellation,
+            )
+            for batch in reader:
+                if not self._put(_with_views(batch)):
                     return
-        except BaseException as error:  # noqa: BLE001 - raised again where it is read
+        except BaseException as error:  # noqa: BLE001 - raised again where the batches are taken
             last = error
         self._put(last)
-
-    def _rows(self) -> Iterable[pa.RecordBatch]:
-        source = self._source
-        while (planned := source.plan.splits(IDLE_S)) is None:
-            if self._closed.is_set():
-                return ()
-        splits = planned[source.number :: source.count]
-        if not splits:
-            return ()
-        reader: Iterable[pa.RecordBatch] = open_split(
-            splits,
-            config=completed(source.config),
-            order=source.order,
-            max_parallel=source.max_parallel,
-            cancellation=self._cancellation,
-        )
-        return reader
 
     def _put(self, item: Any) -> bool:
         while not self._closed.is_set():
@@ -190,15 +169,15 @@ class _Reading:
         return False
 
 
-_running: weakref.WeakSet[_Reading] = weakref.WeakSet()
+_running: weakref.WeakSet[_Run] = weakref.WeakSet()
 
 
 def _end_all() -> None:
-    # Polars goes on pulling what nobody waits for any more; a thread of its own that is still in
+    # A query that was abandoned goes on pulling its sources. A thread of Polars that is still in
     # Python when the interpreter is gone would abort the process.
     left = list(_running)
-    for each in left:
-        each.close()
+    for run in left:
+        run.close()
     if left:
         time.sleep(min(2 * IDLE_S, END_S_MAX))
 
