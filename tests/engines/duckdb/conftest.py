@@ -1,4 +1,4 @@
-"""A DuckDB on the cluster of the test run, and tables with rows in them."""
+"""A DuckDB connection to the cluster of the test run, and tables with rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATABASE_REST_S = 1.0
 
 @pytest.fixture(scope="package")
 def shared(cluster):
-    """A database whose tables are read by many tests, and written by none."""
+    """A database whose tables many tests read and none writes."""
     name = f"duckdb_{uuid.uuid4().hex[:8]}"
     with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
         session.create_database(name)
@@ -88,7 +88,7 @@ def keyed_made(cluster, shared, rows):
 
 @pytest.fixture
 def events(session, events_made):
-    """A log table of four buckets, written in batches that lie in several of them."""
+    """A log table of four buckets, written in several batches."""
     return session.table("events")
 
 

@@ -1,4 +1,4 @@
-"""Where SQL speaks of Fluss, and where it only seems to."""
+"""References to Fluss in SQL, and text that only looks like one."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -9,8 +9,8 @@ from fluss_duckdb.call_finder import (
     Dotted,
     find_references,
     keeps_text,
+    may_reference,
     quoted,
-    speaks_of,
     substituted,
 )
 
@@ -66,7 +66,7 @@ def test_a_call_is_found_and_nothing_else_is_replaced(sql):
     assert substituted(sql, [(call.start, call.stop, "V")]) == f"{before}V{after}"
 
 
-def test_options_are_told_by_their_names_whatever_they_are():
+def test_options_are_recognized_by_name():
     (call,) = calls(
         "FROM fluss('db.t', start := now() - INTERVAL 1 DAY, Tail => 5, limit = f(1, [2, 3]),"
         " partitions := {'a': ['x', 'y']})"
@@ -102,8 +102,8 @@ def test_another_name_for_the_catalog_changes_the_names_and_not_the_call():
 
 
 def test_texts_without_the_word_are_not_looked_at():
-    assert not speaks_of("SELECT 1", "fluss")
-    assert speaks_of("FROM Fluss('t')", "fluss")
+    assert not may_reference("SELECT 1", "fluss")
+    assert may_reference("FROM Fluss('t')", "fluss")
     assert keeps_text("create view v as select 1")
     assert not keeps_text("SELECT created")
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while rows do not come: the query ends at once, and the connection is usable again."""
+"""Ctrl-C while no rows arrive: the query ends immediately, and the connection stays usable."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""What a query asks of the servers, by a recording of the wire."""
+"""The requests of a query, recorded on the wire."""
 
 import numpy as np
 import pyarrow as pa

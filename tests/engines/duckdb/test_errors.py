@@ -1,4 +1,4 @@
-"""Bad input and bad luck: what was raised by Fluss comes out as Fluss's error, with its words."""
+"""Bad input and lost servers: errors of Fluss leave DuckDB with their types and texts."""
 
 import duckdb
 import pytest
@@ -65,11 +65,11 @@ def test_a_database_of_the_catalogs_name_is_refused_with_another(session, tmp_pa
 
 
 def test_two_ways_to_connect_are_one_too_many(session):
-    with pytest.raises(InvalidValueError, match="another one as well"):
+    with pytest.raises(InvalidValueError, match="settings for another one"):
         fluss_duckdb.connect(url="fluss://127.0.0.1", session=session)
 
 
-def test_no_server_is_told_when_connecting():
+def test_an_unreachable_server_is_an_error_of_connect():
     with pytest.raises(ConnectError):
         fluss_duckdb.connect(url="fluss://127.0.0.1:1")
 

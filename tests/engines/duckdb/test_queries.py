@@ -1,4 +1,4 @@
-"""What SQL can do with tables of Fluss, on a real cluster."""
+"""SQL over tables of Fluss, on a cluster."""
 
 import threading
 
@@ -49,11 +49,11 @@ def test_tables_made_later_are_there(con, session, name):
 
 
 def test_tables_that_differ_in_capitals_alone_are_two_tables(con, session):
-    for name, value in (("Twin", 1), ("twin", 2)):
+    for name, value in (("Orders", 1), ("orders", 2)):
         session.append(name, {"id": [value]}, create=True, buckets=1)
     for _ in range(2):
-        assert all_of(con, "SELECT * FROM fluss('Twin')") == [(1,)]
-        assert all_of(con, "SELECT * FROM fluss('twin')") == [(2,)]
+        assert all_of(con, "SELECT * FROM fluss('Orders')") == [(1,)]
+        assert all_of(con, "SELECT * FROM fluss('orders')") == [(2,)]
 
 
 def test_the_catalog_may_have_another_name(session, events):

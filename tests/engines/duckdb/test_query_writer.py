@@ -1,4 +1,4 @@
-"""Rows that queries give, written to tables of Fluss."""
+"""Rows of queries, written to tables of Fluss."""
 
 import duckdb
 import pyarrow as pa
@@ -60,7 +60,7 @@ def test_wide_integers_are_written_where_they_fit(session, name):
 @pytest.mark.parametrize("kind", ["BIT", "BIGNUM", "BIGNUM[]", "TIME WITH TIME ZONE"])
 def test_what_duckdb_does_not_give_as_arrow_is_refused(session, name, kind):
     rows = duckdb.connect().sql(f"SELECT NULL::{kind} AS a")
-    with pytest.raises(UnsupportedTypeError, match="does not give as Arrow") as refused:
+    with pytest.raises(UnsupportedTypeError, match="does not export to Arrow") as refused:
         fluss_duckdb.append(str(session.path_of(name)), rows, session=session, create=True)
     assert 'CAST("a" AS VARCHAR)' in refused.value.hint
     assert name not in session.tables()

@@ -1,4 +1,4 @@
-"""`fluss sql`: formats, where the query comes from, and how it ends."""
+"""`fluss sql`: formats, sources of the query, and exit codes."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def test_statements_without_rows_print_nothing(ask):
     assert found.exit_code == 0
 
 
-def test_errors_are_told_apart_from_rows(ask, events):
+def test_errors_go_to_the_standard_error(ask, events):
     found = ask(f"FROM fluss('{events.name}s')")
     assert (found.exit_code, found.stdout) == (1, "")
     assert "TableNotFoundError" in found.stderr

@@ -1,8 +1,8 @@
 """Apache Fluss tables in DuckDB SQL: `SELECT * FROM fluss('db.events', start := 'earliest')`.
 
-`connect` gives a connection that knows Fluss, `install` teaches plain `duckdb.sql`, `attach` brings
-what exists into any connection; `append` and `upsert` write what a query gives. What is read, and
-how, is the business of `fluss.session`; only the mapping of DuckDB's requests is here.
+`connect` returns a connection that knows Fluss, `install` extends plain `duckdb.sql`, `attach` adds
+the existing tables to any connection; `append` and `upsert` write the rows of a query. `fluss.scan`
+reads; this package only maps DuckDB's requests.
 """
 
 from fluss_duckdb.attach import attach, connect, install, uninstall

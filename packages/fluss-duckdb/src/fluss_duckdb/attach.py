@@ -1,4 +1,8 @@
-"""The ways in: a connection of its own, the tables in somebody's connection, plain `duckdb.sql`."""
+"""The entry points `connect`, `attach` and `install`.
+
+`connect` opens a connection of its own, `attach` adds tables to an existing connection, `install`
+replaces the functions of the module `duckdb`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from fluss_duckdb.duckdb_connection import Connection
 from fluss_duckdb.view_catalog import Catalog
 
 _PATCHED = ("execute", "executemany", "from_query", "query", "sql", "table", "view")
-# DuckDB writes a macro's text into each place where it is called, so one is enough for all names.
+# DuckDB expands a macro where it is called, so one macro serves all tables.
 _MACRO = """
 CREATE OR REPLACE TEMP MACRO fluss(name) AS TABLE SELECT * FROM query_table(
     '"{catalog}"."' || replace(split_part(name, '.', 1), '"', '""')
@@ -44,13 +48,13 @@ def connect(
 
     Args:
         database: DuckDB's database: a file, or its memory.
-        url: The cluster, as of `fluss.connect`.
-        config: Settings of the cluster, in place of a URL or beside it.
-        session: A session to use, in place of all that; it is left open.
-        read_only: Whether the database is opened for reading alone.
+        url: The cluster, as in `fluss.connect`.
+        config: Settings of the cluster, in place of a URL or in addition to it.
+        session: A session to use instead; it is left open.
+        read_only: Whether the database is opened for reading only.
         duckdb_config: DuckDB's own settings.
         catalog: Under which name the tables are attached.
-        **settings: What `fluss.connect` takes besides.
+        **settings: Further arguments of `fluss.connect`.
 
     Raises:
         ConnectError: No server of the cluster can be reached.
@@ -86,20 +90,20 @@ def attach(
     catalog: str = "fluss",
     **settings: Any,
 ) -> list[str]:
-    """Bring the tables that exist now into any connection of DuckDB's.
+    """Add the tables that exist now to any connection of DuckDB.
 
-    There they are `fluss.database.table` and `fluss('database.table')`. Each query sees their rows
-    as they are then; tables that are made later need another `attach`, and options of scans and
+    Their names are `fluss.database.table` and `fluss('database.table')`. Each query sees their rows
+    at its time; tables that are created later need another `attach`, and options of scans and
     Ctrl-C need a connection of `connect`.
 
     Args:
         connection: The connection; its cursors see the tables, too.
-        url: The cluster, as of `fluss.connect`.
-        database: The database whose tables are wanted; all, by default.
-        config: Settings of the cluster, in place of a URL or beside it.
-        session: A session to use, in place of all that.
+        url: The cluster, as in `fluss.connect`.
+        database: The database whose tables are attached; all, by default.
+        config: Settings of the cluster, in place of a URL or in addition to it.
+        session: A session to use instead.
         catalog: Under which name the tables are attached.
-        **settings: What `fluss.connect` takes besides.
+        **settings: Further arguments of `fluss.connect`.
 
     Returns:
         The tables: `database.table` of each.
@@ -120,22 +124,22 @@ def install(
     catalog: str = "fluss",
     **settings: Any,
 ) -> None:
-    """Make `duckdb.sql("SELECT * FROM fluss('database.table')")` work, and what is like it.
+    """Make `duckdb.sql("SELECT * FROM fluss('database.table')")` and its like work.
 
-    It puts other functions in the place of `duckdb.sql`, `duckdb.execute` and their kind; they do
-    the same for DuckDB's default connection, and know Fluss. The cluster is asked when a statement
-    first speaks of it. Connections that are made with `duckdb.connect` are left alone. Twice is
-    once, with the settings given last.
+    It replaces `duckdb.sql`, `duckdb.execute` and the other functions on DuckDB's default
+    connection by ones that know Fluss. The cluster is asked when a statement first names one of its
+    tables. Connections of `duckdb.connect` are not changed. A second call replaces the settings of
+    the first.
 
     Args:
-        url: The cluster, as of `fluss.connect`.
-        config: Settings of the cluster, in place of a URL or beside it.
-        session: A session to use, in place of all that; it is left open.
+        url: The cluster, as in `fluss.connect`.
+        config: Settings of the cluster, in place of a URL or in addition to it.
+        session: A session to use instead; it is left open.
         catalog: Under which name the tables are attached.
-        **settings: What `fluss.connect` takes besides.
+        **settings: Further arguments of `fluss.connect`.
     """
     uninstall()
-    atexit.register(uninstall)  # once for each; a second time it does nothing
+    atexit.register(uninstall)
     _installed.settings = lambda: _session(url, config, session, settings)
     _installed.catalog = catalog
     for name in _PATCHED:
@@ -144,7 +148,7 @@ def install(
 
 
 def uninstall() -> None:
-    """Take `install` back; what was attached stays attached, and is read no more."""
+    """Undo `install`; its tables stay attached, but can be read no more. Idempotent."""
     with _installed.lock:
         for name, original in _installed.originals.items():
             setattr(duckdb, name, original)
@@ -152,14 +156,14 @@ def uninstall() -> None:
         connection, _installed.connection = _installed.connection, None
         _installed.settings = None
         if connection is not None:
-            connection._catalog.close()  # noqa: SLF001 - the proxy goes, DuckDB's connection stays
+            connection._catalog.close()  # noqa: SLF001 - DuckDB's connection stays open
         opened, _installed.session = _installed.session, None
         if opened is not None:
             opened.close()
 
 
 class _Installed:
-    """What `install` has put in place."""
+    """The functions that `install` has replaced, and how to connect."""
 
     def __init__(self) -> None:
         self.lock = InterruptibleLock()
@@ -170,7 +174,7 @@ class _Installed:
         self.session: Session | None = None
 
     def default(self) -> Connection:
-        """DuckDB's default connection, with the tables of Fluss."""
+        """Return DuckDB's default connection, with the tables of Fluss."""
         with self.lock:
             default = duckdb.default_connection()
             if self.connection is None or self.connection.plain is not default:
@@ -198,7 +202,7 @@ def _replacement(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         given = more.pop("connection", None)
         if given is not None:
             return original(*args, **more, connection=given)
-        frame = sys._getframe(1)  # noqa: SLF001 - whose variables are tables
+        frame = sys._getframe(1)  # noqa: SLF001 - its variables are tables
         return _installed.default().call_in_frame(frame, name, *args, **more)
 
     call.__name__ = name
@@ -212,16 +216,16 @@ def _session(
     session: Session | None,
     settings: Mapping[str, Any],
 ) -> tuple[Session, bool]:
-    """The session, and whether it was opened here."""
+    """Return the session, and whether it was opened here."""
     if session is None:
         return fluss.connect(url, config=config, **settings), True
     if url is not None or config is not None or settings:
         raise InvalidValueError(
-            "A session is given, and settings for another one as well.",
+            "A session is given together with settings for another one.",
             hint="give session=, or url= and config=",
         )
     return session, False
 
 
 def _nothing() -> None:
-    """A session that is somebody's is left open."""
+    """Leave the caller's session open."""

@@ -1,7 +1,8 @@
-"""Where a text of SQL speaks of Fluss: `fluss('db.events', tail := 9)`, and `fluss.db.events`.
+"""Finds references to Fluss in SQL: `fluss('db.events', tail := 9)`, and `fluss.db.events`.
 
-DuckDB's own tokens tell code from comments and strings. Nothing is parsed beyond that: what a call
-stands for is decided in `catalog`, and a call that is never closed is left for DuckDB to refuse.
+DuckDB's tokenizer separates code from comments and strings. Nothing else is parsed: what a
+reference means is decided in `table_reference`, and a call that is never closed is left for DuckDB
+to refuse.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ CALL = "fluss"
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _ASSIGNED = frozenset({":=", "=>", "="})
 _DEFINING = frozenset({"macro", "function"})
-# A statement whose text DuckDB keeps; what it speaks of must be there as long as it is.
+# A statement whose text DuckDB keeps; the tables that it names must exist as long.
 _KEEPING = re.compile(r"\b(create|prepare)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter inside a call: its name, or its number among the question marks from 0 on."""
+    """A parameter inside a call: its name, or its index among the question marks."""
 
     name: str | int
     start: int
@@ -34,7 +35,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument of a call, as SQL; `name` is None for what is given by position."""
+    """One argument of a call, as SQL; `name` is None for a positional argument."""
 
     name: str | None
     sql: str
@@ -43,7 +44,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of `fluss(...)`, and where in the text it stands, in bytes."""
+    """A call of `fluss(...)`, and its byte range in the text."""
 
     start: int
     stop: int
@@ -52,7 +53,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dotted:
-    """A name of three parts that begins with the catalog's; a column's, perhaps."""
+    """A name of three parts that starts with the catalog's; it may be a column's."""
 
     start: int
     stop: int
@@ -72,26 +73,26 @@ class _Token:
         return self.kind in {duckdb.token_type.identifier, duckdb.token_type.keyword}
 
 
-def speaks_of(sql: str, catalog: str) -> bool:
-    """Whether a text might: most do not, and are spared the rest."""
+def may_reference(sql: str, catalog: str) -> bool:
+    """Return whether a text might reference Fluss; most do not and are not tokenized."""
     folded = sql.lower()
     return CALL in folded or catalog.lower() in folded
 
 
 def keeps_text(sql: str) -> bool:
-    """Whether views or prepared statements may come of a text."""
+    """Return whether a text may create views or prepared statements."""
     return _KEEPING.search(sql) is not None
 
 
 def find_references(sql: str, catalog: str) -> list[Call | Dotted]:
-    """Everything in a text that speaks of Fluss, in the order of the text.
+    """Return all references to Fluss in a text, in its order.
 
     Args:
         sql: One statement or several.
         catalog: The name under which the tables are attached.
 
     Raises:
-        InvalidValueError: A call is written in a way that no call can be.
+        InvalidValueError: A call has a syntax error.
     """
     tokens = list(_tokens(sql))
     found: list[Call | Dotted] = []
@@ -108,7 +109,7 @@ def find_references(sql: str, catalog: str) -> list[Call | Dotted]:
 
 
 def substituted(sql: str, pieces: Sequence[tuple[int, int, str]]) -> str:
-    """The text with spans of its bytes replaced."""
+    """Return the text with byte ranges replaced."""
     data = sql.encode()
     for start, stop, text in sorted(pieces, reverse=True):
         data = data[:start] + text.encode() + data[stop:]
@@ -116,7 +117,7 @@ def substituted(sql: str, pieces: Sequence[tuple[int, int, str]]) -> str:
 
 
 def parameters_of(sql: str) -> list[Parameter]:
-    """All parameters of a text, in its order."""
+    """Return all parameters of a text, in its order."""
     return list(_parameters(list(_tokens(sql)), 0, None))
 
 
@@ -185,13 +186,13 @@ def _argument(tokens: Sequence[_Token], begin: int, end: int) -> Argument:
 
 
 def _spelled(tokens: Sequence[_Token], begin: int, end: int) -> str:
-    """The text of some tokens, with blanks where something stood between them, also a comment."""
+    """Return the text of some tokens, with blanks in place of comments and white space."""
     parts: list[str] = []
     last = tokens[begin].start if begin < end else 0
-    for each in tokens[begin:end]:
-        parts.append(" " if each.start > last else "")
-        parts.append(each.text)
-        last = each.stop
+    for token in tokens[begin:end]:
+        parts.append(" " if token.start > last else "")
+        parts.append(token.text)
+        last = token.stop
     return "".join(parts)
 
 
@@ -219,5 +220,5 @@ def _unquoted(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it, whatever is in it."""
+    """Return a name in double quotes, escaped."""
     return '"' + name.replace('"', '""') + '"'

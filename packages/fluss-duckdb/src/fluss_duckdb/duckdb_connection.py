@@ -1,7 +1,8 @@
 """A DuckDB connection in which `fluss('db.events')` and `fluss.db.events` are tables.
 
-It is a proxy: DuckDB's own connection does everything, and whatever is not named here passes
-through. What runs through it can be interrupted, and its errors are what Fluss raised.
+It is a proxy: DuckDB's own connection does everything, and members that are not defined here are
+passed through. Statements that run through it can be interrupted, and errors of Fluss keep their
+types.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fluss.errors import UnsupportedOperationError
 from fluss.session import Session
 from fluss_duckdb.proxy import call_in_frame, plain, wrapped
 from fluss_duckdb.statement_rewriter import Rewritten, rewritten
-from fluss_duckdb.statements import Run
+from fluss_duckdb.statements import Statement
 from fluss_duckdb.table_reference import reference_of
 from fluss_duckdb.view_catalog import Catalog
 
@@ -32,7 +33,7 @@ class Connection:
     Args:
         connection: DuckDB's connection.
         catalog: The tables.
-        on_close: What else is to be closed with it.
+        on_close: Called when the connection has been closed.
     """
 
     def __init__(
@@ -44,7 +45,6 @@ class Connection:
         self._connection = connection
         self._catalog = catalog
         self._on_close = on_close
-        self._run: Run | None = None
 
     # --- statements ---------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ class Connection:
         """Run statements; see DuckDB's `execute`.
 
         Raises:
-            FlussError: A table of Fluss that they speak of is not there, or cannot be read.
+            FlussError: A table of Fluss that they name does not exist, or cannot be read.
         """
         self.call_in_frame(_caller(), "execute", query, parameters)
         return self
@@ -63,7 +63,7 @@ class Connection:
         return self
 
     def sql(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
-        """A relation over a query, which runs when its rows are asked for; see DuckDB's `sql`."""
+        """Return a relation over a query, which runs when its rows are read; see DuckDB's `sql`."""
         return self.call_in_frame(_caller(), "sql", query, params, alias=alias)
 
     def query(self, query: Any, *, alias: str = "", params: Any = None) -> Any:
@@ -75,49 +75,49 @@ class Connection:
         return self.call_in_frame(_caller(), "sql", query, params, alias=alias)
 
     def table(self, table_name: str) -> Any:
-        """A relation over a table: `con.table("fluss.db.events")`."""
+        """Return a relation over a table: `con.table("fluss.db.events")`."""
         return self.call_in_frame(_caller(), "table", table_name)
 
     def view(self, view_name: str) -> Any:
-        """A relation over a view."""
+        """Return a relation over a view."""
         return self.call_in_frame(_caller(), "view", view_name)
 
     def fluss(self, table: Any, **options: Any) -> Any:
-        """A relation over a table, as a call in SQL gives it.
+        """Return a relation over a table, like a call of `fluss(...)` in SQL.
 
         Args:
             table: `"database.table"`, a URL with a table in it, or a `Table`.
-            **options: Options of the scan; `filter` takes `col()`'s predicates.
+            **options: Options of the scan; `filter` takes a predicate of `col()`.
 
         Raises:
-            FlussError: There is no such table, or it cannot be read so.
+            FlussError: There is no such table, or these options do not fit it.
         """
         given = {name: value for name, value in options.items() if value is not None}
-        with self._catalog.runs.running() as run:
+        with self._catalog.statements.running() as statement:
             reference = reference_of(table, self._catalog.session, given)
-            place = self._catalog.attach(reference, run)
+            name = self._catalog.attach(reference, statement)
             try:
-                relation = self._connection.table(place)
+                relation = self._connection.table(name)
             except _MISSING as error:
-                raise self._explained(error, Rewritten(sql=place, speaks=True)) from None
+                raise self._explained(error, Rewritten(sql=name, has_references=True)) from None
             return wrapped(relation, self._catalog)
 
     def extract_statements(self, query: str) -> list[duckdb.Statement]:
-        """The statements of a text; the tables they speak of are looked at now."""
-        with self._catalog.runs.running() as run:
-            text = rewritten(self._catalog, query, None, run).sql
+        """Return the statements of a text; the tables they name are looked up now."""
+        with self._catalog.statements.running() as statement:
+            text = rewritten(self._catalog, query, None, statement).sql
             return self._connection.extract_statements(text)
 
     # --- connections --------------------------------------------------------------------------
 
     @property
     def plain(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB's own connection, which knows the tables and not `fluss(...)`."""
+        """DuckDB's own connection, which knows the attached tables, but not `fluss(...)`."""
         return self._connection
 
     @property
     def session(self) -> Session:
-        """The way to Fluss: tables are made, written and looked up there."""
+        """The session, for creating, writing and looking up tables."""
         return self._catalog.session
 
     @property
@@ -126,18 +126,18 @@ class Connection:
         return self._catalog.name
 
     def cursor(self) -> Connection:
-        """Another connection to the same data, for another thread or another query meanwhile."""
+        """Return another connection to the same data, for another thread or concurrent query."""
         return Connection(self._connection.cursor(), self._catalog)
 
     duplicate = cursor
 
     def interrupt(self) -> None:
-        """End what runs through this catalog, also where it waits for Fluss. Any thread may."""
-        self._catalog.runs.cancel()
+        """Cancel the statements of this catalog, also while they wait for Fluss. Thread-safe."""
+        self._catalog.statements.cancel()
         self._connection.interrupt()
 
     def close(self) -> None:
-        """Close the connection; with the first one, the way to Fluss. Twice is once."""
+        """Close the connection; the first one of `connect` closes the session, too. Idempotent."""
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             self._catalog.close()
@@ -182,13 +182,14 @@ class Connection:
         **options: Any,
     ) -> Any:
         """Call a method of DuckDB's connection that takes SQL, as if `frame` called it."""
-        runs = self._catalog.runs
         parameters = params if parameters is None else parameters
-        with runs.running() as run:
-            asked = self._asked(query, parameters, run, is_repeated=method == "executemany")
+        with self._catalog.statements.running() as statement:
+            asked = self._rewritten(
+                query, parameters, statement, is_repeated=method == "executemany"
+            )
             name = "parameters" if method.startswith("execute") else "params"
             given = {} if asked.parameters is None else {name: plain(asked.parameters)}
-            text = asked.sql if isinstance(query, str) or asked.speaks else query
+            text = asked.sql if isinstance(query, str) or asked.has_references else query
             function = getattr(self._connection, method)
             try:
                 found = call_in_frame(frame, function, text, **given, **options)
@@ -196,31 +197,33 @@ class Connection:
                 raise self._explained(error, asked) from None
             return wrapped(found, self._catalog, self, self._connection)
 
-    def _asked(self, query: Any, parameters: Any, run: Run, *, is_repeated: bool) -> Rewritten:
+    def _rewritten(
+        self, query: Any, parameters: Any, statement: Statement, *, is_repeated: bool
+    ) -> Rewritten:
         text = query.query if isinstance(query, duckdb.Statement) else query
         if not isinstance(text, str):
             return Rewritten(sql=text, parameters=parameters)
-        return rewritten(self._catalog, text, parameters, run, is_repeated=is_repeated)
+        return rewritten(self._catalog, text, parameters, statement, is_repeated=is_repeated)
 
     def _explained(self, error: Exception, asked: Rewritten) -> Exception:
         if asked.missing:
             return asked.missing[0]
-        if not asked.speaks or "does not exist" not in str(error):
+        if not asked.has_references or "does not exist" not in str(error):
             return error
-        # A statement that has not given all its rows sees the views of when it began, too.
+        # An unfinished result keeps its transaction, which does not see newer views, open.
         unfinished = self._unfinished()
         if unfinished is not None:
             return unfinished
         if self._is_in_transaction():
             return UnsupportedOperationError(
-                "A table of Fluss was first spoken of inside a transaction of DuckDB's, which does "
-                f"not see what came after it began: {str(error).partition(chr(10))[0]}",
-                hint="end the transaction, or speak of the table before it begins",
+                "A table of Fluss was first named inside a transaction of DuckDB, which does not "
+                f"see tables attached after it began: {str(error).partition(chr(10))[0]}",
+                hint="end the transaction, or name the table before it begins",
             )
         return error
 
     def _unfinished(self) -> duckdb.Error | None:
-        """What DuckDB says where the connection has a result that is not read to its end."""
+        """Return DuckDB's error about a result of the connection that is not read to its end."""
         try:
             self._connection.sql("SELECT 1").fetchall()
         except duckdb.ResourceInUseException as error:
@@ -239,5 +242,5 @@ class Connection:
 
 
 def _caller() -> FrameType:
-    """Whoever called the method that calls this: DuckDB finds frames among its variables."""
+    """Return the frame that called the public method: DuckDB finds tables among its variables."""
     return sys._getframe(2)  # noqa: SLF001 - there is no other way to them

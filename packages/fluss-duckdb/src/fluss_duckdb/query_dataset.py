@@ -1,49 +1,41 @@
-"""A table of Fluss as DuckDB reads it: a Dataset that applies its filters exactly, then narrows.
+"""A table of Fluss as a dataset for DuckDB, which trusts it to filter and project exactly.
 
-DuckDB asks a Dataset's schema once, and a scanner for each scan; it trusts what the scanner says
-that it filtered, and pulls one stream from several threads, one at a time. So the table is looked
-at again at each scan: columns that came later are not seen before the table is attached anew, and
-columns that went are an error that says so.
+DuckDB asks a dataset for its schema once and for a scanner at each scan, and pulls the stream of a
+scanner from several threads, one at a time. So the table is looked up again at each scan: added
+columns are not seen before the table is attached again, and a dropped column is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from fluss.errors import SchemaMismatchError
-from fluss.model.options.scan_options import ScanOptions
-from fluss.scan import FlussDataset
-from fluss.session import Scan, Table
-from fluss_duckdb.statements import Run, Statements, unless_cancelled
+from fluss.scan import FlussDataset, Scan, TableSource
+from fluss_duckdb.statements import Statement, Statements
 
 
 class ScannedTable(FlussDataset):
-    """What is registered with DuckDB for one table and one set of options.
+    """The dataset that is registered with DuckDB for one table and one set of options.
 
     Args:
-        table: The table, as it is now.
-        options: What the scans of it are asked.
-        runs: The statements that may be reading it.
-        look_again: Gives the table as it is when it is called.
+        source: The table and the options.
+        scan: A scan of the table, as it is now.
+        statements: The statements that may read it.
     """
 
-    def __init__(
-        self, table: Table, options: ScanOptions, runs: Statements, look_again: Callable[[], Table]
-    ) -> None:
-        super().__init__(Scan(table.core, options))
-        self._options = options
-        self._table = table
-        self._runs = runs
-        self._look_again = look_again
+    def __init__(self, source: TableSource, scan: Scan, statements: Statements) -> None:
+        super().__init__(scan)
+        self._source = source
+        self._statements = statements
 
     @property
     def version(self) -> tuple[int, int]:
-        """Which table this is, and which schema of it."""
-        return version_of(self._table)
+        """The ids of the table and of its schema."""
+        return version_of(self._scan)
 
     def scanner(
         self,
@@ -56,81 +48,74 @@ class ScannedTable(FlussDataset):
     def stream(
         self, columns: Sequence[str] | None, condition: ds.Expression | None
     ) -> pa.RecordBatchReader:
-        """The rows wanted, for the statement that runs."""
-        running = self._runs.now()
-        # Of several statements it may be any: it shares its offsets with none, and ends with each.
-        run = running[0] if len(running) == 1 else Run()
+        """Read the requested rows for the running statement."""
+        running = self._statements.now()
+        # It may be for any of several statements: it shares no offsets and is cancelled with each.
+        statement = running[0] if len(running) == 1 else Statement()
         for each in running:
-            if each is not run:
-                each.cancellation.listen(run.cancel)
-        noting = running or (run,)
+            if each is not statement:
+                each.cancellation.listen(statement.cancel)
+        noting = running or (statement,)
         try:
-            reader = unless_cancelled(
-                lambda: (
-                    Scan(self._as_it_is(run).core, self._options)
-                    .at(run.pins)
-                    .narrowed(
-                        columns=self.schema.names if columns is None else columns,
-                        predicate=condition,
-                    )
-                    .read(cancellation=run.cancellation)
-                ),
-                run.cancellation,
-            )
+            scan = self._current(statement).at(statement.snapshot)
+            names = self.schema.names if columns is None else columns
+            narrowed = scan.narrowed(columns=names, predicate=condition)
+            reader = narrowed.read(cancellation=statement.cancellation)
         except BaseException as error:
             _note(noting, error)
             raise
         return pa.RecordBatchReader.from_batches(reader.schema, _noted(reader, noting))
 
-    def _as_it_is(self, run: Run) -> Table:
-        if id(self) in run.checked:
-            return self._table
-        now = self._look_again()
+    def _current(self, statement: Statement) -> Scan:
+        if id(self) in statement.checked:
+            return self._scan
+        now = self._source.scan(cancellation=statement.cancellation)
         if version_of(now) != self.version:
             self._check_columns(now)
         return now
 
-    def _check_columns(self, now: Table) -> None:
-        """Refuse a table that has not the columns any more that DuckDB was told of."""
-        schema = Scan(now.core, self._options).schema
+    def _check_columns(self, now: Scan) -> None:
+        """Refuse a table that has lost a column that DuckDB knows."""
         for field in self.schema:
-            index = schema.get_field_index(field.name)
-            if index >= 0 and schema.field(index).type == field.type:
+            index = now.schema.get_field_index(field.name)
+            if index >= 0 and now.schema.field(index).type == field.type:
                 continue
             raise SchemaMismatchError(
                 f"The table '{now.name}' has changed since DuckDB looked at it: its column "
                 f"{field.name!r} is {'gone' if index < 0 else 'of another type'}.",
-                hint=f"a statement that says fluss('{now.name}') sees it as it is now",
+                hint=f"a statement with fluss('{now.name}') sees it as it is now",
                 table=now.name,
                 column=field.name,
             )
 
 
-def version_of(table: Table) -> tuple[int, int]:
-    """Which table this is, and which schema of it."""
-    return table.info.table_id, table.info.schema_id
+def version_of(scan: Scan) -> tuple[int, int]:
+    """Return the ids of a scan's table and of its schema."""
+    return scan.table_info.table_id, scan.table_info.schema_id
 
 
 class _Scanner:
-    """One scan; DuckDB asks it for its reader, and for nothing else."""
+    """One scan. DuckDB only asks it for its reader."""
 
-    def __init__(self, source: ScannedTable, columns: Any, condition: ds.Expression | None) -> None:
-        self._source = source
+    def __init__(self, table: ScannedTable, columns: Any, condition: ds.Expression | None) -> None:
+        self._table = table
         self._columns = None if columns is None else list(columns)
         self._condition = condition
 
     def to_reader(self) -> pa.RecordBatchReader:
-        return self._source.stream(self._columns, self._condition)
+        return self._table.stream(self._columns, self._condition)
 
 
-def _noted(reader: pa.RecordBatchReader, runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
+def _noted(
+    reader: pa.RecordBatchReader, statements: Sequence[Statement]
+) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
     except BaseException as error:
-        _note(runs, error)
+        _note(statements, error)
         raise
 
 
-def _note(runs: Sequence[Run], error: BaseException) -> None:
-    for each in runs:
-        each.note(error)
+def _note(statements: Sequence[Statement], error: BaseException) -> None:
+    for statement in statements:
+        statement.note(error)

@@ -1,7 +1,7 @@
-"""Rows that a query gives, written to Fluss as they come: `append` and `upsert`.
+"""Writes the rows of a query to Fluss: `append` and `upsert`.
 
-DuckDB has no way to insert into a view, so writing is a function and no statement. The rows are
-streamed: no more of them is in memory than DuckDB and the writer hold at a time.
+DuckDB cannot insert into a view, so writing is a function and not a statement. The rows are
+streamed: only the batches that DuckDB and the writer hold are in memory.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def append(
 
     Args:
         table: `"database.table"`.
-        rows: A relation of DuckDB's, or anything tabular.
-        url: The cluster; the one that the relation's connection knows, by default.
-        config: Settings of the cluster, in place of a URL or beside it.
-        session: A session to use, in place of all that.
-        **how: `create=True` to make the table where it does not exist, and what
-            `Session.create_table` takes.
+        rows: A relation of DuckDB, or anything tabular.
+        url: The cluster; by default that of the relation's connection.
+        config: Settings of the cluster, in place of a URL or in addition to it.
+        session: A session to use instead.
+        **how: `create=True` to create the table if it does not exist, and arguments of
+            `Session.create_table`.
 
     Returns:
         How many rows there were, and the last offset of each bucket.
@@ -66,7 +66,7 @@ def upsert(
     session: Session | None = None,
     **how: Any,
 ) -> Any:
-    """Insert the rows of a relation by key, or replace those that are there; see `append`.
+    """Insert the rows of a relation, or replace those with the same keys; see `append`.
 
     Rows with a column `_change_type` are applied as a changelog.
     """
@@ -94,17 +94,17 @@ def _written(
 
 
 def _check_zones(session: Session, name: str, given: pa.Schema) -> None:
-    """Refuse moments without a zone for columns of moments; DuckDB has a TimeZone for them.
+    """Refuse times without a zone for columns with one; DuckDB's TimeZone decides in a cast.
 
     Raises:
-        SchemaMismatchError: A column has none; the hint is the cast by which DuckDB answers.
+        SchemaMismatchError: A column has no zone; the hint is the cast in DuckDB.
     """
     try:
-        wanted = session.table(name).schema
+        schema = session.table(name).schema
     except TableNotFoundError:
-        return  # it is to be made, or this is reported where it is looked for
+        return  # the write creates the table, or reports that it is missing
     for field in given:
-        if field.name in wanted.names and lacks_zone(field.type, wanted.field(field.name).type):
+        if field.name in schema.names and lacks_zone(field.type, schema.field(field.name).type):
             raise SchemaMismatchError(
                 f"The column {field.name!r} of {session.path_of(name)} holds moments, and the "
                 f"query gives {field.type}, without a zone.",
@@ -122,7 +122,7 @@ def _session_of(rows: Any) -> Session | None:
 
 @contextlib.contextmanager
 def _stream(rows: Any) -> Iterator[Any]:
-    if isinstance(rows, duckdb.DuckDBPyRelation):  # a Relation of ours says so, too
+    if isinstance(rows, duckdb.DuckDBPyRelation):  # also true of our Relation
         rows = _exportable(rows)
     if type(rows) is Relation:
         with rows.streamed(BATCH_ROWS) as reader:
@@ -135,17 +135,16 @@ def _stream(rows: Any) -> Iterator[Any]:
         yield rows
 
 
-# What the Arrow stream of DuckDB holds for these is not their value: their inner bytes, or a time
-# that has lost its zone.
+# DuckDB exports these types to Arrow as inner bytes, or as times without their zone.
 _NOT_EXPORTED: Final = ("bit", "bignum", "time with time zone")
 _UNSIGNED: Final = "uhugeint"
 
 
 def _exportable(rows: Any) -> Any:
-    """The relation with columns whose Arrow stream gives their values.
+    """Return the relation with columns that DuckDB exports to Arrow without loss.
 
-    DuckDB exports a UHUGEINT of more than 127 bits as a negative number; as a HUGEINT, DuckDB
-    refuses it.
+    DuckDB exports a UHUGEINT of more than 127 bits as a negative number; the cast to HUGEINT
+    refuses such a number.
 
     Raises:
         UnsupportedTypeError: A column has a type that DuckDB does not export.
@@ -156,7 +155,7 @@ def _exportable(rows: Any) -> Any:
         for unknown in _NOT_EXPORTED:
             if unknown in inner:
                 raise UnsupportedTypeError(
-                    f"The column {name!r} is {kind}, which DuckDB does not give as Arrow.",
+                    f"The column {name!r} is {kind}, which DuckDB does not export to Arrow.",
                     hint=f"Cast it in the query: CAST({_quoted(name)} AS VARCHAR).",
                     column=name,
                 )
@@ -169,7 +168,7 @@ def _exportable(rows: Any) -> Any:
 
 
 def _kinds(kind: Any) -> Iterator[str]:
-    """The ids of a type and of the types in it."""
+    """Yield the ids of a type and of the types in it."""
     yield kind.id
     if kind.id in {"list", "array", "struct", "map", "union"}:
         for _, child in kind.children:

@@ -1,8 +1,8 @@
-"""The command `fluss sql`: a query over Fluss, from an argument or from a file, to a terminal.
+"""The command `fluss sql`: runs a query over Fluss and prints its rows.
 
-Rows go to the standard output and nothing else does; errors go to the other one. It ends with 0,
-with 1 where the query failed, with 2 where it was called in a way that no query is, with 130 after
-Ctrl-C, and as a command of `fluss` with 141 where the reader of the standard output closed it.
+Only rows are written to the standard output; errors go to the standard error. The exit code is 0,
+1 if the query failed, 2 for wrong usage, 130 after Ctrl-C, and as a command of `fluss` 141 if the
+reader closed the standard output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 BATCH_ROWS = 16 * 1024
 
 app = typer.Typer(
-    help="Ask Fluss in SQL, by DuckDB: fluss sql \"SELECT * FROM fluss('db.events') LIMIT 5\"",
+    help="Query Fluss in SQL with DuckDB: fluss sql \"SELECT * FROM fluss('db.events') LIMIT 5\"",
     add_completion=False,
 )
 
@@ -44,32 +44,32 @@ class Format(StrEnum):
 def sql(
     context: typer.Context,
     query: Annotated[
-        str | None, typer.Argument(help="The statements; what comes on the standard input else.")
+        str | None, typer.Argument(help="The statements; the standard input by default.")
     ] = None,
     *,
     url: Annotated[
         str | None,
-        typer.Option(help="The cluster, as of `fluss --url`.", show_default=False),
+        typer.Option(help="The cluster, as in `fluss --url`.", show_default=False),
     ] = None,
     database: Annotated[
         str, typer.Option(help="DuckDB's own database: a file, or its memory.")
     ] = ":memory:",
     profile: Annotated[
         str | None,
-        typer.Option(help="A profile of the configuration file, as of `fluss --profile`."),
+        typer.Option(help="A profile of the configuration file, as in `fluss --profile`."),
     ] = None,
     form: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="table in a terminal, and csv elsewhere, by default."),
+        typer.Option("--format", "-f", help="By default table in a terminal, and csv elsewhere."),
     ] = None,
 ) -> None:
-    """Run SQL in which fluss('database.table') is a table, and print what the last statement gives.
+    """Run SQL in which fluss('database.table') is a table, and print the last statement's rows.
 
     The options of a scan are given by name: fluss('db.events', start := '-10m', tail := 100).
     """
     text = query if query is not None and query != "-" else _standard_input()
     if not text.strip():
-        _complain("There is no query. Give one, or send it: fluss sql < query.sql")
+        _print_error("There is no query. Give one, or pipe it: fluss sql < query.sql")
         raise typer.Exit(MISUSED)
     url, profile = _cluster(context, url, profile)
     written = form or (Format.TABLE if sys.stdout.isatty() else Format.CSV)
@@ -81,32 +81,32 @@ def sql(
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except (FlussError, duckdb.Error) as error:
-        _complain(f"{type(error).__name__}: {error}")
+        _print_error(f"{type(error).__name__}: {error}")
         raise typer.Exit(FAILED) from None
 
 
 def _cluster(
     context: typer.Context, url: str | None, profile: str | None
 ) -> tuple[str | None, str | None]:
-    """The URL and the profile: the command's own options, or those before the command."""
-    place = context.obj  # None where `sql` is run by itself, without `fluss`
+    """Return the URL and the profile: the command's own options, or those before the command."""
+    parent = context.obj  # None if `sql` runs by itself, without `fluss`
     for name, own, before in (
-        ("--url", url, getattr(place, "given_url", None)),
-        ("--profile", profile, getattr(place, "profile", None)),
+        ("--url", url, getattr(parent, "given_url", None)),
+        ("--profile", profile, getattr(parent, "profile", None)),
     ):
         if own is not None and before is not None and own != before:
             raise typer.BadParameter(f"{name} is {before} before `sql` and {own} after it")
     if url is None and profile is None:
         from_environment = os.environ.get("FLUSS_URL") or None
-        return getattr(place, "url", from_environment), getattr(place, "profile", None)
-    return url or getattr(place, "given_url", None), profile or getattr(place, "profile", None)
+        return getattr(parent, "url", from_environment), getattr(parent, "profile", None)
+    return url or getattr(parent, "given_url", None), profile or getattr(parent, "profile", None)
 
 
 def _standard_input() -> str:
     return "" if sys.stdin.isatty() else sys.stdin.read()
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     typer.echo(text, err=True)
 
 
@@ -125,7 +125,7 @@ def _as_csv(found: Any) -> None:
 
 
 def _as_json(found: Any) -> None:
-    """One object per line, so that a stream needs no end to be read."""
+    """Write one object per line, so that rows can be read before the stream ends."""
     out: TextIO = sys.stdout
     out.writelines(
         json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in _rows(found)
@@ -146,7 +146,7 @@ def _rows(found: Any) -> Iterator[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as text, where neither CSV nor JSON has one of its kind."""
+    """Return a value as text if CSV and JSON have no such type."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict | list):

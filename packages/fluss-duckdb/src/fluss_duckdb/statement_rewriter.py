@@ -1,8 +1,8 @@
-"""A statement as DuckDB can run it: each `fluss(...)` is the view that it stands for.
+"""Rewrites statements for DuckDB: each `fluss(...)` becomes the name of a view.
 
-Parameters inside a call are worked out here and taken from the list; those that are left keep their
-order. A name `fluss.db.events` stays as it is, and what it speaks of is attached; that it may be
-something else, a column for example, is why its errors are told only when DuckDB finds nothing.
+Parameters inside a call are evaluated here and removed from the list; the others keep their order.
+A name `fluss.db.events` stays as it is, and its table is attached. Such a name may be something
+else, a column for example, so an error about it is raised only if DuckDB does not find it either.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fluss_duckdb.call_finder import (
     Parameter,
     find_references,
     keeps_text,
+    may_reference,
     parameters_of,
-    speaks_of,
     substituted,
 )
-from fluss_duckdb.statements import Run
+from fluss_duckdb.statements import Statement
 from fluss_duckdb.table_reference import python_value, reference_of_call, reference_of_name
 from fluss_duckdb.view_catalog import Catalog
 
@@ -33,49 +33,54 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A text, its parameters, and what to say where DuckDB finds a name of Fluss's missing."""
+    """A text, its parameters, and the errors about names that DuckDB may not find."""
 
     sql: str
     parameters: Parameters = None
     missing: tuple[FlussError, ...] = field(default=())
-    speaks: bool = False
+    has_references: bool = False
 
 
 def rewritten(
-    catalog: Catalog, sql: str, parameters: Parameters, run: Run, *, is_repeated: bool = False
+    catalog: Catalog,
+    sql: str,
+    parameters: Parameters,
+    statement: Statement,
+    *,
+    is_repeated: bool = False,
 ) -> Rewritten:
-    """A statement as DuckDB can run it.
+    """Rewrite a text for DuckDB.
 
     Args:
-        catalog: Where the tables are.
+        catalog: The tables.
         sql: One statement or several.
         parameters: Their parameters.
-        run: The statement that it is for.
+        statement: The running statement.
         is_repeated: Whether it runs once for each of several lists of parameters.
 
     Raises:
-        FlussError: A call does not stand for a table that is there.
+        FlussError: A call names no existing table, or has options that do not fit.
     """
-    if not speaks_of(sql, catalog.name):
+    if not may_reference(sql, catalog.name):
         return Rewritten(sql=sql, parameters=parameters)
     references = find_references(sql, catalog.name)
     keep = keeps_text(sql)
     used: list[Parameter] = []
     pieces: list[tuple[int, int, str]] = []
     missing: list[FlussError] = []
-    for each in references:
-        if isinstance(each, Call):
-            if is_repeated and any(argument.parameters for argument in each.arguments):
+    for reference in references:
+        if isinstance(reference, Call):
+            if is_repeated and any(argument.parameters for argument in reference.arguments):
                 raise _no_value("a call of fluss(...) in executemany() has a parameter")
-            values = _Values(catalog, each, parameters)
+            values = _Values(catalog, reference, parameters)
             name = catalog.attach(
-                reference_of_call(each, catalog.session, values.of), run, keep=keep
+                reference_of_call(reference, catalog.session, values.of), statement, keep=keep
             )
-            pieces.append((each.start, each.stop, name))
-            used += [found for argument in each.arguments for found in argument.parameters]
+            pieces.append((reference.start, reference.stop, name))
+            used += [found for argument in reference.arguments for found in argument.parameters]
             continue
         try:
-            catalog.attach(reference_of_name(each, catalog.session), run, keep=keep)
+            catalog.attach(reference_of_name(reference, catalog.session), statement, keep=keep)
         except FlussError as error:
             missing.append(error)
     rest, renamed = _left_over(sql, parameters, used)
@@ -83,12 +88,12 @@ def rewritten(
         sql=substituted(sql, [*pieces, *renamed]) if pieces else sql,
         parameters=rest,
         missing=tuple(missing),
-        speaks=bool(references),
+        has_references=bool(references),
     )
 
 
 class _Values:
-    """Works out the arguments of one call."""
+    """Evaluates the arguments of one call."""
 
     def __init__(self, catalog: Catalog, call: Call, parameters: Parameters) -> None:
         self._catalog = catalog
@@ -130,7 +135,7 @@ class _Values:
 def _left_over(
     sql: str, parameters: Parameters, used: Sequence[Parameter]
 ) -> tuple[Parameters, list[tuple[int, int, str]]]:
-    """The parameters that the statement still has, and what those are called now."""
+    """Return the parameters that the statement still has, and their new names in its text."""
     if not used or parameters is None:
         return parameters, []
     starts = {each.start for each in used}
@@ -142,13 +147,13 @@ def _left_over(
         numbers = {each.name for each in used}
         return [value for index, value in enumerate(parameters) if index not in numbers], []
     numbers_left = sorted({int(each.name) for each in left})
-    place_of = {number: place for place, number in enumerate(numbers_left, start=1)}
-    renamed = [(each.start, each.stop, f"${place_of[int(each.name)]}") for each in left]
+    new_number = {number: position for position, number in enumerate(numbers_left, start=1)}
+    renamed = [(each.start, each.stop, f"${new_number[int(each.name)]}") for each in left]
     return [parameters[number - 1] for number in numbers_left], renamed
 
 
 def _no_value(what: str) -> InvalidValueError:
     return InvalidValueError(
-        f"Which table a statement reads, and how, must be known before it is prepared: {what}.",
+        f"The table of a statement and its options must be known before it is prepared: {what}.",
         hint="pass the value with execute(sql, [...]), or write it into the call",
     )

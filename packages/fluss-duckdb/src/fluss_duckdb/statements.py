@@ -1,11 +1,10 @@
-"""What runs at the moment, so that it can be pinned, interrupted, and told from what failed.
+"""Tracks running statements, to pin their scans, cancel them, and raise the errors of scans.
 
-DuckDB calls a source from threads of its own and does not say for which statement, so statements
-are counted here: where one runs, a scan is of that one. It tells errors of sources as texts of its
-own, so what a source raised is kept and raised again. And it cannot be interrupted while a source
-waits: Python handles signals on the main thread, which is inside DuckDB then, but the operating
-system's signal is written to a socket at once (`signal.set_wakeup_fd`), and a thread that reads it
-calls the scans off.
+DuckDB calls a dataset from threads of its own and does not name the statement: if one statement is
+running, a scan belongs to it. DuckDB turns an error of a scan into a text of its own, so the error
+is kept and raised again. And DuckDB cannot be interrupted while a scan waits: Python handles
+signals on the main thread, which is inside DuckDB. But the interpreter immediately writes the
+signal to a socket (`signal.set_wakeup_fd`), and a thread that reads it cancels the scans.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 import duckdb
 import pyarrow as pa
@@ -24,34 +22,31 @@ import pyarrow as pa
 from fluss.errors import ClosedError, FlussError
 from fluss.hints import Door
 from fluss.scan import Cancellation, QuerySnapshot
-from fluss.waiting import wait_until
-
-T = TypeVar("T")
 
 FAILURES_MAX = 100
 
 
-class Run:
-    """One statement while it runs: what its scans share."""
+class Statement:
+    """One running statement: the snapshot and the cancellation that its scans share."""
 
     def __init__(self) -> None:
-        self.pins = QuerySnapshot()
+        self.snapshot = QuerySnapshot()
         self.cancellation = Cancellation()
         self.failures: list[BaseException] = []
         self.checked: set[int] = set()
         self.is_interrupted = False
 
     def note(self, error: BaseException) -> None:
-        """Keep what a source raised; DuckDB will make a text of it."""
+        """Keep an error of a scan, which DuckDB will turn into a text."""
         if len(self.failures) < FAILURES_MAX and not isinstance(error, GeneratorExit):
             self.failures.append(error)
 
     def cancel(self) -> None:
-        """End its scans. Any thread may call it."""
+        """Cancel its scans. Thread-safe."""
         self.cancellation.cancel()
 
     def cause_of(self, error: BaseException) -> BaseException | None:
-        """What a source raised that DuckDB's error tells of."""
+        """Return the error of a scan that DuckDB's error was made from."""
         text = str(error)
         for each in self.failures:
             first_line = str(each).partition("\n")[0]
@@ -61,46 +56,46 @@ class Run:
 
 
 class Statements:
-    """The statements that run over one catalog."""
+    """The running statements of one catalog."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: list[Run] = []
+        self._running: list[Statement] = []
         self._here = threading.local()
 
-    def now(self) -> tuple[Run, ...]:
-        """Those that run; where there is one, whoever asks is of it."""
+    def now(self) -> tuple[Statement, ...]:
+        """Return those that are running."""
         with self._lock:
             return tuple(self._running)
 
-    def begin(self) -> Run:
-        """Note that a statement begins."""
-        run = Run()
+    def begin(self) -> Statement:
+        """Add a statement that starts."""
+        statement = Statement()
         with self._lock:
-            self._running.append(run)
-        return run
+            self._running.append(statement)
+        return statement
 
-    def end(self, run: Run) -> None:
-        """Note that it has ended. Twice is once."""
+    def end(self, statement: Statement) -> None:
+        """Remove a statement that has ended. Idempotent."""
         with self._lock:
-            if run in self._running:
-                self._running.remove(run)
-        run.failures.clear()  # their tracebacks hold on to everything
+            if statement in self._running:
+                self._running.remove(statement)
+        statement.failures.clear()  # their tracebacks hold on to everything
 
     def cancel(self) -> None:
-        """End the scans of all."""
+        """Cancel the scans of all."""
         for each in self.now():
             each.cancel()
 
     @contextlib.contextmanager
-    def running(self, run: Run | None = None) -> Iterator[Run]:
-        """What is done inside is a statement, or a part of one; errors come out as they went in."""
-        outer: Run | None = getattr(self._here, "run", None)
-        if outer is not None and run is None:
+    def running(self, statement: Statement | None = None) -> Iterator[Statement]:
+        """Run a block as a statement or a part of one; errors of scans leave it unchanged."""
+        outer: Statement | None = getattr(self._here, "statement", None)
+        if outer is not None and statement is None:
             yield outer
             return
-        mine = self.begin() if run is None else run
-        self._here.run = mine
+        mine = self.begin() if statement is None else statement
+        self._here.statement = mine
         try:
             with _watcher.watching(mine):
                 yield mine
@@ -117,60 +112,32 @@ class Statements:
             error.add_context(door=Door.DUCKDB)
             raise
         finally:
-            self._here.run = outer
-            if run is None:
+            self._here.statement = outer
+            if statement is None:
                 self.end(mine)
 
 
-def unless_cancelled(work: Callable[[], T], cancellation: Cancellation) -> T:
-    """The result of something that waits, or an error as soon as it is called off.
-
-    It goes on by itself then, in a thread that nobody waits for.
-    """
-    done = threading.Event()
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            errors.append(error)
-        done.set()
-
-    forget = cancellation.listen(done.set)
-    try:
-        threading.Thread(target=run, name="fluss-duckdb-plan", daemon=True).start()
-        wait_until(done.wait)
-    finally:
-        forget()
-    cancellation.check()
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
 class _Watcher:
-    """Tells what the main thread waits for that somebody pressed Ctrl-C."""
+    """Cancels the statement that the main thread runs when the user presses Ctrl-C."""
 
     def __init__(self) -> None:
         self._pid = -1
         self._reads: socket.socket
         self._writes: socket.socket
-        self._watched: Run | None = None
+        self._watched: Statement | None = None
         self._before = -1
 
     @contextlib.contextmanager
-    def watching(self, run: Run) -> Iterator[None]:
-        """Cancel `run` at Ctrl-C; on other threads than the main one, which signals never reach."""
+    def watching(self, statement: Statement) -> Iterator[None]:
+        """Cancel a statement at Ctrl-C, in the main thread; signals reach no other."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         self._ensure_thread()
-        outer, self._watched = self._watched, run
+        outer, self._watched = self._watched, statement
         mine = self._writes.fileno()
         before = signal.set_wakeup_fd(mine, warn_on_full_buffer=False)
-        if before != mine:  # it is where Ctrl-C came between the lines below
+        if before != mine:  # they are equal if Ctrl-C came between the lines below
             self._before = before
         try:
             yield
@@ -191,14 +158,14 @@ class _Watcher:
     def _watch(self, reads: socket.socket) -> None:
         while numbers := reads.recv(64):
             if self._before >= 0:
-                # Somebody else waits for signals, too: an event loop, for example.
+                # Pass it on to the previous receiver, an event loop for example.
                 with contextlib.suppress(OSError):
                     os.write(self._before, numbers)
-            run = self._watched
-            if run is not None and signal.SIGINT in numbers:
-                run.is_interrupted = True
-                run.cancel()
-            del run  # what it failed with holds on to DuckDB's objects
+            statement = self._watched
+            if statement is not None and signal.SIGINT in numbers:
+                statement.is_interrupted = True
+                statement.cancel()
+            del statement  # its errors keep DuckDB's objects alive
 
 
 _watcher = _Watcher()

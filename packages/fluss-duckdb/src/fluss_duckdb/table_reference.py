@@ -1,14 +1,13 @@
-"""What a call of `fluss(...)` stands for: a table, how its rows are seen, and options of a scan.
+"""Resolves a call of `fluss(...)`: a table, and the options of its scan.
 
-The values of options are SQL and are worked out by DuckDB, so whatever is constant may be written:
-`start := now() - INTERVAL 10 MINUTES`. A reference also has a place, two names under which its view
-stands in the catalog; options are part of the first, written as in a URL, so that a view in a
-database on disk says for itself what it reads.
+The values of options are SQL that DuckDB evaluates, so any constant expression is allowed:
+`start := now() - INTERVAL 10 MINUTES`. The view of a reference has two names in the catalog, its
+schema and its own. Options are part of the schema's name, written as in a URL, so that a view in a
+database on disk contains everything that it reads.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -19,24 +18,30 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from fluss.connection.url import parse_url
 from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
-from fluss.model.options.scan_options import SCAN_OPTIONS, Mode, unknown_option
-from fluss.session import Session, Table, TableName, TableSource, source_of
+from fluss.scan import (
+    SCAN_OPTIONS,
+    Mode,
+    TableName,
+    TableSource,
+    source_of,
+    unknown_option,
+    without_view,
+)
+from fluss.session import Session, Table
 from fluss_duckdb.call_finder import Call, Dotted
 
-_VIEW = re.compile(r"\$\w*(?=\?|$)")
 _USAGE = "write fluss('database.table', start := 'earliest')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A table, as a statement speaks of it.
+    """A table, as a statement names it.
 
     Attributes:
-        source: The table, how to reach it, and the options, checked.
-        given: The options as they were given; the place is made of them.
-        servers: The cluster, where it is another than the session's; nothing otherwise.
+        source: The table, how to reach it, and the checked options.
+        given: The options as given; the view's name contains them.
+        servers: The cluster if it is not the session's; empty otherwise.
     """
 
     source: TableSource
@@ -44,8 +49,8 @@ class Reference:
     servers: str = ""
 
     @property
-    def place(self) -> tuple[str, str]:
-        """The names of its schema and its view."""
+    def view_name(self) -> tuple[str, str]:
+        """The names of its schema and of its view."""
         words = [f"{name}={_label(value)}" for name, value in sorted(self.given.items())]
         at = f"@{self.servers}" if self.servers else ""
         label = f"?{'&'.join(words)}" if words else ""
@@ -57,22 +62,22 @@ class Reference:
 
 
 def reference_of_call(call: Call, session: Session, value_of: Callable[[str], Any]) -> Reference:
-    """What a call stands for.
+    """Resolve a call.
 
     Args:
         call: The call.
-        session: The way to Fluss where the call does not name another.
-        value_of: Works out an argument's SQL.
+        session: The session for tables without a URL.
+        value_of: Evaluates the SQL of an argument.
 
     Raises:
-        FlussError: The call does not name a table, or has options that no scan has.
+        FlussError: The call does not name a table, or has unknown options.
     """
     arguments = [each for each in call.arguments if each.sql]
     positional = [each for each in arguments if each.name is None]
     if len(positional) != 1 or arguments[0].name is not None:
         raise InvalidValueError(
-            f"fluss(...) takes one table, and its options by name; here it is given "
-            f"{len(positional)} values without a name.",
+            f"fluss(...) takes one table, and options by name; this call has {len(positional)} "
+            "values without a name.",
             hint=_USAGE,
         )
     given: dict[str, Any] = {}
@@ -80,10 +85,10 @@ def reference_of_call(call: Call, session: Session, value_of: Callable[[str], An
         name = each.name or ""
         if name == "filter":
             raise ConfigError(
-                "fluss(...) has no option 'filter' in SQL.", hint="say WHERE", key="filter"
+                "fluss(...) has no option 'filter' in SQL.", hint="use WHERE", key="filter"
             )
         if name in given:
-            raise ConfigError(f"fluss(...) is given the option {name!r} twice.", key=name)
+            raise ConfigError(f"fluss(...) has the option {name!r} twice.", key=name)
         if name not in SCAN_OPTIONS:
             raise unknown_option(name)
         given[name] = value_of(each.sql)
@@ -94,27 +99,34 @@ def reference_of_call(call: Call, session: Session, value_of: Callable[[str], An
 
 
 def reference_of(table: TableName, session: Session, given: Mapping[str, Any]) -> Reference:
-    """What `"db.table"`, `"db.table$changelog"`, a URL or a `Table` stands for, with options."""
+    """Resolve `"db.table"`, `"db.table$changelog"`, a URL or a `Table`, with options."""
     if isinstance(table, str) and "://" not in table:
         source = source_of(_full_name(table, session), given, config=session.config)
         return Reference(source=source, given=given)
     source = source_of(table, given)
-    before = parse_url(_VIEW.sub("", table)).options if isinstance(table, str) else {}
-    if isinstance(table, Table):
-        before = table.defaults
+    before = table.defaults if isinstance(table, Table) else _url_options(str(table))
     servers = str(source.config.bootstrap_servers)
     is_same = servers == session.config.bootstrap_servers
     return Reference(source=source, given={**before, **given}, servers="" if is_same else servers)
 
 
+def _url_options(url: str) -> dict[str, str]:
+    """Return the options of a scan in a URL, which has been checked."""
+    query = without_view(url)[0].partition("?")[2]
+    pairs = [word.partition("=") for word in query.split("&")]
+    return {
+        unquote(name): unquote(value) for name, _, value in pairs if unquote(name) in SCAN_OPTIONS
+    }
+
+
 def _full_name(text: str, session: Session) -> str:
-    """A name with its database; where it names none, it is a table of the session's."""
+    """Return a name with its database, which is the session's by default."""
     name, dollar, suffix = text.partition("$")
     return f"{session.path_of(name)}{dollar}{suffix}"
 
 
 def reference_of_name(dotted: Dotted, session: Session) -> Reference:
-    """What a name stands for: its first part may carry options, as places do."""
+    """Resolve a name; its first part may contain options, as in the name of a view."""
     database, _, label = dotted.database.partition("?")
     given = {}
     for word in filter(None, label.split("&")):
@@ -127,7 +139,7 @@ def reference_of_name(dotted: Dotted, session: Session) -> Reference:
 
 
 def python_value(scalar: pa.Scalar) -> Any:
-    """A value that DuckDB worked out, as options take it."""
+    """Convert a value that DuckDB evaluated to one that options take."""
     value = scalar.as_py()
     if pa.types.is_map(scalar.type):
         return {_plain(key): _plain(each) for key, each in value or ()}
@@ -138,7 +150,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, pa.MonthDayNano):
         if value.months:
             raise InvalidValueError(
-                "A month is no certain time; an option is given an INTERVAL with months.",
+                "An option has an INTERVAL with months, which have no fixed length.",
                 hint="write it in days: INTERVAL 30 DAYS",
             )
         return timedelta(days=value.days, microseconds=value.nanoseconds // 1_000)
@@ -156,7 +168,7 @@ def _label(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """The text that stands for a value in a URL."""
+    """Return a value as text for a URL."""
     match value:
         case bool():
             return str(value).lower()
