@@ -1,4 +1,4 @@
-"""A cluster with a log table, a table of partitions and one with a primary key; and it as files."""
+"""A cluster with a log table, a partitioned table and a primary-key table, seen as files."""
 
 import fsspec
 import pyarrow as pa

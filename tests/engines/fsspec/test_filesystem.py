@@ -1,4 +1,4 @@
-"""Fluss as files on a real cluster: looked around in, read as streams, and written to never."""
+"""Fluss as files: listed, read as streams, and never written."""
 
 import errno
 import io
@@ -54,7 +54,7 @@ def test_it_is_walked_globbed_and_found(files, database):
     assert len(files.find(database)) == 8
 
 
-def test_what_is_there_is_told(files, database):
+def test_databases_and_tables_are_listed(files, database):
     assert files.isdir("")
     assert files.isdir(database)
     assert files.isdir(f"{database}/parted/{DAYS[0]}")
@@ -82,7 +82,7 @@ def test_the_schema_is_json(files, database):
     }
 
 
-def test_rows_are_a_stream_for_whoever_reads_those(files, database, tables, tmp_path):
+def test_rows_are_a_stream_for_other_arrow_readers(files, database, tables, tmp_path):
     path = f"{database}/events/data.arrow"
     meant = tables.table("events").to_arrow().sort_by("id")
     with files.open(path) as file:
@@ -119,7 +119,7 @@ def test_a_stream_is_made_while_it_is_read(files, database, tables):
     assert file.raw._pieces.gi_frame is None  # and who stops reading stops the scan
 
 
-def test_a_stream_says_that_it_cannot_be_sought(files, database):
+def test_a_stream_refuses_to_seek(files, database):
     with files.open(f"{database}/events/data.arrow") as file:
         assert not file.seekable()
         with pytest.raises(io.UnsupportedOperation, match=r"open_stream"):
@@ -138,17 +138,17 @@ def test_a_stream_says_that_it_cannot_be_sought(files, database):
         ("{db}x/events", "did you mean '{db}'"),
         ("{db}/events/data.arow", "did you mean 'data.arrow'"),
         ("{db}/events/data.parquet", "did you mean 'data.arrow'"),
-        ("{db}/events/x.y", "there is schema.json and data.arrow"),
+        ("{db}/events/x.y", "it has schema.json and data.arrow"),
         ("{db}/parted/2026-01-03", "did you mean '2026-01-0"),
         ("{db}/events/2026-01-01/data.arrow", "no partition"),
         ("{db}/parted/2026-01-01/x/data.arrow", "no directories"),
-        ("{db}/parted/2026-01-01/schema.json", "did you mean|there is data.arrow"),
+        ("{db}/parted/2026-01-01/schema.json", "did you mean|it has data.arrow"),
         ("{db}.events", "a table is named '{db}/events' here"),
         ("{db}/ev ents/data.arrow", "only ASCII"),
         ("{db}/keyed$changes/data.arrow", "changelog"),
     ],
 )
-def test_a_place_that_is_not_there_is_told_with_the_nearest(files, database, path, said):
+def test_a_missing_path_is_reported_with_the_nearest(files, database, path, said):
     for look in (files.info, files.ls, files.open):
         with pytest.raises(FileNotFoundError, match=said.replace("{db}", database)) as raised:
             look(path.replace("{db}", database))
@@ -156,7 +156,7 @@ def test_a_place_that_is_not_there_is_told_with_the_nearest(files, database, pat
     assert not files.exists(path.replace("{db}", database))
 
 
-def test_wrong_options_are_told(files, database):
+def test_wrong_options_are_reported(files, database):
     for query, said in (
         ("colums=id", "did you mean 'columns'"),
         ("filter=x", "no option 'filter'"),
@@ -173,7 +173,7 @@ def test_wrong_options_are_told(files, database):
         files.open(f"{database}/events")
 
 
-def test_nothing_can_be_written_and_it_says_so(files, database, tmp_path):
+def test_every_write_is_refused(files, database, tmp_path):
     (tmp_path / "x").write_bytes(b"x")
     place = f"{database}/events/data.arrow"
     refused = [
@@ -195,7 +195,7 @@ def test_nothing_can_be_written_and_it_says_so(files, database, tmp_path):
         lambda: files.delete(place),
     ]
     for each in refused:
-        with pytest.raises(OSError, match=r"for reading\. Rows are written") as raised:
+        with pytest.raises(OSError, match=r"read-only\. Rows are written") as raised:
             each()
         assert raised.value.errno == errno.EROFS
     assert read(files.cat(place)).num_rows == ROWS.num_rows

@@ -1,4 +1,4 @@
-"""A session on the cluster of the test run, and a table of every type that Fluss has."""
+"""A session on the cluster of the test run, and a table with every type of Fluss."""
 
 import datetime as dt
 from decimal import Decimal
@@ -11,7 +11,7 @@ UTC = dt.UTC
 
 @pytest.fixture
 def every_type():
-    """Rows with, of each type, an extreme value, another, and NULL."""
+    """Rows with an extreme value of each type, another value, and NULL."""
     moment = 1_767_225_600_123_456_789
     arrays = {
         "id": pa.array([0, 1, 2], pa.int64()),

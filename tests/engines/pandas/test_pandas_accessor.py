@@ -1,4 +1,4 @@
-"""`df.fluss` on a real cluster: what is written is what was in the frame, or nothing is."""
+"""`df.fluss`: a frame is written exactly, or not at all."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Ctrl-C while rows do not come: the read ends at once, and the connection is there afterwards."""
+"""Ctrl-C while no rows arrive: the read ends immediately, and the connection stays usable."""
 
 import pyarrow as pa
 import pytest

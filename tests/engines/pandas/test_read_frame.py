@@ -1,4 +1,4 @@
-"""`pd.read_fluss` on a real cluster: dtypes that lose nothing, an index, chunks, and refusals."""
+"""`pd.read_fluss`: dtypes without loss, an index, chunks, and refused arguments."""
 
 import threading
 from decimal import Decimal
@@ -108,7 +108,7 @@ def test_a_scan_is_read_as_it_was_pinned(events):
     before = pd.read_fluss(scan)
     events.append({"id": [3], "name": ["late"]})
     assert pd.read_fluss(scan).equals(before)
-    with pytest.raises(InvalidValueError, match="comes too late"):
+    with pytest.raises(InvalidValueError, match="cannot be added"):
         pd.read_fluss(scan, limit=5)
 
 
@@ -151,7 +151,7 @@ def test_no_rows_are_no_chunks(events):
     assert list(pd.read_fluss(events, chunksize=10, limit=0)) == []
 
 
-def test_a_function_is_told_how_far_the_reading_is(events):
+def test_a_function_gets_the_progress_of_a_read(events):
     told = []
     pd.read_fluss(events, progress=lambda rows, of: told.append((rows, of)))
     assert told[-1] == (10_000, 10_000)
@@ -176,7 +176,7 @@ class Terminal:
         pass
 
 
-def test_a_terminal_is_told_of_a_long_read_and_is_clean_afterwards(events, monkeypatch):
+def test_a_terminal_shows_a_long_read_and_is_clean_afterwards(events, monkeypatch):
     monkeypatch.setattr("fluss.pandas.read_progress.SILENT_S", 0.0)
     terminal = Terminal()
     stats = events.scan().stats
@@ -206,6 +206,6 @@ def test_what_makes_no_sense_is_refused(events, wrong, error, said):
         pd.read_fluss(events, **wrong)
 
 
-def test_an_unknown_table_is_told_with_the_nearest(cluster, events):
+def test_an_unknown_table_is_reported_with_the_nearest(cluster, events):
     with pytest.raises(TableNotFoundError, match="did you mean 'events'"):
         pd.read_fluss(f"fluss://{cluster.bootstrap}/{events.name[:-1]}")

@@ -1,14 +1,14 @@
 """Fluss as a file system of fsspec: `fluss://host:9123/database/table/data.arrow`.
 
-For looking around, and for tools that take nothing but files. Rule: a guest of `fluss.session`;
-nothing is written here, and what a file cannot do (push down a filter, be sought in) is said and
-not imitated. Engines read tables better by their own doors: `pl.scan_fluss`, `pd.read_fluss`.
+For browsing, and for tools that can only read files. Rule: `fluss.scan` reads; nothing is written
+here, and operations that a stream does not support (seeking) are refused, not emulated. The
+adapters read tables better, with filters: `pl.scan_fluss`, `pd.read_fluss`.
 """
 
 from fluss.errors import MissingExtraError
 
 try:
-    import fsspec as _fsspec  # noqa: F401 - only whether it is there
+    import fsspec as _fsspec  # noqa: F401 - only to check that it is installed
 except ImportError as error:
     raise MissingExtraError(
         f"fsspec is not installed: {error}.", hint="pip install 'fluss-core[fsspec]'"

@@ -1,7 +1,7 @@
 """`FlussFileSystem`: databases, tables and partitions as directories, rows and schemas as files.
 
-What a path means is said in `places`, how rows become bytes in `streams`. Each call asks the
-cluster anew, so nothing that is shown is older than the call. Nothing can be written.
+`virtual_paths` parses paths, `streams` encodes rows. Each call asks the cluster, so no listing is
+older than the call. Nothing can be written.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ from fluss.fsspec.virtual_paths import (
     SCHEMA,
     SCHEME,
     VirtualPath,
-    missing,
-    place_of,
+    not_found,
+    parse_path,
     split_url,
 )
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
 from fluss.model.options.secrets import is_marker
-from fluss.session import Scan, Table, source_of
+from fluss.scan import Scan, source_of
+from fluss.session import Table, open_table
 
 Info = dict[str, Any]
 
-# A partition that only an option names is no place, and stays the error it is.
-_NOT_THERE = (DatabaseNotFoundError, TableNotFoundError, InvalidNameError)
+# A missing partition is not among them: an option that names one keeps its own error.
+_NOT_FOUND = (DatabaseNotFoundError, TableNotFoundError, InvalidNameError)
 
 
 class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec ships no types
     """A cluster as files, for reading only; `fsspec.filesystem("fluss")` makes it.
 
     Args:
-        servers: The bootstrap servers, with the user and password before an `@` where the cluster
-            asks for them; the active session, the environment or the profile say so otherwise.
+        servers: The bootstrap servers, after the user, the password and an `@` if the cluster
+            requires a login; the active session, the environment or the profile otherwise.
         config: Further settings of the client.
-        **storage_options: What fsspec itself takes.
+        **storage_options: Options of fsspec itself.
 
     Example:
         >>> files = fsspec.filesystem("fluss", servers="127.0.0.1:9123")  # doctest: +SKIP
@@ -89,36 +90,36 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
         return {"servers": servers} if servers else {}
 
     def unstrip_protocol(self, name: str) -> str:
-        """The URL of a path, without a password."""
+        """Return the URL of a path, without a password."""
         return f"{self._shown.rstrip('/')}/{self._strip_protocol(name)}"
 
     @property
     def fsid(self) -> str:
-        """What tells this file system from others."""
+        """The identity of this file system."""
         return self._shown
 
-    # --- looking around -----------------------------------------------------------------------
+    # --- browsing -----------------------------------------------------------------------------
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:  # noqa: FBT001, FBT002 - fsspec's
-        """What is in a directory; a file is listed as itself.
+        """List a directory; a file is listed as itself.
 
         Raises:
-            FileNotFoundError: There is no such place; the text names the nearest.
+            FileNotFoundError: There is no such path; the text names the nearest.
         """
-        place = place_of(self._strip_protocol(path))
-        listed = [self._info(place)] if place.file is not None else self._listed(place)
+        parsed = parse_path(self._strip_protocol(path))
+        listed = [self._info(parsed)] if parsed.file is not None else self._listed(parsed)
         return listed if detail else [each["name"] for each in listed]
 
     def info(self, path: str, **_: Any) -> Info:
-        """What is at a path.
+        """Return what a path is.
 
         Raises:
-            FileNotFoundError: There is no such place; the text names the nearest.
+            FileNotFoundError: There is no such path; the text names the nearest.
         """
-        return self._info(place_of(self._strip_protocol(path)))
+        return self._info(parse_path(self._strip_protocol(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Whether there is something at a path. A cluster that gives no answer is an error."""
+        """Return whether a path exists. A cluster that does not answer is an error."""
         try:
             self.info(path)
         except FileNotFoundError:
@@ -126,15 +127,15 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
         return True
 
     def isfile(self, path: str) -> bool:
-        """Whether there is a file at a path."""
+        """Return whether a path is a file."""
         return self.exists(path) and self.info(path)["type"] == "file"
 
     def isdir(self, path: str) -> bool:
-        """Whether there is a directory at a path."""
+        """Return whether a path is a directory."""
         return self.exists(path) and self.info(path)["type"] == "directory"
 
     def expand_path(self, path: Any, **how: Any) -> list[str]:
-        """The paths that a pattern stands for; options behind a question mark are no pattern."""
+        """Expand patterns; a path with options is not a pattern, despite its question mark."""
         given = [path] if isinstance(path, str) else list(path)
         literal = [each for each in map(self._strip_protocol, given) if f"{ROWS}?" in each]
         patterns = [each for each in map(self._strip_protocol, given) if f"{ROWS}?" not in each]
@@ -146,88 +147,87 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
     def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BufferedIOBase:
         if mode not in {"rb", "r"}:
             raise self._read_only(f"open(mode={mode!r})", path)
-        place = place_of(self._strip_protocol(path))
-        if place.file is None:
-            self._info(place)  # refuses what is not there
-            raise IsADirectoryError(errno.EISDIR, "This is a directory of Fluss", place.path)
-        if place.file == SCHEMA:
-            return io.BytesIO(_schema_json(self._table(place)))
-        return ArrowFile(self._scan(place).to_reader(), place.path)
+        parsed = parse_path(self._strip_protocol(path))
+        if parsed.file is None:
+            self._info(parsed)  # raises if it does not exist
+            raise IsADirectoryError(errno.EISDIR, "This is a directory of Fluss", parsed.path)
+        if parsed.file == SCHEMA:
+            return io.BytesIO(_schema_json(self._table(parsed)))
+        return ArrowFile(self._scan(parsed).read(), parsed.path)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
-        """A file's bytes, or some of them; the rows before those are read all the same."""
+        """Return the bytes of a file, or a range; the rows before the range are read, too."""
         with self._open(path) as file:
             whole: bytes = file.read()
         return whole[start:end]
 
-    # --- what is there ------------------------------------------------------------------------
+    # --- listing and facts --------------------------------------------------------------------
 
-    def _listed(self, place: VirtualPath) -> list[Info]:
-        if place.database is None:
+    def _listed(self, path: VirtualPath) -> list[Info]:
+        if path.database is None:
             return [_directory(each) for each in sorted(self._run(self._admin.list_databases()))]
-        if place.table is None:
+        if path.table is None:
             return [
-                _directory(f"{place.path}/{each}")
-                for each in sorted(self._asked(place, self._admin.list_tables(place.database)))
+                _directory(f"{path.path}/{each}")
+                for each in sorted(self._asked(path, self._admin.list_tables(path.database)))
             ]
-        table = self._table(place)
-        if place.partition is not None:
-            self._check_partition(place, table)
-            return [_file(f"{place.path}/{ROWS}")]
-        schema = _file(f"{place.path}/{SCHEMA}", size=len(_schema_json(table)))
-        return [schema, _file(f"{place.path}/{ROWS}"), *self._partitions(place, table)]
+        table = self._table(path)
+        if path.partition is not None:
+            self._check_partition(path, table)
+            return [_file(f"{path.path}/{ROWS}")]
+        schema = _file(f"{path.path}/{SCHEMA}", size=len(_schema_json(table)))
+        return [schema, _file(f"{path.path}/{ROWS}"), *self._partitions(path, table)]
 
-    def _info(self, place: VirtualPath) -> Info:
-        if place.database is None:
+    def _info(self, path: VirtualPath) -> Info:
+        if path.database is None:
             return _directory("")
-        if place.table is None:
-            self._asked(place, self._admin.list_tables(place.database))
-            return _directory(place.path)
-        table = self._table(place)
-        if place.partition is not None:
-            self._check_partition(place, table)
-        if place.file is None:
-            return _directory(place.path)
-        if place.file == SCHEMA:
-            return _file(place.path, size=len(_schema_json(table)))
-        return _file(place.path)
+        if path.table is None:
+            self._asked(path, self._admin.list_tables(path.database))
+            return _directory(path.path)
+        table = self._table(path)
+        if path.partition is not None:
+            self._check_partition(path, table)
+        if path.file is None:
+            return _directory(path.path)
+        if path.file == SCHEMA:
+            return _file(path.path, size=len(_schema_json(table)))
+        return _file(path.path)
 
-    def _partitions(self, place: VirtualPath, table: Table) -> list[Info]:
+    def _partitions(self, path: VirtualPath, table: Table) -> list[Info]:
         if not table.partition_by:
             return []
-        return [_directory(f"{place.path}/{each.partition_name}") for each in table.partitions()]
+        return [_directory(f"{path.path}/{each.partition_name}") for each in table.partitions()]
 
-    def _check_partition(self, place: VirtualPath, table: Table) -> None:
+    def _check_partition(self, path: VirtualPath, table: Table) -> None:
         names = [each.partition_name for each in table.partitions()] if table.partition_by else []
-        if place.partition not in names:
-            hint = did_you_mean(place.partition or "", names)
-            raise missing(place.path, f"{table.name} has no partition {place.partition!r}", hint)
+        if path.partition not in names:
+            hint = did_you_mean(path.partition or "", names)
+            raise not_found(path.path, f"{table.name} has no partition {path.partition!r}", hint)
 
-    def _scan(self, place: VirtualPath) -> Scan:
-        options = dict(place.options)
-        if place.partition is not None:
-            self._check_partition(place, self._table(place))
+    def _scan(self, path: VirtualPath) -> Scan:
+        options = dict(path.options)
+        if path.partition is not None:
+            self._check_partition(path, self._table(path))
             if "partitions" in options:
                 raise UnsupportedOperationError(
-                    f"{place.path} is one partition, and partitions= chooses others.",
+                    f"{path.path} is one partition, and partitions= chooses others.",
                     hint="leave it out, or open the file of the whole table",
                 )
-            options["partitions"] = place.partition
+            options["partitions"] = path.partition
         try:
-            source = source_of(place.table_name, options, config=self._config)
-            scan = Scan(source.open().core, source.options)
-            scan.splits()  # pinned now, so that what is wrong is told here and not by a read
-        except _NOT_THERE as error:
-            raise _as_missing(place, error) from error
+            scan = source_of(path.table_name, options, config=self._config).scan()
+            scan.splits()  # planned now, so that errors are raised here and not by a read
+        except _NOT_FOUND as error:
+            raise _as_missing(path, error) from error
         return scan
 
-    def _table(self, place: VirtualPath) -> Table:
+    def _table(self, path: VirtualPath) -> Table:
         try:
-            return source_of(place.table_name, config=self._config).open()
-        except _NOT_THERE as error:
-            raise _as_missing(place, error) from error
+            return open_table(path.table_name, config=self._config)
+        except _NOT_FOUND as error:
+            raise _as_missing(path, error) from error
 
     @property
     def _admin(self) -> AdminCore:
@@ -236,46 +236,46 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return connection_for(resolve(self._config).config).engine.run(work)
 
-    def _asked(self, place: VirtualPath, work: Coroutine[Any, Any, Any]) -> Any:
+    def _asked(self, path: VirtualPath, work: Coroutine[Any, Any, Any]) -> Any:
         try:
             return self._run(work)
-        except _NOT_THERE as error:
-            raise _as_missing(place, error) from error
+        except _NOT_FOUND as error:
+            raise _as_missing(path, error) from error
 
-    # --- what is refused ----------------------------------------------------------------------
+    # --- refused operations ------------------------------------------------------------------
 
     def _refuse(self, *arguments: Any, **_: Any) -> NoReturn:
         path = next((each for each in arguments if isinstance(each, str)), "")
         raise self._read_only("Writing", path)
 
-    # fsspec takes some of these for done where a file system says nothing.
+    # Without these, fsspec reports success for some of them.
     mkdir = makedirs = rmdir = rm = rm_file = _rm = cp_file = copy = mv = put_file = put = _refuse
     pipe = pipe_file = touch = _refuse
 
     def _read_only(self, what: str, path: str) -> OSError:
         return OSError(
             errno.EROFS,
-            f"{what} is refused: the files of Fluss are for reading. Rows are written with "
+            f"{what} is refused: the files of Fluss are read-only. Rows are written with "
             "table.append(...), df.fluss.append(...), or a writer",
             self._strip_protocol(path),
         )
 
-    # --- travelling ---------------------------------------------------------------------------
+    # --- pickling ----------------------------------------------------------------------------
 
     @property
     def storage_args(self) -> tuple[Any, ...]:
-        """None: the servers stand among the options, and there without a password."""
+        """Empty: the servers are among the options, without a password."""
         return ()
 
     @storage_args.setter
     def storage_args(self, args: tuple[Any, ...]) -> None:
-        """Fsspec sets what it was called with."""
+        """Ignored; fsspec sets the arguments of the call."""
 
     @property
     def storage_options(self) -> dict[str, Any]:
-        """What it was made with, as fsspec pickles and prints it: without a password.
+        """Its options, as fsspec pickles and prints them: without a password.
 
-        The environment or the profile gives that on the other side.
+        After unpickling, the password comes from the environment or the profile.
         """
         servers = self._shown.removeprefix(SCHEME).strip("/")
         return {**self._storage_options, **({"servers": servers} if servers else {})}
@@ -293,8 +293,8 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
             }
 
 
-def _as_missing(place: VirtualPath, error: FlussError) -> FileNotFoundError:
-    return missing(place.path, error.message.rstrip("."), error.hint)
+def _as_missing(path: VirtualPath, error: FlussError) -> FileNotFoundError:
+    return not_found(path.path, error.message.rstrip("."), error.hint)
 
 
 def _directory(path: str) -> Info:
@@ -307,7 +307,7 @@ def _file(path: str, size: int | None = None) -> Info:
 
 def _schema_json(table: Table) -> bytes:
     info = table.info
-    told = {
+    facts = {
         "table": table.name,
         "columns": [
             {
@@ -324,4 +324,4 @@ def _schema_json(table: Table) -> bytes:
         "buckets": info.num_buckets,
         "comment": info.comment,
     }
-    return (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()

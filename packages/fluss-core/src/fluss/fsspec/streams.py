@@ -1,7 +1,7 @@
-"""Rows as a file: an Arrow IPC stream that is made while it is read.
+"""Rows as a file: an Arrow IPC stream that is encoded while it is read.
 
-A batch becomes bytes when somebody asks for them, and whoever stops reading stops the scan. There
-is no size, because nobody knows it before the end, and no seeking.
+A batch is encoded when its bytes are requested, and closing the file ends the scan. There is no
+size, which is known only at the end, and no seeking.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 BUFFER_BYTES = 256 * 1024
-# Behind the last message of a stream: a continuation mark, and a length of nothing.
+# The end of a stream: a continuation mark, and a length of zero.
 END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -25,7 +25,7 @@ class ArrowFile(io.BufferedReader):
         path: The path that was opened, for messages.
     """
 
-    # What fsspec asks of files that it copies; see above.
+    # fsspec reads this of files that it copies; see above.
     size = None
 
     def __init__(self, batches: pa.RecordBatchReader, path: str) -> None:
@@ -37,7 +37,7 @@ class ArrowFile(io.BufferedReader):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> NoReturn:  # noqa: ARG002 - of any file
         raise io.UnsupportedOperation(
-            f"{self.path} is a stream and cannot be sought in; read it as one, with "
+            f"{self.path} is a stream and not seekable; read it as one, with "
             "pyarrow.ipc.open_stream or polars.read_ipc_stream"
         )
 

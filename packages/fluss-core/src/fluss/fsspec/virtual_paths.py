@@ -1,4 +1,4 @@
-"""Paths in the file system, and what each of them is.
+"""Parses paths of the file system.
 
     database                                   a directory of tables
     database/table                             a directory
@@ -6,8 +6,8 @@
     database/table/data.arrow?columns=a,b      the rows, as a stream of Arrow
     database/table/partition/data.arrow        those of one partition
 
-What follows the question mark are options of a scan; the table may have `$changelog` or `$binlog`
-behind it. Only text is looked at.
+Options of the scan follow the question mark; the table may be followed by `$changelog` or
+`$binlog`. Only the text is parsed; no server is asked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEPTH_MAX = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualPath:
-    """What a path names; nothing at all is the directory of databases.
+    """What a path names; an empty path is the directory of databases.
 
     Attributes:
         path: The path without the options.
@@ -53,32 +53,32 @@ class VirtualPath:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The servers with the login, and the path, of a URL or of a path alone."""
+    """Split a URL into servers with the login, and a path; a path has no servers."""
     text = url.removeprefix(SCHEME)
     if text == url:
         return "", url.strip("/")
     path, mark, query = text.partition("?")
-    login, at, behind = path.rpartition("@")  # a password may hold a slash
-    hosts, _, path = behind.partition("/")
+    login, at, rest = path.rpartition("@")  # a password may contain a slash
+    hosts, _, path = rest.partition("/")
     return f"{login}{at}{hosts}", f"{path.strip('/')}{mark}{query}"
 
 
-def place_of(path: str) -> VirtualPath:
-    """What a path names.
+def parse_path(path: str) -> VirtualPath:
+    """Parse a path.
 
     Raises:
-        FileNotFoundError: Nothing of this kind is in the file system.
-        ConfigError: Its options are none of a scan.
+        FileNotFoundError: The file system has no such paths.
+        ConfigError: An option is unknown.
     """
     if len(path) > LENGTH_MAX:
-        raise missing(f"{path[:40]}…", f"a path of {len(path)} characters is none")
+        raise not_found(f"{path[:40]}…", f"a path of {len(path)} characters is too long")
     plain, _, query = path.partition("?")
     parts = [unquote(each) for each in plain.strip("/").split("/") if each]
     file = parts.pop() if parts and "." in parts[-1] else None
     if len(parts) >= _DEPTH_MAX:
-        raise missing(plain, "tables have no directories but their partitions")
+        raise not_found(plain, "tables have no directories but their partitions")
     database, table, partition = [*parts, None, None, None][:3]
-    place = VirtualPath(
+    parsed = VirtualPath(
         path="/".join([*parts, *([file] if file else [])]),
         database=database,
         table=table,
@@ -86,34 +86,34 @@ def place_of(path: str) -> VirtualPath:
         file=file,
         options=_options(query),
     )
-    _check_file(place)
-    return place
+    _check_file(parsed)
+    return parsed
 
 
-def missing(path: str, why: str, hint: str | None = None) -> FileNotFoundError:
-    """The error for a path that leads nowhere; `hint` is what was probably meant."""
-    text = f"There is no such place in Fluss: {why}"
+def not_found(path: str, why: str, hint: str | None = None) -> FileNotFoundError:
+    """Return the error for a path that does not exist; `hint` suggests another."""
+    text = f"There is no such path in Fluss: {why}"
     return FileNotFoundError(errno.ENOENT, text if hint is None else f"{text}; {hint}", path)
 
 
-def _check_file(place: VirtualPath) -> None:
-    file = place.file
+def _check_file(path: VirtualPath) -> None:
+    file = path.file
     if file is None:
-        if place.options:
+        if path.options:
             raise ConfigError(
-                f"{place.path!r} is a directory, and options belong to {ROWS}.",
-                hint=f"write {place.path}/{ROWS}?{next(iter(place.options))}=…",
+                f"{path.path!r} is a directory, and options belong to {ROWS}.",
+                hint=f"write {path.path}/{ROWS}?{next(iter(path.options))}=…",
             )
         return
-    known = FILES if place.partition is None else (ROWS,)
-    if place.table is None:
-        table = f"{file.replace('.', '/')}" if place.database is None else None
-        hint = f"a table is named {table!r} here" if table else f"tables hold {' and '.join(FILES)}"
-        raise missing(place.path, f"{file!r} is no database and no table", hint)
+    known = FILES if path.partition is None else (ROWS,)
+    if path.table is None:
+        table = f"{file.replace('.', '/')}" if path.database is None else None
+        hint = f"a table is named {table!r} here" if table else f"tables have {' and '.join(FILES)}"
+        raise not_found(path.path, f"{file!r} is neither a database nor a table", hint)
     if file not in known:
-        hint = did_you_mean(file, known) or f"there is {' and '.join(known)}"
-        raise missing(place.path, f"a table holds no file {file!r}", hint)
-    if file == SCHEMA and place.options:
+        hint = did_you_mean(file, known) or f"it has {' and '.join(known)}"
+        raise not_found(path.path, f"a table has no file {file!r}", hint)
+    if file == SCHEMA and path.options:
         raise ConfigError(f"{SCHEMA} has no options; {ROWS} has.")
 
 
@@ -124,11 +124,11 @@ def _options(query: str) -> dict[str, str]:
         name = unquote(raw)
         if name == "filter" or name not in SCAN_OPTIONS:
             known = [each for each in SCAN_OPTIONS if each != "filter"]
-            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+            hint = did_you_mean(name, known) or f"the options are {', '.join(known)}"
             raise ConfigError(f"A file of rows has no option {name!r}.", hint=hint, key=name)
         if not equals:
             raise ConfigError(f"The option {name!r} has no value.", hint="write name=value")
         if name in options:
-            raise ConfigError(f"The option {name!r} is given twice.", key=name)
+            raise ConfigError(f"The path has the option {name!r} twice.", key=name)
         options[name] = unquote(value)
     return options

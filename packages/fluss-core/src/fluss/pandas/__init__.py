@@ -4,8 +4,8 @@
     df = pd.read_fluss("sales.orders", tail=1_000)
     df.fluss.append("sales.copied")
 
-Rule: a guest of `fluss.session`. What is read, and how, is decided there; here is only what pandas
-asks beyond Arrow: dtypes, an index, chunks, and a line that says how far a long read has come.
+Rule: `fluss.scan` reads and `fluss.session` writes; here is only what pandas needs beyond Arrow:
+dtypes, an index, chunks, and a progress line for long reads.
 """
 
 from fluss.errors import MissingExtraError
@@ -22,5 +22,5 @@ from fluss.pandas.read_frame import Chunks, read_fluss
 
 __all__ = ["Chunks", "FlussAccessor", "read_fluss"]
 
-# pandas has no registry for readers, so the function is put where people look for it.
+# pandas has no registry for readers, so the function is put where users look for it.
 pd.read_fluss = read_fluss  # type: ignore[attr-defined]

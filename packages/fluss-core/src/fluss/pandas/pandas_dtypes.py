@@ -1,4 +1,4 @@
-"""Arrow tables as DataFrames: which dtype a column has, so that no value changes on the way.
+"""Converts Arrow tables to DataFrames, with dtypes that change no value.
 
 ===============  ===============================  ============================================
 dtype_backend    dtypes                           NULL
@@ -39,24 +39,24 @@ _NANOSECONDS = pa.time64("ns")
 
 
 def check_backend(name: str) -> None:
-    """Refuse a dtype backend that there is none of.
+    """Refuse an unknown dtype backend.
 
     Raises:
-        InvalidValueError: There is none; the hint names the nearest.
+        InvalidValueError: It is unknown; the hint names the nearest.
     """
     known = get_args(DtypeBackend)
     if name not in known:
         raise InvalidValueError(
-            f"dtype_backend={name!r} is none.",
-            hint=did_you_mean(str(name), known) or f"take one of {', '.join(known)}",
+            f"dtype_backend={name!r} is unknown.",
+            hint=did_you_mean(str(name), known) or f"use one of {', '.join(known)}",
             option="dtype_backend",
         )
 
 
 def to_frame(table: pa.Table, backend: DtypeBackend) -> pd.DataFrame:
-    """The rows as a DataFrame with a plain index."""
+    """Convert rows to a DataFrame with a plain index."""
     types = _MAPPERS[backend]
-    # Objects hold integers and booleans beside NULL, which in floats would change their value.
+    # Integers and booleans with NULL become objects: as floats they could change their value.
     frame: pd.DataFrame = table.to_pandas(types_mapper=types, integer_object_nulls=True)
     return frame
 

@@ -1,7 +1,7 @@
-"""`pd.read_fluss`: a scan as a DataFrame, or as an iterator of DataFrames.
+"""`pd.read_fluss`: reads a scan as a DataFrame, or as an iterator of DataFrames.
 
-The scan is pinned when it is called: all chunks together are the rows that were there then. An
-iterator that is not read to its end stops reading when it is closed or forgotten.
+The scan is pinned when the function is called: all chunks together are the rows of that moment. An
+iterator that is not read to its end stops reading when it is closed or garbage-collected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
 from fluss.pandas.pandas_dtypes import DtypeBackend, check_backend, to_frame
 from fluss.pandas.read_progress import Progress, ProgressLine
-from fluss.session import Scan, TableName, source_of
+from fluss.scan import Scan, TableName, source_of
 
 IndexColumns = str | Sequence[str] | None
 
@@ -64,24 +64,23 @@ def read_fluss(
     """Read a Fluss table: a log, or the rows of a primary-key table as they are now.
 
     Args:
-        table: `"database.table"`, with `$changelog` or `$binlog` behind it if those are wanted, a
+        table: `"database.table"`, `"database.table$changelog"` or `"database.table$binlog"`, a
             `fluss://` URL, a `Table`, or a `Scan`.
         config: How to reach the cluster; the URL, the active session, the environment or the
             profile otherwise.
         dtype_backend: `"pyarrow"` keeps every value and copies none; `"numpy_nullable"` and
-            `"numpy"` are there for libraries that do not know Arrow's dtypes.
+            `"numpy"` are for libraries that do not know Arrow's dtypes.
         index_col: The columns that become the index.
-        chunksize: For an iterator of DataFrames of so many rows each.
-        progress: True for a line in a terminal or a notebook while a long read goes on, or a
-            function of the rows read and the most there can be.
+        chunksize: The rows of each DataFrame of an iterator.
+        progress: True for a line in a terminal or a notebook during a long read, or a function of
+            the rows read and their upper bound.
         **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
-            with_metadata, order, …: `fluss.model.options.scan_options.SCAN_OPTIONS` says what each
-            does.
+            with_metadata, order, …: `fluss.scan.SCAN_OPTIONS` describes each of them.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
-        ConfigError: There is no option of a name; the hint names the nearest.
-        InvalidValueError: A value is not one its option takes, or two contradict each other.
+        ConfigError: An option is unknown; the hint names the nearest.
+        InvalidValueError: A value does not fit its option, or two contradict each other.
 
     Example:
         >>> pd.read_fluss("sales.orders", columns=["id"], tail=5)  # doctest: +SKIP
@@ -101,14 +100,14 @@ def read_fluss(
 
 @at_door(Door.PANDAS)
 class Chunks:
-    """DataFrames of one size, the last of what is left; `read_fluss(chunksize=…)` makes it.
+    """An iterator of DataFrames of one size, but for the last; `read_fluss(chunksize=…)` makes it.
 
     For one thread at a time. Use it with `with`, or read it to its end.
 
     Args:
-        scan: What is read.
+        scan: The scan to read.
         chunksize: How many rows a DataFrame has.
-        backend: Which dtypes.
+        backend: The dtype backend.
         index: The columns that become the index.
         progress: See `read_fluss`.
     """
@@ -136,7 +135,7 @@ class Chunks:
         return next(self._frames)
 
     def close(self) -> None:
-        """Read no more. Twice is once."""
+        """Stop reading. Idempotent."""
         self._closed = True
         self._frames.close()
 
@@ -156,22 +155,22 @@ class Chunks:
         self, chunksize: int, backend: DtypeBackend, index: list[str]
     ) -> Generator[pd.DataFrame, None, None]:
         with self._line:
-            for rows in _in_pieces(self._scan.to_reader(), chunksize):
+            for rows in _chunked(self._scan.read(), chunksize):
                 yield _indexed(to_frame(rows, backend), index)
 
 
-def _in_pieces(reader: pa.RecordBatchReader, rows_each: int) -> Iterator[pa.Table]:
+def _chunked(reader: pa.RecordBatchReader, rows_max: int) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in reader:
         waiting.append(batch)
         rows += batch.num_rows
-        if rows < rows_each:
+        if rows < rows_max:
             continue
         table = pa.Table.from_batches(waiting)
-        whole = rows - rows % rows_each
-        for start in range(0, whole, rows_each):
-            yield table.slice(start, rows_each)
+        whole = rows - rows % rows_max
+        for start in range(0, whole, rows_max):
+            yield table.slice(start, rows_max)
         waiting, rows = table.slice(whole).to_batches(), rows - whole
     if rows:
         yield pa.Table.from_batches(waiting)
@@ -179,13 +178,12 @@ def _in_pieces(reader: pa.RecordBatchReader, rows_each: int) -> Iterator[pa.Tabl
 
 def _scan_of(table: TableName | Scan, config: Any, options: dict[str, Any]) -> Scan:
     if not isinstance(table, Scan):
-        source = source_of(table, options, config=config)
-        return Scan(source.open().core, source.options)
+        return source_of(table, options, config=config).scan()
     late = [name for name, each in {**options, "config": config}.items() if each is not None]
     if late:
         raise InvalidValueError(
-            f"A Scan has its options already: {', '.join(late)} comes too late.",
-            hint="say it where the scan is made: table.scan(...)",
+            f"A Scan has its options already; {', '.join(late)} cannot be added.",
+            hint="pass it where the scan is created: table.scan(...)",
         )
     return table
 
@@ -195,7 +193,7 @@ def _check_chunksize(chunksize: object) -> None:
         return
     if isinstance(chunksize, bool) or not isinstance(chunksize, int) or chunksize < 1:
         raise InvalidValueError(
-            f"chunksize={chunksize!r} is not a number of rows from 1 on.", option="chunksize"
+            f"chunksize={chunksize!r} is not a positive number of rows.", option="chunksize"
         )
 
 
@@ -203,17 +201,17 @@ def _index_columns(index_col: IndexColumns, scan: Scan) -> list[str]:
     if index_col is None:
         return []
     given: Any = index_col
-    wanted = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
+    names = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
     known = scan.schema.names
-    for each in wanted:
-        if each not in known:
-            nearest = did_you_mean(str(each), known)
+    for name in names:
+        if name not in known:
+            nearest = did_you_mean(str(name), known)
             raise SchemaMismatchError(
-                f"index_col={each!r} is no column of the scan.",
+                f"index_col={name!r} is not a column of the scan.",
                 hint=nearest or f"its columns are {', '.join(known)}",
-                column=each,
+                column=name,
             )
-    return wanted
+    return names
 
 
 def _indexed(frame: pd.DataFrame, index: list[str]) -> pd.DataFrame:

@@ -1,7 +1,6 @@
-"""How far a long read has come: a line that is written again, or a function that is called.
+"""Reports the progress of a long read: on a line that is updated, or by calling a function.
 
-A line is written to a terminal or a notebook and to nothing else, and only when the reading takes
-longer than a moment, so that what is quick stays silent.
+A line is written only to a terminal or a notebook, and only if the read takes longer than a second.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _MEGABYTE = 1_000_000
 
 
 class ProgressLine:
-    """Tells how far a scan is while it is read; use it with `with`.
+    """Reports the progress of a scan while a `with` block reads it.
 
     Args:
-        name: What is read, for people.
-        stats: What the scan counts in.
+        name: The name of the table, for the line.
+        stats: The counters of the scan.
         progress: True for a line on standard error; or a function that is called with the rows
-            read and the most there can be, on a thread of its own, and once more at the end.
+            read and their upper bound, on a thread of its own, and once more at the end.
         stream: Where the line is written.
     """
 
@@ -43,9 +42,9 @@ class ProgressLine:
         self._call = progress if callable(progress) else None
         self._is_on = self._call is not None or (progress is True and _is_watched(self._stream))
         self._written = 0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="fluss-progress", daemon=True)
-        self._began = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._report, name="fluss-progress", daemon=True)
+        self._start_s = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._is_on:
@@ -60,7 +59,7 @@ class ProgressLine:
     ) -> Literal[False]:
         if not self._is_on:
             return False
-        self._over.set()
+        self._ended.set()
         join(self._thread)
         if self._call is not None:
             self._call(self._stats.rows_returned, self._stats.rows_max)
@@ -69,9 +68,9 @@ class ProgressLine:
             self._stream.flush()
         return False
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         wait_s = EVERY_S if self._call is not None else SILENT_S
-        while not self._over.wait(wait_s):
+        while not self._ended.wait(wait_s):
             wait_s = EVERY_S
             if self._call is not None:
                 self._call(self._stats.rows_returned, self._stats.rows_max)
@@ -80,7 +79,7 @@ class ProgressLine:
 
     def _line(self) -> str:
         stats = self._stats
-        took_s = time.monotonic() - self._began
+        took_s = time.monotonic() - self._start_s
         of = f" of at most {stats.rows_max:,}" if stats.rows_max else ""
         return (
             f"{self._name}: {stats.rows_returned:,}{of} rows, "
@@ -94,5 +93,5 @@ class ProgressLine:
 
 
 def _is_watched(stream: TextIO) -> bool:
-    # A notebook's stream is no terminal, and shows a line that is written again all the same.
+    # A notebook's stream is no terminal, but can update a line all the same.
     return stream.isatty() or type(stream).__module__.startswith("ipykernel")
