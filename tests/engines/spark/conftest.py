@@ -1,4 +1,4 @@
-"""What the tests of Spark share: its session, and short ways to read and write."""
+"""The Spark session of the tests, and short ways to read and write."""
 
 from __future__ import annotations
 

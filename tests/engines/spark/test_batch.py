@@ -1,4 +1,4 @@
-"""Tables as DataFrames: what is read, what is pushed, what is written, and what is refused."""
+"""Tables as DataFrames: reads, filters, writes, and refused arguments."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_log_is_read_whole(read, events):
     assert found.toArrow().sort_by("id").to_pydict() == events.to_pydict()
 
 
-def test_only_the_columns_wanted_are_read(read, events):
+def test_only_the_requested_columns_are_read(read, events):
     assert read("events", columns="id, x").columns == ["id", "x"]
     named = read("events", columns="x,_log_offset,_bucket")
     assert named.columns == ["x", "_log_offset", "_bucket"]
@@ -318,7 +318,7 @@ def test_a_changelog_is_applied(spark, session, save, people):
     }
 
 
-def test_tables_are_made_where_that_is_said(spark, session, save):
+def test_missing_tables_are_created_on_request(spark, session, save):
     frame = spark.range(3).selectExpr("id", "'2026' day")
     save(frame, "made", createIfNotExists="true", primaryKey="id", bucketNum="2")
     table = session.table("made")
@@ -330,7 +330,11 @@ def test_tables_are_made_where_that_is_said(spark, session, save):
     [
         ("select 1 as idd", {}, "idd"),
         ("select 'x' as id, 'a' as name, 1.0D as x", {}, "id"),
-        ("select 1L as id, 'a' as name, 1.0D as x", {"operation": "upsert"}, "takes no upsert"),
+        (
+            "select 1L as id, 'a' as name, 1.0D as x",
+            {"operation": "upsert"},
+            "does not support upsert",
+        ),
         ("select 1L as id, 'a' as name, 1.0D as x", {"operation": "put"}, "operation is 'put'"),
         ("select 1L as id, 'a' as name, 1.0D as x", {"primaryKey": "id"}, "createIfNotExists"),
     ],

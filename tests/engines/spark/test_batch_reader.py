@@ -1,4 +1,4 @@
-"""A read, in place of Spark: what is pushed, how it is shared out, what is asked of the schema."""
+"""Batch reads without Spark: options, tasks, and the schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fluss.errors import (
 from fluss_spark import FlussDataSource
 from fluss_spark.batch_reader import FlussBatchReader
 from fluss_spark.spark_types import arrow_schema, to_spark
-from fluss_spark.task_splits import ROWS_WORTH_A_TASK, cut_to, packed
+from fluss_spark.task_splits import ROWS_WORTH_A_TASK, cut_splits, pack_splits
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())])
 
@@ -212,7 +212,7 @@ def test_columns_are_named_in_any_case(read, people):
     declared = StructType([StructField("ID", LongType()), StructField("Day", StringType())])
     found = read("people", "id < 2", schema=declared)
     assert found.rows.sort_by("ID").to_pylist() == [{"ID": 0, "Day": "a"}, {"ID": 1, "Day": "a"}]
-    with pytest.raises(SchemaMismatchError, match=r"'ID'.* says string"):
+    with pytest.raises(SchemaMismatchError, match=r"'ID'.* string in the given schema"):
         read("people", schema=StructType([StructField("ID", StringType())]))
     found = read("people$changelog", "id = 3", columns="_CHANGE_TYPE,ID")
     assert found.rows.to_pylist() == [{"_change_type": "insert", "id": 3}]
@@ -227,7 +227,7 @@ def test_columns_that_differ_in_case_alone_are_two(session, read):
         read("twins", "Id = 2")
 
 
-def test_changes_have_their_columns_and_other_names_where_wanted(read, people):
+def test_changes_have_their_columns_and_other_names_on_request(read, people):
     people.delete([(1,)])
     found = read("people$changelog", columns="id,_change_type")
     assert found.rows.schema.names == ["id", "_change_type"]
@@ -240,7 +240,7 @@ def test_changes_have_their_columns_and_other_names_where_wanted(read, people):
 # --- how it is shared out -------------------------------------------------------------------------
 
 
-def test_few_rows_are_one_task_unless_more_are_wanted(read, log):
+def test_few_rows_are_one_task_unless_more_are_requested(read, log):
     assert len(read("log").tasks) == 1
     cut = read("log", minPartitions=9)
     assert len(cut.tasks) == 9
@@ -249,7 +249,7 @@ def test_few_rows_are_one_task_unless_more_are_wanted(read, log):
     assert len(read("log", minPartitions=7, limit=50).tasks) == 1  # it is cut as a whole
 
 
-def test_many_buckets_are_about_as_many_tasks_as_run_at_once(read, session):
+def test_many_buckets_are_about_as_many_tasks_as_run_concurrently(read, session):
     table = session.create_table("wide", SCHEMA, buckets=40)
     table.append(numbered(0, 5 * ROWS_WORTH_A_TASK))
     assert len(read("wide").tasks) == 4
@@ -258,10 +258,10 @@ def test_many_buckets_are_about_as_many_tasks_as_run_at_once(read, session):
 
 def test_packs_are_about_equal_and_the_same_each_time(read, log):
     splits = read("log").splits
-    pieces = cut_to(splits, 20)
+    pieces = cut_splits(splits, 20)
     assert sum(each.rows_max for each in pieces) == 100
-    packs = packed(pieces, 4)
-    assert packs == packed(pieces, 4)
+    packs = pack_splits(pieces, 4)
+    assert packs == pack_splits(pieces, 4)
     assert max(sum(each.rows_max for each in pack) for pack in packs) <= 30
 
 
@@ -269,7 +269,7 @@ def test_one_task_may_read_several_pieces_of_a_bucket(read, log):
     found = read("log")
     (whole,) = found.partitions
     for order in ("none", "bucket"):
-        task = replace(whole, splits=tuple(cut_to(found.splits, 9)), order=order)
+        task = replace(whole, splits=tuple(cut_splits(found.splits, 9)), order=order)
         ids = [each for batch in task.rows() for each in batch.column("id").to_pylist()]
         assert sorted(ids) == list(range(100))
 
@@ -284,17 +284,19 @@ def test_a_schema_that_is_given_must_be_the_tables(read, log):
     with pytest.raises(SchemaMismatchError, match=r"'id' of .*log may be NULL"):
         read("log", schema=trusted)
     for options in ({"columns": "id"}, {"columns": "id,v,_bucket"}, {"with_metadata": "_bucket"}):
-        with pytest.raises(InvalidValueError, match=r"columns and with_metadata do not agree"):
+        with pytest.raises(InvalidValueError, match=r"columns and with_metadata disagree"):
             read("log", schema=few, **options)
     wrong = StructType([StructField("id", StringType())])
-    with pytest.raises(SchemaMismatchError, match=r"'id' of .*log is int64.*bigint.*says string"):
+    with pytest.raises(
+        SchemaMismatchError, match=r"'id' of .*log is int64.*bigint.*string in the given"
+    ):
         read("log", schema=wrong)
     missing = StructType([StructField("idd", LongType())])
     with pytest.raises(SchemaMismatchError, match="did you mean 'id'"):
         read("log", schema=missing)
 
 
-def test_nanoseconds_are_cut_and_said_or_come_as_numbers(read, session, caplog):
+def test_nanoseconds_are_cut_with_a_warning_or_become_numbers(read, session, caplog):
     schema = pa.schema(
         [
             ("id", pa.int64()),
@@ -345,9 +347,12 @@ def test_nanoseconds_before_1970_are_cut_towards_the_past(read, session):
     assert floored["list"].to_pylist() == [None, [-1]]  # nothing is cut of what stays a number
 
 
-def test_what_spark_cannot_hold_is_said_with_its_column():
+def test_a_value_that_spark_cannot_hold_is_reported_with_its_column():
     batch = pa.record_batch({"at": pa.array([2**60], pa.timestamp("s"))})
-    with pytest.raises(InvalidValueError, match=r"'at' has a value that timestamp\[us\] cannot"):
+    with pytest.raises(
+        InvalidValueError,
+        match=r"'at' is timestamp\[us\] in Spark, and has a value that this type cannot",
+    ):
         to_spark(batch, pa.schema([("at", pa.timestamp("us"))]))
 
 
@@ -373,8 +378,8 @@ def test_what_spark_cannot_hold_is_said_with_its_column():
         # Of a view, whose options are there for every use, what no use could take.
         ({"maxOffsetsPerTrigger": "0"}, InvalidValueError, "maxOffsetsPerTrigger is '0', not a"),
         ({"failOnDataLoss": "maybe"}, InvalidValueError, "none of true, false"),
-        ({"startingOffsets": "-2"}, InvalidValueError, "'-2', which is no place in a log"),
-        ({"startingTimestamp": "-1"}, InvalidValueError, "'-1', which is no place in a log"),
+        ({"startingOffsets": "-2"}, InvalidValueError, "'-2', which is no position in a log"),
+        ({"startingTimestamp": "-1"}, InvalidValueError, "'-1', which is no position in a log"),
         ({"startingOffsets": '{"9": 4}'}, InvalidValueError, "log: .* bucket 9, which is not part"),
         ({"startingOffsets": '{"x/0": 4}'}, InvalidValueError, "bucket 0 of partition 'x', which"),
         ({"startingOffsets": '{"0": -3}'}, InvalidValueError, "log: .*does not say where"),
@@ -383,9 +388,9 @@ def test_what_spark_cannot_hold_is_said_with_its_column():
             InvalidValueError,
             "log: .*begins at offset 5 and ends before that",
         ),
-        ({"start": "5", "startingOffsets": "6"}, InvalidValueError, "both say where start is"),
+        ({"start": "5", "startingOffsets": "6"}, InvalidValueError, "both set start"),
         ({"mode": "changelog", "start": "full"}, InvalidValueError, "for streams"),
-        ({"end": "full"}, InvalidValueError, "end is 'full', which is where a stream may begin"),
+        ({"end": "full"}, InvalidValueError, "end is 'full', which is only a start of streams"),
         ({"scan.startup.mode": "timestamp"}, ConfigError, r"\n.*scan\.startup\.timestamp"),
         ({"max_parallel": "x"}, InvalidValueError, "max_parallel='x' is not a number from 1 to"),
         ({"asOf": '{"9": 1}'}, InvalidValueError, "bucket 9, which is not part"),
@@ -411,5 +416,7 @@ def test_a_read_of_no_table_names_the_forms_that_name_one():
 
 
 def test_a_server_inside_of_the_driver_is_named_by_its_address():
-    with pytest.raises(UnsupportedOperationError, match=r"others.*\n.*fluss server.*bootstrap"):
+    with pytest.raises(
+        UnsupportedOperationError, match=r"other processes.*\n.*fluss server.*bootstrap"
+    ):
         FlussDataSource({"path": "embedded:./data/d.t"}).schema()

@@ -1,4 +1,4 @@
-"""Conditions as text: what they say, and where they are wrong."""
+"""Conditions as text: their meaning, and the position of errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from fluss import FlussError, col
 from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.predicates.predicate import Leaf
-from fluss_spark.conditions import CHARS_MAX, condition_of
+from fluss_spark.conditions import CHARS_MAX, parse_condition
 
 SCHEMA = pa.schema(
     [
@@ -54,16 +54,16 @@ SCHEMA = pa.schema(
     ],
 )
 def test_a_time_without_a_zone_is_in_the_session_s(zone, text, moment):
-    found = condition_of(text, SCHEMA, zone=zone)
+    found = parse_condition(text, SCHEMA, zone=zone)
     assert isinstance(found, Leaf)
     assert found.column == "zoned"
     assert found.literals[0].astimezone(UTC).isoformat() == moment
 
 
 def test_a_zone_that_is_unknown_is_refused_where_it_counts():
-    with pytest.raises(InvalidValueError, match="time zone 'Mars/Base' is not known"):
-        condition_of("zoned > '2026-01-01'", SCHEMA, zone="Mars/Base")
-    condition_of("zoned > '2026-01-01T00:00:00Z' AND ID > 1", SCHEMA, zone="Mars/Base")
+    with pytest.raises(InvalidValueError, match="time zone 'Mars/Base' is unknown"):
+        parse_condition("zoned > '2026-01-01'", SCHEMA, zone="Mars/Base")
+    parse_condition("zoned > '2026-01-01T00:00:00Z' AND ID > 1", SCHEMA, zone="Mars/Base")
 
 
 MIDNIGHT = datetime(2026, 1, 31)  # noqa: DTZ001
@@ -129,8 +129,8 @@ AFTER = datetime(2026, 1, 31, 0, 0, 0, 1)  # noqa: DTZ001
         ("t9 > '23:59:59.999999'", ~((col("t9") < time.max) | (col("t9") >= time.max))),
     ],
 )
-def test_a_condition_says_what_sql_says(text, wanted):
-    assert str(condition_of(text, SCHEMA)) == str(wanted)
+def test_a_condition_means_what_it_means_in_sql(text, wanted):
+    assert str(parse_condition(text, SCHEMA)) == str(wanted)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_a_condition_says_what_sql_says(text, wanted):
         ("zoned = '2026-01-01'", InvalidValueError, "zone"),
         ("name LIKE 'a%b'", InvalidValueError, "LIKE 'a%b'"),
         ("name LIKE 'a_'", InvalidValueError, "where"),
-        ("id + 1 = 2", InvalidValueError, "cannot be read from character 2|is missing"),
-        ("id = 1; DROP", InvalidValueError, "cannot be read"),
-        ("name = 'open", InvalidValueError, "cannot be read"),
+        ("id + 1 = 2", InvalidValueError, "cannot be parsed from character 2|is missing"),
+        ("id = 1; DROP", InvalidValueError, "cannot be parsed"),
+        ("name = 'open", InvalidValueError, "cannot be parsed"),
         ("NOT " * 60 + "id = 1", InvalidValueError, "deep"),
         ("(" * 5_000, InvalidValueError, "deep"),
         ("x" * (CHARS_MAX + 1), InvalidValueError, "characters"),
@@ -174,15 +174,15 @@ def test_a_condition_says_what_sql_says(text, wanted):
         ("t9 = '12:00:00.1234567'", InvalidValueError, "no finer"),
         ("id = 9007199254740993e0", InvalidValueError, "without an exponent"),
         ("price = 1e0", InvalidValueError, "without an exponent"),
-        ("id = \u0661", InvalidValueError, "cannot be read"),
+        ("id = \u0661", InvalidValueError, "cannot be parsed"),
     ],
 )
 def test_what_is_none_is_refused_with_its_place(text, error, said):
     with pytest.raises(error, match=said):
-        condition_of(text, SCHEMA)
+        parse_condition(text, SCHEMA)
 
 
 @given(st.text(alphabet="id=<>()'` ANDORNOTINLIKE%_1.5,xname", max_size=60))
 def test_no_text_breaks_it(text):
     with contextlib.suppress(FlussError):
-        condition_of(text, SCHEMA)
+        parse_condition(text, SCHEMA)

@@ -1,6 +1,6 @@
-"""Spark in its other forms: Connect, a cluster that has nothing of ours, Java from pip, pipelines.
+"""Spark in its other forms: Connect, a cluster without our packages, Java from pip, pipelines.
 
-Each starts a Spark of its own, longer than a change should wait for: `./dev prove pipeline`.
+Each test starts a Spark of its own, which takes too long for every change: `./dev prove pipeline`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the sink promises, and a log that is streamed into a log with failures in between."""
+"""The guarantees of the sink, and a log that is streamed into a log despite failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark import TaskContext
 import fluss
 from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
 from fluss_spark import FlussDataSource, exactly_once
-from fluss_spark.exactly_once import DeliveryGuarantee, this_task
+from fluss_spark.exactly_once import DeliveryGuarantee, current_task
 from fluss_spark.spark_types import spark_schema
 
 ROWS = pa.schema([("id", pa.int64()), ("v", pa.string()), ("day", pa.string())])
@@ -42,7 +42,7 @@ def writer(cluster, database):
     return one
 
 
-def test_a_log_with_one_replica_is_at_least_once_and_says_why(session, writer, caplog):
+def test_a_log_with_one_replica_is_at_least_once_with_a_reason(session, writer, caplog):
     session.create_table("log", ROWS, buckets=1)
     for _ in range(3):  # Spark makes the sink anew for each micro-batch and each commit
         writer("log")
@@ -65,9 +65,9 @@ def test_a_primary_key_table_is_exactly_once_unless_it_adds_up(session, writer, 
         writer("sums", sums, exactlyOnce="required")
 
 
-def test_who_wants_no_exactness_gets_none(session, writer, caplog):
+def test_exactly_once_can_be_switched_off(session, writer, caplog):
     session.create_table("log", ROWS, buckets=1)
-    assert not writer("log", exactlyOnce="never")._plan.promise.claims
+    assert not writer("log", exactlyOnce="never")._plan.guarantee.claims
     assert "exactlyOnce is never" in caplog.text
     with pytest.raises(InvalidValueError, match="exactlyOnce is 'always'"):
         writer("log", exactlyOnce="always")
@@ -99,7 +99,7 @@ def test_rows_by_key_that_come_late_are_left_out_where_they_have_a_version(
     assert table.lookup([1])["v"].to_pylist() == [left]
 
 
-def test_deletes_that_the_servers_ignore_are_refused_or_said(session, writer, caplog):
+def test_deletes_that_the_servers_ignore_are_refused_or_logged(session, writer, caplog):
     schema = pa.schema([("id", pa.int64()), ("version", pa.int64())])
     properties = {
         "table.merge-engine": "versioned",
@@ -118,12 +118,13 @@ def test_what_foreach_batch_appends_is_refused_where_exactness_is_required(monke
     told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
     monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
-    assert this_task(DeliveryGuarantee(claims=True, doubts=()), "a-write").run == "a-write"
+    assert current_task(DeliveryGuarantee(claims=True, caveats=()), "a-write").run == "a-write"
     with pytest.raises(UnsupportedOperationError, match="foreachBatch writes into a log"):
-        this_task(DeliveryGuarantee(claims=True, doubts=(), is_required=True), "a-write")
+        current_task(DeliveryGuarantee(claims=True, caveats=(), is_required=True), "a-write")
     told.clear()
     assert (
-        this_task(DeliveryGuarantee(claims=True, doubts=(), is_required=True), "a-write").part == 3
+        current_task(DeliveryGuarantee(claims=True, caveats=(), is_required=True), "a-write").part
+        == 3
     )
 
 
@@ -206,7 +207,7 @@ def test_a_query_that_writes_other_values_goes_on_where_they_may_differ(session,
 
 
 @pytest.mark.one_server
-def test_spark_tells_the_tasks_of_foreach_batch_whose_they_are(spark, tmp_path):
+def test_the_tasks_of_foreach_batch_know_their_query(spark, tmp_path):
     (tmp_path / "source").mkdir()
     pq.write_table(rows(0, 10, "a"), tmp_path / "source" / "a.parquet")
     seen = []
@@ -233,21 +234,21 @@ def test_a_task_is_known_by_query_micro_batch_and_number(monkeypatch):
     told = {"sql.streaming.queryId": "9f2c-1", "streaming.sql.batchId": "57"}
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty=told.get)
     monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
-    promise = DeliveryGuarantee(claims=True, doubts=())
-    task = this_task(promise, None)
+    guarantee = DeliveryGuarantee(claims=True, caveats=())
+    task = current_task(guarantee, None)
     assert (task.run, task.step, task.part, task.is_chained) == ("9f2c-1", 57, 3, True)
-    task = this_task(promise, "a-write")
+    task = current_task(guarantee, "a-write")
     assert (task.run, task.step, task.part, task.is_chained) == ("a-write", 0, 3, False)
-    assert this_task(DeliveryGuarantee(claims=False, doubts=()), None) is None
+    assert current_task(DeliveryGuarantee(claims=False, caveats=()), None) is None
 
 
 def test_a_spark_that_does_not_say_is_refused_where_exactness_is_required(monkeypatch, caplog):
     context = SimpleNamespace(partitionId=lambda: 3, getLocalProperty={}.get)
     monkeypatch.setattr(exactly_once, "TaskContext", SimpleNamespace(get=lambda: context))
-    assert this_task(DeliveryGuarantee(claims=True, doubts=()), None) is None
+    assert current_task(DeliveryGuarantee(claims=True, caveats=()), None) is None
     assert "Spark does not tell its tasks" in caplog.text
     with pytest.raises(UnsupportedOperationError, match="does not tell"):
-        this_task(DeliveryGuarantee(claims=True, doubts=(), is_required=True), None)
+        current_task(DeliveryGuarantee(claims=True, caveats=(), is_required=True), None)
 
 
 @pytest.fixture

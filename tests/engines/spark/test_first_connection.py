@@ -1,4 +1,4 @@
-"""Servers that are away for a moment, and for longer: what is waited for, and what is reported."""
+"""Servers that are unreachable for a moment, and for longer: retries and errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import fluss
 from fluss.connection.config_sources import resolve
 from fluss.errors import AuthenticationError, ConnectError
 from fluss_server.local_cluster import LocalCluster
-from fluss_spark import FlussDataSource, error_context as telling
-from fluss_spark.first_connection import connected, patiently
+from fluss_spark import FlussDataSource, error_context
+from fluss_spark.first_connection import shared_connection, with_retries
 from fluss_spark.spark_types import spark_schema
 from tests.support.scripted.micro_batches import MicroBatches, given, rows
 
@@ -90,7 +90,7 @@ def test_a_write_waits_for_a_server_that_is_away(server, away, is_stream):
 
 
 def test_only_what_may_heal_is_tried_again_and_not_for_ever(caplog):
-    telling._silent_until.clear()
+    error_context._logged_until.clear()
     tried = []
 
     def connect(error):
@@ -101,19 +101,19 @@ def test_only_what_may_heal_is_tried_again_and_not_for_ever(caplog):
     refused = ConnectError("Cannot connect to anybody.")
     caplog.set_level(logging.WARNING)
     with pytest.raises(
-        ConnectError, match=r"anybody\. It was tried for 0\.3 s \(operation-timeout"
+        ConnectError, match=r"anybody\. It was retried for 0\.3 s \(operation-timeout"
     ):
-        patiently(lambda: connect(refused), config)
+        with_retries(lambda: connect(refused), config)
     assert len(tried) > 2
     assert caplog.text.count("trying to connect") == 1
     tried.clear()
     with pytest.raises(AuthenticationError):
-        patiently(lambda: connect(AuthenticationError("No.")), config)
+        with_retries(lambda: connect(AuthenticationError("No.")), config)
     assert len(tried) == 1
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     with pytest.raises(ConnectError, match="operation-timeout"):
-        connected({"bootstrap.servers": f"127.0.0.1:{port}", "operation-timeout": "100ms"})
+        shared_connection({"bootstrap.servers": f"127.0.0.1:{port}", "operation-timeout": "100ms"})
 
 
 def test_a_micro_batch_is_given_up_without_asking_servers(server):

@@ -1,4 +1,4 @@
-"""`docs/spark.md` from top to bottom, and what the README has of Spark, print what they say."""
+"""The programs of `docs/spark.md`, and those of the README for Spark, print what the pages show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 WRITTEN_ADDRESS = "127.0.0.1:9123"
 
 
-def test_the_page_prints_what_it_says(spark, cluster):
+def test_the_page_prints_its_output(spark, cluster):
     programs = PROGRAM.findall(PAGE.read_text())
     assert len(programs) >= 5
     try:
@@ -31,7 +31,7 @@ def test_the_page_prints_what_it_says(spark, cluster):
         drop("guide_spark", cluster)
 
 
-def test_what_the_readme_has_of_spark_prints_what_it_says(spark, cluster):
+def test_the_spark_programs_of_the_readme_print_their_output(spark, cluster):
     first, *others = PROGRAM.findall(README.read_text())
     of_spark = [each for each in others if "fluss_spark" in each[0]]
     assert of_spark

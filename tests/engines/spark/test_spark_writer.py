@@ -1,7 +1,7 @@
-"""A write, in place of Spark: what is refused, by whom, in which words, and what is written.
+"""Writes without Spark: refused frames and rows, their messages, and the written rows.
 
-The driver refuses what is wrong about a frame as a whole, before a task begins, and a worker what
-is wrong about a row. Every text says the table, the code, and what to do.
+The driver refuses a frame that does not fit before a task starts; a worker refuses a row. Every
+message has the table, the code, and the remedy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from fluss.errors import (
     UnsupportedTypeError,
 )
 from fluss_server.local_cluster import LocalCluster
-from fluss_spark import FlussDataSource, error_context as telling, spark_writer as writing
+from fluss_spark import FlussDataSource, error_context, spark_writer
 from fluss_spark.error_context import START_AGAIN, ErrorContext
 from fluss_spark.spark_types import spark_schema
 from tests.support.scripted.micro_batches import MicroBatches, rows
@@ -68,7 +68,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def tables(cluster):
-    """A table of each kind, of the columns of `ROW`, to which nobody manages to write."""
+    """A table of each kind with the columns of `ROW`; no test writes to it successfully."""
     name = f"refusing_{uuid.uuid4().hex[:8]}"
     with fluss.connect(f"fluss://{cluster.bootstrap}/{name}") as session:
         session.create_database(name)
@@ -80,7 +80,7 @@ def tables(cluster):
 
 @pytest.fixture
 def options_of(tables, cluster):
-    """`options_of("table", **options)`: what is written beside the format."""
+    """`options_of("table", **options)`: the options of the format."""
 
     def one(name, **options):
         path = name if "." in name else f"{tables.name}.{name}"
@@ -154,7 +154,7 @@ def cells(value, kind):
             {"_change_type": cells("insert", pa.string())},
             {},
             UnsupportedOperationError,
-            r"log is a log, in which nothing changes.*\n.*withColumnRenamed\('_change_type'",
+            r"log is a log, in which rows do not change.*\n.*withColumnRenamed\('_change_type'",
         ),
         ("keyed", {"ID2": cells(1, pa.int64())}, {}, SchemaMismatchError, "'ID2'"),
         ("log", {}, {"mayDiffer": "nn"}, InvalidValueError, r"'nn', which.*\n.*did you mean 'n'"),
@@ -163,9 +163,9 @@ def cells(value, kind):
             {},
             {"mayDiffer": "id, DAY"},
             InvalidValueError,
-            "'day', by which .* a second time",
+            "'day', which decides .* a second time",
         ),
-        ("bucketed", {}, {"mayDiffer": "id"}, InvalidValueError, r"'id', by which.*\n.*sha2"),
+        ("bucketed", {}, {"mayDiffer": "id"}, InvalidValueError, r"'id', which decides.*\n.*sha2"),
         ("keyed", {}, {"mayDiffer": "n"}, UnsupportedOperationError, "is for logs"),
         ("keyed", {"id": None}, {}, SchemaMismatchError, r"lacks.*\n.*may not be NULL"),
         ("log", {"N": cells(1, pa.int32())}, {}, SchemaMismatchError, "did you mean 'n'"),
@@ -182,7 +182,7 @@ def cells(value, kind):
             {"_change_type": cells("insert", pa.string())},
             {"operation": "delete"},
             InvalidValueError,
-            r"delete them all.*\n.*leave operation out",
+            r"delete all of them.*\n.*leave operation out",
         ),
         (
             "keyed",
@@ -203,9 +203,9 @@ def cells(value, kind):
         ("log", {}, {"operation": "delete"}, UnsupportedOperationError, "no primary key"),
         ("lag", {}, {}, TableNotFoundError, r"TABLE_NOT_EXIST, code 7\]\n.*did you mean 'log'"),
         ("keyed", {}, {"operation": "upsrt"}, InvalidValueError, "did you mean 'upsert'"),
-        ("log", {}, {"operation": "upsert"}, UnsupportedOperationError, r"\n.*it takes append"),
+        ("log", {}, {"operation": "upsert"}, UnsupportedOperationError, r"\n.*it supports append"),
         ("keyed$changelog", {}, {}, UnsupportedOperationError, r"is read.*\n.*keyed'\).*_change"),
-        ("keyed$binlog", {}, {}, UnsupportedOperationError, "is read, and not written"),
+        ("keyed$binlog", {}, {}, UnsupportedOperationError, "is read-only"),
         (
             "made",
             {},
@@ -252,7 +252,7 @@ def test_a_variant_is_refused_as_what_it_is(options_of, kind):
     ],
     ids=lambda each: each if isinstance(each, str) else each.simpleString(),
 )
-def test_what_spark_hands_to_nobody_is_refused_as_what_it_is(options_of, kind, said):
+def test_a_type_that_spark_does_not_pass_to_python_is_refused(options_of, kind, said):
     source = FlussDataSource(options_of("log"))
     schema = StructType([StructField("id", StringType()), StructField("v", kind)])
     with pytest.raises(UnsupportedTypeError, match=said):
@@ -264,9 +264,9 @@ def test_a_table_that_is_there_is_as_it_would_have_been_made(options_of):
         (
             "log",
             {"primaryKey": "id"},
-            r"has none where primaryKey says id.*\n.*leave primaryKey out",
+            r"has none, but primaryKey is id.*\n.*leave primaryKey out",
         ),
-        ("keyed", {"primaryKey": "id, n"}, "has id where primaryKey says id, n"),
+        ("keyed", {"primaryKey": "id, n"}, "has id, but primaryKey is id, n"),
         ("keyed", {"partitionBy": "day"}, "has none where partitionBy says day"),
         ("days", {"partitionBy": "id"}, "has day where partitionBy says id"),
     ):
@@ -352,7 +352,7 @@ def test_a_row_that_does_not_fit_is_refused_with_its_column(
 @pytest.mark.parametrize("is_stream", [True, False])
 @pytest.mark.parametrize("key", [None, ["id"]])
 def test_columns_that_a_frame_lacks_are_null(session, options_of, database, caplog, is_stream, key):
-    telling._silent_until.clear()
+    error_context._logged_until.clear()
     schema = pa.schema([("id", pa.int64()), ("a", pa.string()), ("tags", pa.list_(pa.int32()))])
     session.create_table("lacking", schema, buckets=1, primary_key=key)
     options = options_of(f"{database}.lacking")
@@ -370,7 +370,7 @@ def test_columns_that_a_frame_lacks_are_null(session, options_of, database, capl
         (2, "y", None, None),
     ]
     assert caplog.text.count("the frame lacks tags, which is NULL in its rows") == 1
-    assert ("operation=update leaves" in caplog.text) is (key is not None)
+    assert ("operation=update keeps" in caplog.text) is (key is not None)
 
 
 def test_numbers_that_fit_are_taken_from_wider_columns(session, options_of, database):
@@ -411,7 +411,7 @@ def test_keys_are_upserted_updated_and_deleted(session, cluster, database, is_st
     assert put({**changes, "a": list("wxyz"), "b": list("wxyz")}) == [(2, "y", "y"), (4, "z", "z")]
 
 
-def test_a_table_is_made_where_a_url_says(tables, cluster, options_of, database):
+def test_a_table_is_created_at_the_address_of_a_url(tables, cluster, options_of, database):
     rows = frame()
     url = f"fluss://{cluster.bootstrap}/{tables.name}.by_url"
     write({"path": url, "createIfNotExists": "true", "primaryKey": "id"}, rows)
@@ -436,7 +436,7 @@ def test_a_table_that_is_made_has_times_as_fine_as_the_frame_s(session, options_
 
 
 def test_a_table_is_made_with_properties(session, options_of, database, caplog):
-    telling._silent_until.clear()
+    error_context._logged_until.clear()
     options = options_of(
         f"{database}.made", createIfNotExists="true", **{"table.log.ttl": "3d", "primaryKey": "ID"}
     )
@@ -446,7 +446,7 @@ def test_a_table_is_made_with_properties(session, options_of, database, caplog):
     assert made.info.properties["table.log.ttl"] == "3d"
     assert made.primary_key == ("id",)
     write({**options, "table.log.ttl": "7d"}, rows)
-    assert "has table.log.ttl=3d; it stays so, whatever the options say (7d)" in caplog.text
+    assert "has table.log.ttl=3d; it stays so, although the option is 7d" in caplog.text
     alone = options_of(f"{database}.made", **{"table.log.ttl": "3d"})
     with pytest.raises(InvalidValueError, match=r"table\.log\.ttl says how a table is made"):
         plan(alone, rows)
@@ -480,7 +480,7 @@ def test_a_write_that_is_refused_has_made_no_table(session, options_of, database
     )
     refused("'id' cannot take None", pa.table({"id": cells(None, pa.int64())}), primaryKey="id")
     refused("'idd'", rows, primaryKey="idd")
-    refused("a log, in which nothing changes", rows.add_column(0, "_change_type", [["insert"]]))
+    refused("a log, in which rows do not change", rows.add_column(0, "_change_type", [["insert"]]))
 
 
 def test_a_partitioned_table_is_made_and_so_are_its_partitions(session, cluster, database):
@@ -506,10 +506,10 @@ def test_a_write_that_is_over_does_not_fail_where_its_notes_are_forgotten(
     def unreachable(*_):
         raise ConnectError("Cannot connect to anybody.")
 
-    monkeypatch.setattr(writing, "end_run", unreachable)
+    monkeypatch.setattr(spark_writer, "end_run", unreachable)
     table = session.create_table("log", pa.table(ROW).schema, buckets=1)
     planned = plan(options_of(f"{database}.log"), frame())
-    planned.commit([writing.Written(1, run="r", receipt=object())])
+    planned.commit([spark_writer.Written(1, run="r", receipt=object())])
     assert "all rows are written" in caplog.text
     assert table.count() == 0
     caplog.clear()
@@ -521,7 +521,7 @@ def test_a_write_that_is_over_does_not_fail_where_its_notes_are_forgotten(
 # --- a server that is gone ------------------------------------------------------------------------
 
 
-def test_a_server_that_is_killed_is_said_with_what_to_do_and_a_restart_goes_on(tmp_path):
+def test_a_killed_server_is_an_error_with_a_remedy_and_a_restart_continues(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
     first = pa.table({"id": list(range(100)), "v": ["x" * 1_000] * 100}, schema=schema)
     server = LocalCluster(tmp_path, durability="process").start()
@@ -550,11 +550,11 @@ def test_a_server_that_is_killed_is_said_with_what_to_do_and_a_restart_goes_on(t
 
         gone = (ConnectError, RequestTimeoutError)
         said = r"(?s)d\.{}.*(NETWORK_EXCEPTION, code 1|REQUEST_TIME_OUT, code 25)\].*{}"
-        with pytest.raises(gone, match=said.format("copy", "a second one adds all rows again")):
+        with pytest.raises(gone, match=said.format("copy", "a second write adds all rows again")):
             writers["copy"].write(dying())
-        with pytest.raises(gone, match=said.format("keyed", "already changes nothing")):
+        with pytest.raises(gone, match=said.format("keyed", "are there already change nothing")):
             writers["keyed"].write(iter(first.to_batches()))
-        with pytest.raises(gone, match=said.format("log", "same checkpoint: it goes on")):
+        with pytest.raises(gone, match=said.format("log", "same checkpoint: it continues")):
             stream.next_batch()
         with pytest.raises(gone, match=said.format("log", "run the query again")):
             FlussDataSource({**given, "path": "d.log"}).schema()
@@ -590,17 +590,17 @@ def test_a_worker_reports_an_error_of_ours_without_its_traceback(monkeypatch, is
         assert ("SPARK_HIDE_TRACEBACK" in os.environ) is (is_worker and is_ours)
 
 
-def test_what_an_error_says_is_completed_once():
-    telling = ErrorContext("d.log", START_AGAIN)
+def test_an_error_is_completed_once():
+    context = ErrorContext("d.log", START_AGAIN)
     error = ConnectError("It hung up.", hint="look there", bucket=3)
     for _ in range(2):
-        telling.tell(error)
+        context.complete(error)
     assert str(error) == (
         "In bucket 3 of d.log: It hung up. [NETWORK_EXCEPTION, code 1]\n"
         f"  hint: look there. {START_AGAIN}"
     )
     whole = FlussError("Bucket: bucket 3 of d.log.", bucket=3)
-    telling.tell(whole)
+    context.complete(whole)
     assert str(whole) == "Bucket: bucket 3 of d.log. [CLIENT_ERROR, code -2]"
-    with pytest.raises(KeyError, match="x"), telling:
+    with pytest.raises(KeyError, match="x"), context:
         raise KeyError("x")

@@ -1,4 +1,4 @@
-"""Streams, micro-batch by micro-batch, in place of Spark: where they begin, go on, and stop."""
+"""Streams without Spark, micro-batch by micro-batch: where they start, continue and stop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fluss.errors import (
 from fluss.model.paths import TableBucket
 from fluss.scan import scan_planner as planning
 from fluss_spark import stream_plans
-from fluss_spark.stream_offsets import StreamOffset, shared_out
+from fluss_spark.stream_offsets import StreamOffset, limited_ends
 from tests.support.scripted.micro_batches import MicroBatches, given, rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -67,7 +67,7 @@ def ids(batches):
 # --- where it begins ------------------------------------------------------------------------------
 
 
-def test_a_stream_begins_where_it_is_told(query, log):
+def test_a_stream_starts_where_its_option_says(query, log):
     time.sleep(0.02)
     later = time.time_ns() // 1_000_000
     time.sleep(0.02)
@@ -96,7 +96,7 @@ def test_json_offsets_are_those_of_buckets(query, log, people):
     # Of one whose state is under way nobody else can go on.
     states = query("people$changelog", start="full", maxOffsetsPerTrigger=1)
     states.next_batch()
-    with pytest.raises(InvalidValueError, match="yet to give their state"):
+    with pytest.raises(InvalidValueError, match="has not read the state of some buckets"):
         query("people$changelog", startingOffsets=states.checkpoint[-1]).drained()
 
 
@@ -181,7 +181,7 @@ def test_a_part_of_the_columns_is_enough_for_full(query, people):
     assert set(batch["_bucket"].to_pylist()) == {0, 1, 2}
 
 
-def test_an_empty_table_is_full_at_once(query, session):
+def test_the_state_of_an_empty_table_is_read_immediately(query, session):
     table = session.create_table("empty", SCHEMA, primary_key=["id"], buckets=2)
     stream = query("empty$changelog", start="full")
     assert given(stream.drained()) == []
@@ -192,7 +192,7 @@ def test_an_empty_table_is_full_at_once(query, session):
 # --- how it goes on -------------------------------------------------------------------------------
 
 
-def test_a_micro_batch_has_as_many_tasks_as_wanted(query, log):
+def test_a_micro_batch_has_as_many_tasks_as_requested(query, log):
     for options, tasks in (({}, 1), ({"minPartitions": 3}, 3), ({"maxPartitions": 1}, 1)):
         stream = query("log", start="earliest", **options)
         assert stream.next_batch().num_rows == 100
@@ -277,7 +277,7 @@ def test_new_partitions_join_and_old_ones_may_go(query, session, caplog):
     stream.start()  # again: whether it was read to its end, nobody knows
     with pytest.raises(PartitionNotFoundError, match="failOnDataLoss"):
         stream.drained()
-    with pytest.raises(PartitionNotFoundError, match="stood at offset"):
+    with pytest.raises(PartitionNotFoundError, match="query is at offset"):
         stream.read(*place)
     stream.options["failOnDataLoss"] = "false"
     stream.start()
@@ -400,7 +400,7 @@ def test_a_table_that_was_created_again_is_another_one(query, session, log):
         stream.next_batch()
 
 
-def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
+def test_a_checkpoint_of_another_source_is_refused(query, session, log):
     stream = query("log", start="earliest")
     for strange in (
         {"0": 5},
@@ -415,7 +415,7 @@ def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
     stream.checkpoint = []
     stream.next_batch()
     other.checkpoint = stream.checkpoint
-    with pytest.raises(TableNotFoundError, match="of another query"):
+    with pytest.raises(TableNotFoundError, match="to another query"):
         other.next_batch()
 
 
@@ -434,7 +434,7 @@ def test_a_checkpoint_of_something_else_is_said_so(query, session, log):
         ("log", {"maxOffsetsPerTrigger": "9" * 19}, InvalidValueError, "positive whole number"),
         ("log", {"minPartitions": "x"}, InvalidValueError, "positive whole number"),
         ("log", {"minPartitions": 3, "maxPartitions": 2}, InvalidValueError, "which is fewer"),
-        ("log", {"startingOffsets": "-1"}, InvalidValueError, "no place in a log"),
+        ("log", {"startingOffsets": "-1"}, InvalidValueError, "no position in a log"),
         ("log", {"failOnDataLoss": "no"}, InvalidValueError, "none of true, false"),
         ("log", {"startingOffsets": '{"0": 10000}'}, OffsetOutOfRangeError, "beyond the end"),
         ("log", {"start": "earlyest"}, InvalidValueError, "did you mean 'earliest'"),
@@ -445,18 +445,18 @@ def test_what_is_no_stream_is_refused(query, log, people, table, options, error,
         query(table, **options).drained()
 
 
-def test_an_offset_is_what_its_json_says():
-    begun = {"tableId": 7, "offsets": {"0": 0}, "state": {"3/0": 9, "3/1": 2}}
+def test_an_offset_survives_its_json():
+    first = {"tableId": 7, "offsets": {"0": 0}, "state": {"3/0": 9, "3/1": 2}}
     said = {"tableId": 7, "offsets": {"0": 5, "3/1": 0}, "state": {"3/0": 9}, "tasks": 2}
     assert StreamOffset.of(said).to_json() == said
-    assert StreamOffset.of(said | {"from": begun}).to_json() == said | {"from": begun}
+    assert StreamOffset.of(said | {"from": first}).to_json() == said | {"from": first}
 
 
 @pytest.mark.parametrize("rows_max", [1, 2, 7, 99, 100, 1_000, None])
 def test_a_limit_is_shared_out_and_always_lets_some_through(rows_max):
     begins = {TableBucket(1, each): 10 for each in range(4)}
     ends = {TableBucket(1, each): 10 + waiting for each, waiting in enumerate((0, 1, 9, 90))}
-    shares = shared_out(begins, ends, rows_max)
+    shares = limited_ends(begins, ends, rows_max)
     taken = [shares[each] - begins[each] for each in begins]
     assert sum(taken) == min(100, rows_max or 100)
     assert all(0 <= each <= waiting for each, waiting in zip(taken, (0, 1, 9, 90), strict=True))

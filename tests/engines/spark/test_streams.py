@@ -1,4 +1,4 @@
-"""Streams: every row once from checkpoint to checkpoint, in slices, and what is refused."""
+"""Streams: every row once from checkpoint to checkpoint, limits, and refused options."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_log_is_streamed_into_another(session, stream):
     assert into.count() == 5
 
 
-def test_a_log_sink_says_that_it_is_at_least_once(session, cluster, database, caplog):
+def test_a_log_sink_reports_that_it_is_at_least_once(session, cluster, database, caplog):
     session.create_table("into", _rows(0, 0).schema, buckets=1)
     given = {"path": f"{database}.into", "bootstrap.servers": cluster.bootstrap}
     schema = spark_schema(_rows(0, 0).schema)

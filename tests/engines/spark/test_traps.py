@@ -1,7 +1,7 @@
-"""What Spark does to a Python data source that nobody would expect: each trap, and the way past it.
+"""Surprising behaviour of Spark towards a Python data source, and our workarounds.
 
-Found by experiment with PySpark 4.3. A test that fails here with a newer Spark says that a trap is
-gone, or that a way past it is; `docs/guide/spark.md` says the same to users.
+Found by experiment with PySpark 4.3. A test that fails here with a newer Spark shows that the
+behaviour is gone, or that a workaround no longer works; `docs/spark.md` tells users the same.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_spark_finds_the_format_by_itself_and_is_not_kept_waiting():
     assert done.stdout == "fluss []\n"
 
 
-def test_a_session_that_nobody_prepared_reads(spark, cluster, database, log):
+def test_a_session_without_preparation_reads(spark, cluster, database, log):
     reader = spark.newSession().read.format("fluss").option("bootstrap.servers", cluster.bootstrap)
     found = reader.load(f"{database}.log").where("id = 2")
     assert [tuple(each) for each in found.collect()] == [(2, "b")]
@@ -194,7 +194,7 @@ def test_a_frame_is_pinned_when_it_is_first_used(read, log):
     assert read("log").count() == 4
 
 
-def test_what_is_not_to_be_read_is_said_by_an_option(read, log):
+def test_an_option_selects_the_rows_that_are_read(read, log):
     found = read("log", filter="id >= 2")
     assert sorted(map(tuple, found.collect())) == [(2, "b"), (3, "c")]
     assert rows_scanned(found) == 2
@@ -365,7 +365,7 @@ def test_a_limit_abandons_what_is_read_and_nothing_reads_on(spark, read, many):
     assert read("many", maxPartitions=1).count() == 60_000
 
 
-def test_who_lets_go_of_a_partition_closes_its_reader(cluster, database, many, log, monkeypatch):
+def test_an_abandoned_partition_closes_its_reader(cluster, database, many, log, monkeypatch):
     closed = []
     close = RangeReader.close
     monkeypatch.setattr(RangeReader, "close", lambda self: (closed.append(self), close(self)))
@@ -399,7 +399,7 @@ def test_metadata_columns_are_ordinary_columns_on_request(read, log):
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_the_mode_of_a_write_has_to_be_said(spark, cluster, database, log):
+def test_a_write_needs_a_mode(spark, cluster, database, log):
     writer = spark.range(1).write.format("fluss").option("bootstrap.servers", cluster.bootstrap)
     with pytest.raises(PySparkException, match='use either the "Append"'):
         writer.save(f"{database}.log")
@@ -442,7 +442,9 @@ def test_update_mode_is_for_foreach_batch(spark, session, cluster, database, log
     into_log = fluss_spark.upsert_batches(
         f"{database}.log", **{"bootstrap.servers": cluster.bootstrap}
     )
-    with pytest.raises(PySparkException, match=r"(?s)log has no primary key; it takes no upsert"):
+    with pytest.raises(
+        PySparkException, match=r"(?s)log has no primary key; it does not support upsert"
+    ):
         into_log(spark.range(1).selectExpr("id", "'x' v"), 0)
 
 
@@ -480,9 +482,7 @@ def test_a_query_that_is_stopped_while_it_upserts_has_not_failed(
 
 
 @pytest.mark.one_server
-def test_an_option_that_no_stream_has_is_the_last_thing_an_error_says(
-    spark, cluster, database, log, tmp_path
-):
+def test_an_option_that_no_stream_has_is_refused(spark, cluster, database, log, tmp_path):
     stream = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
     frame = stream.option("endingOffsets", "latest").load(f"{database}.log")
     query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path))

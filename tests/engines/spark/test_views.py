@@ -1,4 +1,4 @@
-"""Views that are read anew, and joins of streams with what changes beside them."""
+"""Views that are refreshed, and joins of streams with tables that change meanwhile."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_view_that_is_cached_is_cached_again(spark, view, log):
     spark.sql(f"UNCACHE TABLE {view}")
 
 
-def test_a_session_of_spark_connect_is_told_how():
+def test_a_session_of_spark_connect_gets_a_remedy():
     with pytest.raises(UnsupportedOperationError, match="Spark Connect") as refused:
         fluss_spark.refresh(object(), "seen")
     assert "register_views" in refused.value.hint

@@ -1,4 +1,4 @@
-"""What is said where PySpark is not installed."""
+"""The error where PySpark is not installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def test_without_pyspark_the_import_says_what_to_install():
+def test_without_pyspark_the_import_names_the_package():
     program = """
 import sys
 sys.modules["pyspark"] = None

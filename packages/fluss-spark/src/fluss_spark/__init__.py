@@ -1,8 +1,9 @@
 """Apache Fluss as a PySpark data source: `spark.read.format("fluss").load("db.table")`.
 
-`session()` gives a Spark session that is ready, `enable(spark)` makes one so; the class
-`FlussDataSource` is the manual. Spark discovers the format by itself where `pyspark_fluss` can be
-imported, but for writes from threads that Python has started: those need `session` or `enable`.
+`session()` returns a Spark session that is ready, `enable(spark)` prepares an existing one; the
+docstring of `FlussDataSource` is the manual. Spark discovers the format by itself where
+`pyspark_fluss` can be imported, except for writes from threads that Python started: those need
+`session` or `enable`.
 """
 
 from importlib.util import find_spec

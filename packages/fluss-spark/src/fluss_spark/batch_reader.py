@@ -1,9 +1,9 @@
-"""Reading a table once: planned on the driver, where offsets are fixed, and read on the workers.
+"""Reads a table once: planned on the driver, where offsets are fixed, and read on the workers.
 
-Spark can push filters into a Python source, and this one does not take them. Spark 4.3 keeps one
-plan for all queries of a frame: with filters pushed, the next query without any gets the rows of
-the last one with some, and of two filters in one query both get the second. So what is not to be
-read is said by options.
+Spark can push filters into a Python source, and this one does not accept them. Spark 4.3 keeps one
+plan for all queries of a frame: with filters pushed, the next query without a filter gets the rows
+of the last one that had one, and two filters in one query are both replaced by the second. So rows
+are left out by options instead.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from fluss.errors import InvalidValueError
-from fluss.model.options.scan_options import Order
-from fluss_spark.error_context import READ_AGAIN, ErrorContext, told
+from fluss.scan import Order
+from fluss_spark.error_context import READ_AGAIN, ErrorContext, with_error_context
 from fluss_spark.spark_options import FlussOptions
-from fluss_spark.spark_types import arrow_schema, check_declared, loses_digits
-from fluss_spark.table_access import plan_scan, source_for
+from fluss_spark.spark_types import arrow_schema, check_declared, columns_losing_digits
+from fluss_spark.table_access import scan_of, source_for
 from fluss_spark.task_splits import (
     SplitsPartition,
-    cut_to,
-    packed,
+    cut_splits,
+    pack_splits,
     read_partition,
-    rows_of,
-    tasks_for,
+    rows_max_of,
+    task_count,
 )
 
 _LOG = logging.getLogger("fluss.spark")
@@ -37,9 +37,9 @@ class FlussBatchReader(DataSourceReader):
     """A scan as Spark's planner and workers see it.
 
     Args:
-        options: What was written beside the format.
-        schema: The columns that Spark wants.
-        parallelism: How many tasks Spark runs at once, where that is known.
+        options: The options of the format.
+        schema: The columns that Spark requests.
+        parallelism: How many tasks Spark runs concurrently, where that is known.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class FlussBatchReader(DataSourceReader):
     ) -> None:
         if options.is_full and source_for(options).options.mode is not None:
             raise InvalidValueError(
-                "A batch read is of the state, or of its changes: 'full' is both, for streams.",
+                "A batch read gives the state or its changes; 'full' is both, and only for streams.",
                 hint="leave start out; or spark.readStream",
                 option="start",
             )
@@ -55,30 +55,29 @@ class FlussBatchReader(DataSourceReader):
         self._declared = schema
         self._schema = arrow_schema(schema)
         self._parallelism = parallelism
-        self.telling = ErrorContext(options.name, READ_AGAIN)
+        self.error_context = ErrorContext(options.name, READ_AGAIN)
 
-    @told
+    @with_error_context
     def partitions(self) -> Sequence[InputPartition]:
-        """Fix the offsets, and share the splits out."""
+        """Fix the offsets and distribute the splits over tasks."""
         options = self._options
-        planned = plan_scan(options, columns=self._schema.names)
-        scan, settings = planned.scan, planned.settings
+        scan = scan_of(options, columns=self._schema.names)
+        settings = source_for(options).config.written()  # markers of secrets stay markers
         check_declared(self._declared, scan.schema, scan.name)
-        lost = loses_digits(scan.schema, self._schema)
+        lost = columns_losing_digits(scan.schema, self._schema)
         if lost:
             _LOG.warning(
-                "%s: %s have nanoseconds; Spark's times end at microseconds, and the last digits "
-                "are cut. nanoseconds=long gives whole numbers.",
+                "%s: %s have nanoseconds; Spark's times have microseconds, and the last digits are "
+                "cut. nanoseconds=long gives whole numbers.",
                 scan.name,
                 ", ".join(lost),
             )
-        splits, asked = scan.splits(), planned.asked
-        # What is cut or ordered is cut and ordered as a whole.
-        if asked.order is not Order.NONE or asked.limit is not None or asked.tail is not None:
+        splits = scan.splits()
+        if scan.order is not Order.NONE:  # rows that have an order or a limit are one stream
             packs = [splits]
         else:
-            pieces = cut_to(splits, options.number("minPartitions", 1))
-            packs = packed(pieces, tasks_for(rows_of(splits), options, self._parallelism))
+            pieces = cut_splits(splits, options.number("minPartitions", 1))
+            packs = pack_splits(pieces, task_count(rows_max_of(splits), options, self._parallelism))
         stats = scan.stats
         _LOG.info(
             "%s: %d buckets in %d tasks, at most %d rows; %d buckets and %d partitions need not be "
@@ -90,14 +89,14 @@ class FlussBatchReader(DataSourceReader):
             stats.buckets_pruned,
             stats.partitions_pruned,
             ", ".join(self._schema.names),
-            asked.filter,
+            scan.options.filter,
         )
-        order, parallel = asked.repeatable_order.value, asked.max_parallel
+        order, parallel = scan.order.value, scan.options.max_parallel
         return [
             SplitsPartition(tuple(each), settings, order, parallel) for each in packs if each
         ] or [SplitsPartition((), settings)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition, on a worker."""
-        with self.telling:
+        with self.error_context:
             yield from read_partition(partition, self._schema)

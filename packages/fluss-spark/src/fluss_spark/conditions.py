@@ -1,7 +1,8 @@
-"""Conditions as text, `id >= 90 AND kind IN ('a', 'b')`, for the option `filter`.
+"""Parses conditions of the option `filter`: `id >= 90 AND kind IN ('a', 'b')`.
 
-What is compared is a column with constants, joined by AND, OR and NOT. It is a small part of SQL,
-read as SQL reads it; what it cannot say is for `.where(...)`, which Spark answers.
+A condition compares columns with constants and joins comparisons by AND, OR and NOT. It is a small
+part of SQL with the meaning of SQL; everything else belongs into `.where(...)`, which Spark
+evaluates.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import pyarrow as pa
 
 from fluss.errors import InvalidSchemaError, InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.predicates.predicate import ColumnRef, Predicate, col
-from fluss_spark.column_names import matched
+from fluss.scan import ColumnRef, Predicate, col
+from fluss_spark.column_names import match_names
 from fluss_spark.float_conditions import SIGNS, float_condition, float_in
 from fluss_spark.time_conditions import has_nanoseconds, time_condition, time_in, zone_of
 
 CHARS_MAX: Final = 64 * 1024
 DEPTH_MAX: Final = 50
 _DIGITS_MAX: Final = 40
-_ELSE: Final = "numbers, texts, days and times are compared; the rest is for .where(...)"
+_ELSE: Final = "numbers, texts, days and times can be compared; use .where(...) for the rest"
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')"
     r"|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -37,17 +38,17 @@ _IS_DAY, _IS_TIME, _IS_MOMENT = (
     re.compile(each)
     for each in (_DAY, _TIME, f"{_DAY}(?:[T ]{_TIME}(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})?)?")
 )
-# Beyond these a whole number that is compared as a DOUBLE, which is what Spark takes a number with
-# an exponent for, equals several.
+# Spark takes a number with an exponent for a DOUBLE. Above this one, a DOUBLE equals several whole
+# numbers.
 _EXACT_MAX: Final = 2**53
-# Which columns are compared with `DATE '...'` and so on.
+# Which columns can be compared with `DATE '...'` and its like.
 _WORDS: Final[Mapping[str, tuple[Callable[[pa.DataType], bool], ...]]] = {
     "DATE": (pa.types.is_date, pa.types.is_timestamp),
     "TIMESTAMP": (pa.types.is_timestamp,),
     "TIME": (pa.types.is_time,),
 }
 _SAME_SIGN: Final = {"==": "=", "!=": "<>"}
-# How constants are written, by what the type of their column is called.
+# How constants are written, by the type of their column.
 _WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (
         pa.types.is_timestamp,
@@ -71,21 +72,21 @@ _WRITTEN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
 )
 
 
-def condition_of(text: str, schema: pa.Schema, *, zone: str | None = None) -> Predicate:
-    """The condition that a text says.
+def parse_condition(text: str, schema: pa.Schema, *, zone: str | None = None) -> Predicate:
+    """Parse a condition.
 
     Args:
-        text: The text.
+        text: The condition.
         schema: The columns that it may name, metadata columns among them.
-        zone: The time zone of Spark's session, in which times without a zone are.
+        zone: The time zone of Spark's session; times without a zone are in it.
 
     Raises:
-        InvalidValueError: It says none; the message has the place.
-        InvalidSchemaError: There is no column of a name; the hint names the nearest.
+        InvalidValueError: The text is no condition; the message has the position.
+        InvalidSchemaError: It names an unknown column; the hint names the nearest.
     """
     if len(text) > CHARS_MAX:
-        raise InvalidValueError(f"filter has {len(text)} characters; {CHARS_MAX} are read.")
-    return _Reading(text, schema, zone).whole()
+        raise InvalidValueError(f"filter has {len(text)} characters; the most is {CHARS_MAX}.")
+    return _Parser(text, schema, zone).whole()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +100,8 @@ class _Token:
         return self.text.upper() if self.kind in {"word", "sign"} else ""
 
 
-class _Reading:
-    """A text being read, from left to right."""
+class _Parser:
+    """A recursive-descent parser over one text."""
 
     def __init__(self, text: str, schema: pa.Schema, zone: str | None) -> None:
         self._text, self._schema, self._zone = text, schema, zone
@@ -114,7 +115,7 @@ class _Reading:
             raise self._missing("AND, OR or the end")
         return found
 
-    # --- how conditions are joined ----------------------------------------------------------------
+    # --- AND, OR, NOT -----------------------------------------------------------------------------
 
     def _either(self) -> Predicate:
         found = self._both()
@@ -142,7 +143,7 @@ class _Reading:
         self._depth -= 1
         return found
 
-    # --- what a column is asked -------------------------------------------------------------------
+    # --- comparisons ------------------------------------------------------------------------------
 
     def _compared(self) -> Predicate:
         name, kind = self._column()
@@ -184,18 +185,18 @@ class _Reading:
         is_text = isinstance(pattern, str)
         if not is_text or "_" in pattern or "\\" in pattern or "%" in pattern[1:-1]:
             raise InvalidValueError(
-                f"filter has LIKE {pattern!r}; % may stand at its begin and at its end, and _ and "
-                "\\ not.",
+                f"filter has LIKE {pattern!r}; % may stand at its start and its end only, and _ and "
+                "\\ nowhere.",
                 hint=".where(...) on the frame",
                 option="filter",
             )
         inner = pattern.removeprefix("%").removesuffix("%")
-        begins, ends = not pattern.startswith("%"), not pattern.endswith("%")
-        if begins and ends:
+        is_start, is_end = not pattern.startswith("%"), not pattern.endswith("%")
+        if is_start and is_end:
             return column.equal(pattern)
-        if begins:
+        if is_start:
             return column.starts_with(inner)
-        return column.ends_with(inner) if ends else column.contains(inner)
+        return column.ends_with(inner) if is_end else column.contains(inner)
 
     def _column(self) -> tuple[str, pa.DataType]:
         token = self._next
@@ -205,17 +206,17 @@ class _Reading:
         is_quoted = token.kind == "quoted"
         written = token.text[1:-1].replace("``", "`") if is_quoted else token.text
         names = self._schema.names
-        [name] = matched([written], names)
+        [name] = match_names([written], names)
         if name not in names:
             if self._next.word == "(":
                 raise InvalidValueError(
-                    f"filter calls {name!r}, and knows columns and constants alone.",
+                    f"filter calls {name!r}; it supports columns and constants only.",
                     hint=".where(...) on the frame",
                     option="filter",
                 )
             raise InvalidSchemaError(
-                f"filter names the column {name!r}, which there is not.",
-                hint=did_you_mean(name, names) or f"there are {', '.join(names[:20])}",
+                f"filter names the column {name!r}, which does not exist.",
+                hint=did_you_mean(name, names) or f"the columns are {', '.join(names[:20])}",
                 column=name,
             )
         return name, self._schema.field(name).type
@@ -229,10 +230,10 @@ class _Reading:
         if token.kind not in kinds and (word or token.word not in {"TRUE", "FALSE"}):
             raise self._missing("a constant")
         self._at += 1
-        said = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
+        value = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
         try:
             _check_word(word, kind)
-            return _constant(said, token.kind, kind, self._zone)
+            return _constant(value, token.kind, kind, self._zone)
         except (ValueError, ArithmeticError):
             raise InvalidValueError(
                 f"filter compares a column of type {kind} with "
@@ -241,7 +242,7 @@ class _Reading:
                 option="filter",
             ) from None
 
-    # --- words ------------------------------------------------------------------------------------
+    # --- tokens -----------------------------------------------------------------------------------
 
     @property
     def _next(self) -> _Token:
@@ -257,12 +258,12 @@ class _Reading:
         if not self._take(word):
             raise self._missing(word)
 
-    def _missing(self, wanted: str) -> InvalidValueError:
+    def _missing(self, expected: str) -> InvalidValueError:
         token = self._next
         return InvalidValueError(
-            f"filter: {wanted} is missing at character {token.at}, "
+            f"filter: {expected} is missing at character {token.at}, "
             + (f"where {token.text[:40]!r} stands." if token.text else "where it ends."),
-            hint="write id >= 90 AND kind IN ('a', 'b'); what is more than that is for .where(...)",
+            hint="write id >= 90 AND kind IN ('a', 'b'); use .where(...) for more than that",
             option="filter",
         )
 
@@ -273,7 +274,7 @@ class _Reading:
             found = _TOKEN.match(self._text, at)
             if found is None or found.lastgroup is None:
                 raise InvalidValueError(
-                    f"filter cannot be read from character {at} on: {self._text[at : at + 40]!r}.",
+                    f"filter cannot be parsed from character {at} on: {self._text[at : at + 40]!r}.",
                     option="filter",
                 )
             kind = found.lastgroup
@@ -291,53 +292,53 @@ def _test(column: ColumnRef, sign: str, value: Any, kind: pa.DataType) -> Predic
 
 
 def _check_word(word: str, kind: pa.DataType) -> None:
-    """ValueError where a word before a constant says that its column is of another type."""
+    """Raise ValueError if the word before a constant is of another type than its column."""
     if word and not any(is_one(kind) for is_one in _WORDS[word]):
         raise ValueError(word)
 
 
-def _constant(said: str, written: str, kind: pa.DataType, zone: str | None) -> Any:
-    """A constant as its column has it; ValueError where it cannot be one."""
+def _constant(text: str, written_as: str, kind: pa.DataType, zone: str | None) -> Any:
+    """Return a constant as a value of its column's type, or raise ValueError."""
     types = pa.types
     if types.is_boolean(kind):
-        return _truth(said)
-    if types.is_integer(kind) and written == "number":
-        return _whole(said)
-    if types.is_decimal(kind) and written == "number" and not _has_exponent(said):
-        return Decimal(said)
-    if types.is_floating(kind) and written == "number":
-        return float(said)
-    if written == "text":
-        if types.is_string(kind) and "\\" not in said:
-            return said
-        if types.is_date(kind) and _IS_DAY.fullmatch(said):
-            return date.fromisoformat(said)
-        if types.is_time(kind) and _IS_TIME.fullmatch(said):
-            return time.fromisoformat(said)
-        if types.is_timestamp(kind) and _IS_MOMENT.fullmatch(said):
-            moment = datetime.fromisoformat(said)
+        return _boolean(text)
+    if types.is_integer(kind) and written_as == "number":
+        return _integer(text)
+    if types.is_decimal(kind) and written_as == "number" and not _has_exponent(text):
+        return Decimal(text)
+    if types.is_floating(kind) and written_as == "number":
+        return float(text)
+    if written_as == "text":
+        if types.is_string(kind) and "\\" not in text:
+            return text
+        if types.is_date(kind) and _IS_DAY.fullmatch(text):
+            return date.fromisoformat(text)
+        if types.is_time(kind) and _IS_TIME.fullmatch(text):
+            return time.fromisoformat(text)
+        if types.is_timestamp(kind) and _IS_MOMENT.fullmatch(text):
+            moment = datetime.fromisoformat(text)
             if moment.tzinfo is None and kind.tz is not None and zone is not None:
                 moment = moment.replace(tzinfo=zone_of(zone))
             if (moment.tzinfo is None) is (kind.tz is None):
                 return moment
-    raise ValueError(said)
+    raise ValueError(text)
 
 
-def _whole(said: str) -> int:
-    number = Decimal(said)
+def _integer(text: str) -> int:
+    number = Decimal(text)
     if number != number.to_integral_value() or number.adjusted() > _DIGITS_MAX:
-        raise ValueError(said)
-    if _has_exponent(said) and abs(number) >= _EXACT_MAX:
-        raise ValueError(said)
+        raise ValueError(text)
+    if _has_exponent(text) and abs(number) >= _EXACT_MAX:
+        raise ValueError(text)
     return int(number)
 
 
-def _has_exponent(said: str) -> bool:
-    return "e" in said.lower()
+def _has_exponent(text: str) -> bool:
+    return "e" in text.lower()
 
 
-def _truth(said: str) -> bool:
+def _boolean(text: str) -> bool:
     known = {"TRUE": True, "FALSE": False}
-    if said.upper() not in known:
-        raise ValueError(said)
-    return known[said.upper()]
+    if text.upper() not in known:
+        raise ValueError(text)
+    return known[text.upper()]

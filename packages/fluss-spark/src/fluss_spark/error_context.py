@@ -1,10 +1,9 @@
-"""Errors as Spark shows them: what went wrong, where, by which code, and what to do, in one text.
+"""Completes errors for Spark: what went wrong, where, the code and the remedy, in one text.
 
-Spark keeps an error's text and loses its type, and it is read far from the line that caused it. So
-the table, the bucket and the code are put into the text where they are missing, hints speak of
-frames and queries, and what leads from one line of ours to the next is left out. What happened is
-said by whoever noticed it; nothing is caught here. What is logged would be logged again by each
-micro-batch: `is_news` tells what has been said lately.
+Spark keeps an error's text and loses its type, and shows it far from the line that caused it. So
+the table, the bucket and the code are added to the text where they are missing, hints name frames
+and queries, and the traceback inside this package is dropped. Nothing is caught here. Spark makes
+a sink for each micro-batch, so a warning would be logged each time: `should_log` limits that.
 """
 
 from __future__ import annotations
@@ -24,39 +23,39 @@ from fluss.hints import Door
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# What to do when what hindered is over, by what was under way.
+# What to do about a transient error, by the operation that was in progress.
 READ_AGAIN: Final = "When that is over, run the query again."
 RUN_AGAIN: Final = "When that is over, run it again: nothing has been written."
 START_AGAIN: Final = (
-    "When that is over, start the query again with the same checkpoint: it goes on where it was."
+    "When that is over, start the query again with the same checkpoint: it continues where it was."
 )
 UPSERT_AGAIN: Final = (
-    "When that is over, write the frame again: what is there already changes nothing."
+    "When that is over, write the frame again: rows that are there already change nothing."
 )
 APPEND_AGAIN: Final = (
-    "Spark repeats a task (spark.task.maxFailures; never in local[n]) and has each row once; but "
-    "what a write that ended with an error has written stays, and a second one adds all rows again."
+    "When Spark repeats a task (spark.task.maxFailures; never in local[n]), each row is there once; "
+    "but rows of a write that ended with an error stay, and a second write adds all rows again."
 )
 _RUNTIME, _WORKER = "SPARK_PYTHON_RUNTIME", "PYTHON_WORKER"
 _COLLECTS: Final = "PYSPARK_SPARK_SESSION_UUID"
 _HIDES_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
-# How long a process does not repeat what it has logged, and of how much it remembers that.
-SILENT_S: Final = 3600.0
-_SILENT_MAX: Final = 1_024
-_silent_until: dict[tuple[str, ...], float] = {}
+# How long a process does not repeat a log record, and how many it remembers.
+LOG_AGAIN_AFTER_S: Final = 3600.0
+_LOGGED_MAX: Final = 1_024
+_logged_until: dict[tuple[str, ...], float] = {}
 _VALUES: Final = (
-    "leave such rows out, .where(...), or change them, coalesce(...), try_cast(...), before they "
-    "are written"
+    "before writing, leave such rows out with .where(...), or change them with coalesce(...) or "
+    "try_cast(...)"
 )
 
 
 @dataclass(frozen=True)
 class ErrorContext:
-    """Completes what an error says on its way out: `with telling: ...`, any number of times.
+    """Completes errors that leave a block: `with error_context: ...`. Reusable.
 
     Args:
         table: The table, as messages name it.
-        again: What to do when trying again may help.
+        again: The hint for errors where a retry may help.
     """
 
     table: str
@@ -72,14 +71,14 @@ class ErrorContext:
         at: TracebackType | None,
     ) -> None:
         if isinstance(error, FlussError):
-            self.tell(error)
+            self.complete(error)
             # Spark prints all of it, twice, before the sentence that counts.
             error.__traceback__ = error.__cause__ = None
             error.__suppress_context__ = True
-            _begin_with_the_sentence()
+            _hide_worker_traceback()
 
-    def tell(self, error: FlussError) -> None:
-        """Complete it, in place; once is enough, and twice is the same."""
+    def complete(self, error: FlussError) -> None:
+        """Complete an error in place. Idempotent."""
         error.add_context(
             door=Door.SPARK,
             ending=f"{_name(error)}, code {error.error_code}",
@@ -95,54 +94,54 @@ class ErrorContext:
         return _VALUES if is_of_a_row and not error.hints else None
 
 
-def _begin_with_the_sentence() -> None:
-    """Have the worker that is about to end report the error without a traceback before it.
+def _hide_worker_traceback() -> None:
+    """Make the worker that is about to end report the error without a traceback before it.
 
-    The traceback is of Spark's workers and of this package, and the error has everything that its
-    reader can use. Spark reads the variable when it reports an error, and ends the worker then.
+    The traceback shows Spark's workers and this package only; the error has everything that a user
+    needs. Spark reads the variable when it reports an error, and ends the worker then.
     """
     if os.environ.get(_RUNTIME) == _WORKER:
         os.environ[_HIDES_TRACEBACK] = "1"
 
 
 def log_for_spark() -> None:
-    """Log what is planned and read where Spark collects what its workers log.
+    """Enable log records about plans and reads where Spark collects the logs of its workers.
 
-    That is where `spark.sql.pyspark.worker.logging.enabled` is true; the table function
-    `python_worker_logs()` has it then.
+    Spark does so where `spark.sql.pyspark.worker.logging.enabled` is true, and shows them in the
+    table function `python_worker_logs()`.
     """
     if _COLLECTS in os.environ:
         logging.getLogger("fluss.spark").setLevel(logging.INFO)
 
 
-def is_news(*said: str) -> bool:
-    """Whether this process has not logged it lately: Spark makes a sink for each micro-batch."""
+def should_log(*record: str) -> bool:
+    """Return whether this process has not logged a record for an hour, and note that it does."""
     now = time.monotonic()
-    if now < _silent_until.get(said, now):
+    if now < _logged_until.get(record, now):
         return False
-    if len(_silent_until) >= _SILENT_MAX:
-        _silent_until.clear()
-    _silent_until[said] = now + SILENT_S
+    if len(_logged_until) >= _LOGGED_MAX:
+        _logged_until.clear()
+    _logged_until[record] = now + LOG_AGAIN_AFTER_S
     return True
 
 
-class Tells(Protocol):
-    """What has methods that Spark calls."""
+class HasErrorContext(Protocol):
+    """An object with methods that Spark calls."""
 
     @property
-    def telling(self) -> ErrorContext:
-        """How their errors are completed."""
+    def error_context(self) -> ErrorContext:
+        """The context for errors of those methods."""
 
 
-S = TypeVar("S", bound=Tells)
+S = TypeVar("S", bound=HasErrorContext)
 
 
-def told(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method whose errors are completed; what it returns may be no generator."""
+def with_error_context(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Wrap a method in its object's error context; it must not be a generator."""
 
     @wraps(method)
     def call(self: S, /, *given: P.args, **named: P.kwargs) -> R:
-        with self.telling:
+        with self.error_context:
             return method(self, *given, **named)
 
     return call

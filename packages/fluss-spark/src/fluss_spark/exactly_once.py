@@ -1,11 +1,11 @@
-"""What a write promises, and how a worker knows which task it is.
+"""Decides what a write guarantees when Spark repeats it, and identifies the task of a worker.
 
-Spark runs tasks and whole micro-batches again, and sometimes two attempts at once. Appends are told
-apart by what stays the same: the query's id in its checkpoint, the micro-batch's number and the
-task's. How rows are then written once is `fluss.exactly_once`'s business; here it is decided
-whether that is done, and said what can be relied on. Upserts need none of it: the same rows again
-leave the same state. A query only has to keep to one table there: a table that was dropped and
-created again lacks the rows of the micro-batches before.
+Spark runs tasks and whole micro-batches again, and sometimes two attempts concurrently. An append
+is identified by what stays the same: the query's id in its checkpoint, the number of the
+micro-batch and that of the task. `fluss.exactly_once` writes the rows of a task once; this file
+decides whether to use it. Upserts need none of it: the same rows again leave the same state. There
+a query only has to keep to one table: a table that was dropped and created again lacks the rows of
+earlier micro-batches.
 """
 
 from __future__ import annotations
@@ -25,71 +25,71 @@ from fluss.errors import (
 )
 from fluss.exactly_once import Task, bound_table_id, delivery_caveats, keeps_order
 from fluss.model.did_you_mean import did_you_mean
-from fluss.session.table import Table
-from fluss_spark.column_names import matched
-from fluss_spark.error_context import is_news
+from fluss.session import Table
+from fluss_spark.column_names import match_names
+from fluss_spark.error_context import should_log
 from fluss_spark.spark_options import FlussOptions
 
 DeliveryMode = Literal["auto", "required", "never"]
-WISHES: Final = ("auto", "required", "never")
+DELIVERY_MODES: Final = ("auto", "required", "never")
 _LOG = logging.getLogger("fluss.spark")
 
-# What Spark tells the tasks of a micro-batch; the same when it runs again, also after a restart.
+# Properties of the tasks of a micro-batch; they stay the same when it runs again or restarts.
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
-# Of which queries this process knows already that a table is theirs.
+# Queries whose table this process has already checked.
 _BOUND_MAX: Final = 1_024
 _bound: set[tuple[str, int]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryGuarantee:
-    """What can be relied on when Spark repeats something.
+    """What holds when Spark repeats a task or a micro-batch.
 
     Args:
-        claims: Whether appends are told apart, so that those that come again are left out.
-        doubts: Why it is at least once all the same; nothing where it is exactly once.
-        is_required: Whether nothing less will do.
-        binds: Whether a query writes to one table only, which it must not find emptied.
+        claims: Whether tasks claim their appends, so that repeated ones are left out.
+        caveats: Why writes are at least once all the same; empty where they are exactly once.
+        is_required: Whether the user requires exactly once.
+        binds: Whether a query is bound to one table, and must not find it emptied.
     """
 
     claims: bool
-    doubts: tuple[str, ...]
+    caveats: tuple[str, ...]
     is_required: bool = False
     binds: bool = False
 
 
-def promise_of(options: FlussOptions, table: Table) -> DeliveryGuarantee:
-    """What writes to a table can promise.
+def guarantee_of(options: FlussOptions, table: Table) -> DeliveryGuarantee:
+    """Return what writes to a table can guarantee.
 
     Raises:
-        InvalidValueError: The option `exactlyOnce` says something else.
-        UnsupportedOperationError: Exactly once is required, and cannot be promised.
+        InvalidValueError: The option `exactlyOnce` has an unknown value.
+        UnsupportedOperationError: Exactly once is required, and cannot be guaranteed.
     """
-    wish = options.choice("exactlyOnce", WISHES, "auto")
+    mode = options.choice("exactlyOnce", DELIVERY_MODES, "auto")
     is_log = not table.primary_key
-    if wish == "never":
-        return DeliveryGuarantee(claims=False, doubts=("exactlyOnce is never",) if is_log else ())
-    doubts = tuple(delivery_caveats(table))
-    if wish == "required" and doubts:
+    if mode == "never":
+        return DeliveryGuarantee(claims=False, caveats=("exactlyOnce is never",) if is_log else ())
+    caveats = tuple(delivery_caveats(table))
+    if mode == "required" and caveats:
         raise UnsupportedOperationError(
             f"Writing to {table.name} is at least once, and exactlyOnce is required: "
-            f"{'; '.join(doubts)}.",
+            f"{'; '.join(caveats)}.",
             hint="create the table with 'table.replication.factor' of 2 or more and leave "
             "writer.acks at 'all'"
             if is_log
-            else "sum the rows up in Spark, and upsert the sums",
+            else "aggregate the rows in Spark, and upsert the results",
         )
     return DeliveryGuarantee(
         claims=is_log and keeps_order(table),
-        doubts=doubts,
-        is_required=wish == "required",
+        caveats=caveats,
+        is_required=mode == "required",
         binds=not is_log,
     )
 
 
 def columns_that_may_differ(options: FlussOptions, table: Table) -> tuple[str, ...]:
-    """The columns of the option `mayDiffer`, whose values another attempt at a task may change.
+    """Return the columns of `mayDiffer`, whose values another attempt at a task may change.
 
     Raises:
         InvalidValueError: The table has no such column, or it decides where a row goes.
@@ -101,9 +101,9 @@ def columns_that_may_differ(options: FlussOptions, table: Table) -> tuple[str, .
     if table.primary_key:
         raise UnsupportedOperationError(
             f"mayDiffer is for logs, and {table.name} has a primary key.",
-            hint="leave it out: rows by key are written again, and the last values stay",
+            hint="leave it out: rows with a key are upserted again, and the last values stay",
         )
-    found = matched(named, table.schema.names)
+    found = match_names(named, table.schema.names)
     for name in found:
         if name not in table.schema.names:
             raise InvalidValueError(
@@ -113,62 +113,62 @@ def columns_that_may_differ(options: FlussOptions, table: Table) -> tuple[str, .
             )
         if name in {*table.info.bucket_keys, *table.partition_by}:
             raise InvalidValueError(
-                f"mayDiffer names {name!r}, by which {table.name} finds the bucket or the "
-                "partition of a row: another value puts the row elsewhere, a second time.",
+                f"mayDiffer names {name!r}, which decides the bucket or the partition of a row of "
+                f"{table.name}: another value would write the row a second time, elsewhere.",
                 hint="make the value from the row: sha2(concat_ws('-', ...), 256), not uuid()",
                 option="mayDiffer",
             )
     return tuple(found)
 
 
-def say(table: str, promise: DeliveryGuarantee) -> None:
-    """Say what is promised, once and not with each micro-batch: Spark makes a sink for each."""
-    if not is_news(table, *promise.doubts):
+def log_guarantee(table: str, guarantee: DeliveryGuarantee) -> None:
+    """Log what is guaranteed, once per query and not with each micro-batch."""
+    if not should_log(table, *guarantee.caveats):
         return
-    if promise.doubts:
-        _LOG.warning("%s: written at least once: %s", table, "; ".join(promise.doubts))
+    if guarantee.caveats:
+        _LOG.warning("%s: written at least once: %s", table, "; ".join(guarantee.caveats))
     else:
         _LOG.info("%s: written exactly once", table)
 
 
-def this_task(promise: DeliveryGuarantee, run: str | None) -> Task | None:
-    """Which task this worker runs; None where its rows are not told apart.
+def current_task(guarantee: DeliveryGuarantee, run: str | None) -> Task | None:
+    """Return the task that this worker runs; None where tasks do not claim their rows.
 
     Args:
-        promise: What has been promised.
-        run: The write it belongs to, for writes that are no streams.
+        guarantee: The guarantee of the write.
+        run: The id of the write; None for a stream.
 
     Raises:
-        UnsupportedOperationError: Exactly once is required, and Spark does not say which task
-            this is, or will write its rows again under another name.
+        UnsupportedOperationError: Exactly once is required, and Spark does not identify the task,
+            or will write its rows again under another identity.
     """
-    if not promise.claims:
+    if not guarantee.claims:
         return None
-    task = _task_of(run, promise)
+    task = _task_of(run, guarantee)
     if task is None:
-        said = "Spark does not tell its tasks which query and micro-batch they belong to"
-        if promise.is_required:
+        reason = "Spark does not tell its tasks which query and micro-batch they belong to"
+        if guarantee.is_required:
             raise UnsupportedOperationError(
-                f"{said}, and exactlyOnce is required.",
+                f"{reason}, and exactlyOnce is required.",
                 hint="this version of Spark does it in another way; leave exactlyOnce out",
             )
-        _LOG.warning("written at least once: %s", said)
+        _LOG.warning("written at least once: %s", reason)
     return task
 
 
-def check_bound(promise: DeliveryGuarantee, table: Table, run: str | None) -> None:
-    """Refuse a table that is another one than the query has written to before.
+def check_same_table(guarantee: DeliveryGuarantee, table: Table, run: str | None) -> None:
+    """Refuse a table that is not the one that the query wrote to before.
 
     Args:
-        promise: What has been promised.
+        guarantee: The guarantee of the write.
         table: The table, as it is now.
-        run: The write that the task belongs to; None for a stream.
+        run: The id of the write; None for a stream.
 
     Raises:
         WriterStateError: The table was dropped and created again, or the checkpoint is of another.
     """
     context = TaskContext.get()
-    if not promise.binds or context is None:
+    if not guarantee.binds or context is None:
         return
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
     if not query or batch is None or not batch.isdecimal():
@@ -181,16 +181,16 @@ def check_bound(promise: DeliveryGuarantee, table: Table, run: str | None) -> No
     try:
         bound = bound_table_id(table, query, int(batch))
     except UnsupportedVersionError as error:
-        if is_news(table.name, "binding"):
-            _LOG.warning("%s: dropping the table is not noticed: %s", table.name, error)
+        if should_log(table.name, "binding"):
+            _LOG.warning("%s: a dropped table will not be detected: %s", table.name, error)
         return
     if bound != table_id:
         raise WriterStateError(
             f"This query has written to the table with the id {bound}, and {table.name} has the id "
             f"{table_id}: it was dropped and created again, or the checkpoint is that of another "
             "table. Rows of earlier micro-batches are not in it.",
-            hint="begin with a new checkpoint, and every row is written again; or "
-            "exactlyOnce=never, which goes on with what comes now",
+            hint="start with a new checkpoint, and every row is written again; or "
+            "exactlyOnce=never, which continues with the rows that come now",
             table=table.name,
             table_id=table_id,
         )
@@ -199,13 +199,13 @@ def check_bound(promise: DeliveryGuarantee, table: Table, run: str | None) -> No
     _bound.add((query, table_id))
 
 
-def _task_of(run: str | None, promise: DeliveryGuarantee) -> Task | None:
+def _task_of(run: str | None, guarantee: DeliveryGuarantee) -> Task | None:
     context = TaskContext.get()
     if context is None:
         return None
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
     if run is not None:
-        if promise.is_required and query:
+        if guarantee.is_required and query:
             raise UnsupportedOperationError(
                 "exactlyOnce is required, and a frame that foreachBatch writes into a log is written "
                 "again whenever its micro-batch comes again.",

@@ -1,9 +1,9 @@
-"""First connections, which are tried again like every other request.
+"""Retries first connections of a process, like every other request.
 
-A client fails fast where it connects for the first time, because a wrong address is the likeliest
-cause. Spark starts processes all the time, and what is a first connection to one of them is a
-server that is away for a moment to the query. So here a first connection has as long as a request
-on a connection that is there: `operation-timeout`.
+A client fails fast when it connects for the first time, because a wrong address is the likeliest
+cause. Spark starts processes all the time: what is a first connection to one of them is a short
+outage of a server to the query. So here a first connection may take as long as a request on an
+open connection: `operation-timeout`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from fluss import session
 from fluss.connection.config_sources import Settings, resolve
 from fluss.connection.connection import ClientConnection
 from fluss.connection.shared_connections import connection_for
 from fluss.errors import FlussError
 from fluss.model.options.config import Config
 from fluss.net.plan_retry import RetryPolicy, decide_retry
-from fluss.session.source import TableSource
-from fluss.session.table import Table
-from fluss_spark.error_context import is_news
+from fluss.scan import Scan, TableSource
+from fluss.session import Table
+from fluss_spark.error_context import should_log
 
 T = TypeVar("T")
 _LOG = logging.getLogger("fluss.spark")
 
 
-def connected(settings: Settings) -> ClientConnection:
-    """The connection that a process shares, opened unless it is open; waits for servers.
+def shared_connection(settings: Settings) -> ClientConnection:
+    """Return the connection that the process shares, opening it if necessary.
 
     Args:
         settings: How to connect.
@@ -39,27 +40,37 @@ def connected(settings: Settings) -> ClientConnection:
         AuthenticationError: The servers did not accept the user.
     """
     config = resolve(settings).config
-    return patiently(lambda: connection_for(config), config)
+    return with_retries(lambda: connection_for(config), config)
 
 
-def opened(source: TableSource) -> Table:
-    """The table that was named, as it is now; waits for servers.
+def open_scan(source: TableSource) -> Scan:
+    """Look up a table as it is now, for reading.
 
     Raises:
         FlussError: There is no such table, or no server could be reached.
     """
-    connected(source.config)
-    return source.open()
+    shared_connection(source.config)
+    return source.scan()
 
 
-def patiently(connect: Callable[[], T], config: Config) -> T:
-    """What a call that connects returns, as soon as it can.
+def open_table(source: TableSource) -> Table:
+    """Look up a table as it is now, for writing.
+
+    Raises:
+        FlussError: There is no such table, or no server could be reached.
+    """
+    shared_connection(source.config)
+    return session.open_table(source)
+
+
+def with_retries(connect: Callable[[], T], config: Config) -> T:
+    """Call a function that connects, with retries until `operation-timeout`.
 
     Args:
-        connect: The call.
-        config: The settings, of which one says how long to wait.
+        connect: The function.
+        config: The settings, the timeout among them.
     """
-    policy, began_s = RetryPolicy(), time.monotonic()
+    policy, start_s = RetryPolicy(), time.monotonic()
     limit_s = config.operation_timeout_ms / 1_000
     attempt = 0
     while True:
@@ -72,13 +83,13 @@ def patiently(connect: Callable[[], T], config: Config) -> T:
                 error,
                 attempt=attempt,
                 now=time.monotonic(),
-                deadline=began_s + limit_s,
+                deadline=start_s + limit_s,
                 jitter=random.random(),  # noqa: S311 - spreads processes, hides nothing
             )
             if retry is None:
                 if attempt > 1:
-                    error.sentence += f" It was tried for {limit_s:g} s (operation-timeout)."
+                    error.sentence += f" It was retried for {limit_s:g} s (operation-timeout)."
                 raise
-            if is_news("connecting", error.message):
+            if should_log("connecting", error.message):
                 _LOG.warning("trying to connect for up to %g s: %s", limit_s, error.message)
             time.sleep(max(0.0, retry.at - time.monotonic()))

@@ -1,8 +1,8 @@
-"""Conditions on floating-point numbers, as Spark answers them.
+"""Predicates on floating-point columns with the meaning that Spark gives them.
 
-To Spark a NaN is greater than every number, and a FLOAT is compared as the DOUBLE that it is, so
-that none equals 0.1; to Fluss, as in IEEE 754, a NaN is neither greater nor less, and a constant is
-of the type of its column.
+In Spark a NaN is greater than every number, and a FLOAT is compared as a DOUBLE, so that none
+equals 0.1. In Fluss, as in IEEE 754, a NaN is neither greater nor less, and a constant has the type
+of its column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from fluss.model.predicates.predicate import ColumnRef, Predicate
+from fluss.scan import ColumnRef, Predicate
 
 _ABOVE: Final = (">", ">=")
 SIGNS: Final[Mapping[str, Callable[[ColumnRef, Any], Predicate]]] = {
@@ -25,45 +25,46 @@ SIGNS: Final[Mapping[str, Callable[[ColumnRef, Any], Predicate]]] = {
     ">": ColumnRef.greater_than,
     ">=": ColumnRef.greater_or_equal,
 }
-# A number between two FLOATs is compared as the one beside it is, when that is below, or above.
-_BESIDE: Final = {
+# A number between two FLOATs is replaced by the nearest FLOAT, with the comparison that gives the
+# same rows: by whether that FLOAT is below the number.
+_ADJUSTED: Final = {
     True: {"<": "<=", "<=": "<=", ">": ">", ">=": ">"},
     False: {"<": "<", "<=": "<", ">": ">=", ">=": ">="},
 }
 
 
 def float_condition(column: ColumnRef, sign: str, value: float, kind: pa.DataType) -> Predicate:
-    """A column compared with a constant.
+    """Compare a column with a constant.
 
     Args:
         column: The column.
-        sign: How, by one of `= <> < <= > >=`.
-        value: With what.
+        sign: One of `= <> < <= > >=`.
+        value: The constant.
         kind: The type of the column.
     """
-    held = _held(value, kind)
-    if held != value:
+    nearest = _nearest(value, kind)
+    if nearest != value:
         if sign in {"=", "<>"}:
-            return _nothing(column) if sign == "=" else ~_nothing(column)
-        sign = _BESIDE[held < value][sign]
-    found = SIGNS[sign](column, held)
-    return found | ~column.less_or_equal(math.inf) if sign in _ABOVE else found
+            return _no_row(column) if sign == "=" else ~_no_row(column)
+        sign = _ADJUSTED[nearest < value][sign]
+    predicate = SIGNS[sign](column, nearest)
+    return predicate | ~column.less_or_equal(math.inf) if sign in _ABOVE else predicate
 
 
 def float_in(column: ColumnRef, values: Sequence[float], kind: pa.DataType) -> Predicate:
-    """A column that is one of several constants."""
-    held = [each for each in values if _held(each, kind) == each]
-    return column.is_in(held) if held else _nothing(column)
+    """Compare a column with a list of constants."""
+    exact = [value for value in values if _nearest(value, kind) == value]
+    return column.is_in(exact) if exact else _no_row(column)
 
 
-def _held(value: float, kind: pa.DataType) -> float:
-    """The number of the column's type that is nearest."""
+def _nearest(value: float, kind: pa.DataType) -> float:
+    """Return the nearest number of the column's type."""
     if not pa.types.is_float32(kind):
         return value
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
 
-def _nothing(column: ColumnRef) -> Predicate:
-    """No row, and unknown where the column is NULL."""
+def _no_row(column: ColumnRef) -> Predicate:
+    """Return a predicate that is true of no row, and unknown where the column is NULL."""
     return column.less_than(-math.inf)

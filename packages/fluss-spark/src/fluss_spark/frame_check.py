@@ -1,7 +1,7 @@
-"""Whether a frame fits a table, asked on the driver before a task begins.
+"""Checks on the driver that a frame fits a table, before a task starts.
 
-The client's own rules decide, by being given a batch without rows. What they refuse is said in the
-words of Spark; what Spark would do by the time zone of its session is left to Spark.
+The client's own rules decide: they get a batch without rows. Hints name the methods of Spark. Casts
+that depend on the time zone of Spark's session are left to Spark.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fluss.errors import (
     UnsupportedTypeError,
 )
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.options.scan_options import CHANGE_TYPE
 from fluss.model.tables.table_options import DeleteBehavior
 from fluss.model.values.time_zones import lacks_zone, loses_zone
-from fluss.session.table import Table
+from fluss.scan import CHANGE_TYPE
+from fluss.session import Table
 from fluss_spark.column_names import Layout
-from fluss_spark.error_context import is_news
+from fluss_spark.error_context import should_log
 from fluss_spark.spark_options import Operation
 from fluss_spark.spark_types import spark_type
 
@@ -35,50 +35,50 @@ _LOG = logging.getLogger("fluss.spark")
 def check_fit(
     table: Table, operation: Operation, schema: pa.Schema, write: Callable[[pa.RecordBatch], Any]
 ) -> None:
-    """Refuse a frame that the table does not take.
+    """Refuse a frame that the table does not accept.
 
     Args:
         table: The table.
-        operation: What is to be done with the rows.
+        operation: How the rows are written.
         schema: The columns of the frame.
-        write: Does it with a batch.
+        write: Writes a batch in that way.
 
     Raises:
         SchemaMismatchError: A column is missing, unknown or of another type; both are named.
-        FlussError: The table does not take such rows.
+        FlussError: The table does not accept such rows.
     """
-    kept = {each.name: each.type for each in table.schema}  # which is made anew when asked for
+    types = {field.name: field.type for field in table.schema}
     if operation == "delete":
         _check_keys(table, schema)
     if operation == "delete" or CHANGE_TYPE in schema.names:
         _check_deletes(table, operation)
-    if operation == "append" and CHANGE_TYPE in schema.names and CHANGE_TYPE not in kept:
+    if operation == "append" and CHANGE_TYPE in schema.names and CHANGE_TYPE not in types:
         raise _changes_into_log(table)
-    for each in schema:
-        if each.name in kept:
-            _check_zone(table, each, kept[each.name])
-    arrays = [pa.nulls(0, each.type) for each in schema]
-    nullable = pa.schema([each.with_nullable(True) for each in schema])
+    for field in schema:
+        if field.name in types:
+            _check_zone(table, field, types[field.name])
+    arrays = [pa.nulls(0, field.type) for field in schema]
+    nullable = pa.schema([field.with_nullable(True) for field in schema])
     try:
         write(pa.RecordBatch.from_arrays(arrays, schema=nullable))
     except SchemaMismatchError as error:
-        error.add_context(hint=_in_spark(error, table, operation))
+        error.add_context(hint=_hint_of_column(error, table, operation))
         raise
 
 
 def log_missing(table: Table, operation: Operation, layout: Layout) -> None:
-    """Report which columns a write leaves NULL: once, and not with each micro-batch."""
-    names = ", ".join(each.name for each in layout.missing)
-    if not names or not is_news(table.name, "missing", names):
+    """Log which columns a write leaves NULL, once and not with each micro-batch."""
+    names = ", ".join(field.name for field in layout.missing)
+    if not names or not should_log(table.name, "missing", names):
         return
-    kept = "; operation=update leaves what is there" if operation == "upsert" else ""
-    _LOG.warning("%s: the frame lacks %s, which is NULL in its rows%s", table.name, names, kept)
+    remedy = "; operation=update keeps the stored values" if operation == "upsert" else ""
+    _LOG.warning("%s: the frame lacks %s, which is NULL in its rows%s", table.name, names, remedy)
 
 
 def _changes_into_log(table: Table) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"The frame says in {CHANGE_TYPE!r} what happens to each row, and {table.name} is a log, in "
-        "which nothing changes.",
+        f"The frame has the changes of rows in {CHANGE_TYPE!r}, and {table.name} is a log, in which "
+        "rows do not change.",
         hint=f"name a table with a primary key; .withColumnRenamed({CHANGE_TYPE!r}, 'change') keeps "
         f"the changes as rows; .drop({CHANGE_TYPE!r}) where each row is a new one",
         column=CHANGE_TYPE,
@@ -86,11 +86,11 @@ def _changes_into_log(table: Table) -> UnsupportedOperationError:
 
 
 def _check_keys(table: Table, schema: pa.Schema) -> None:
-    """A delete looks at the key alone: there must be one, and nothing that speaks against it."""
+    """Refuse a delete without the key, or of a frame that has changes of its own."""
     if CHANGE_TYPE in schema.names:
         raise InvalidValueError(
-            f"The frame says in {CHANGE_TYPE!r} what happens to each row, and operation=delete "
-            "would delete them all.",
+            f"The frame has the changes of rows in {CHANGE_TYPE!r}, and operation=delete would "
+            "delete all of them.",
             hint="leave operation out, and the changes are applied; or drop the column",
             column=CHANGE_TYPE,
         )
@@ -105,35 +105,35 @@ def _check_keys(table: Table, schema: pa.Schema) -> None:
 
 
 def _check_deletes(table: Table, operation: Operation) -> None:
-    """Say where the servers ignore deletes, as they do by default beside a merge engine."""
+    """Refuse or report deletes that the servers ignore, by default beside a merge engine."""
     if table.info.options.effective_delete_behavior is not DeleteBehavior.IGNORE:
         return
-    said = f"{table.name} ignores deletes (table.delete.behavior)"
+    reason = f"{table.name} ignores deletes (table.delete.behavior)"
     if operation == "delete":
         raise UnsupportedOperationError(
-            f"{said}: nothing would be deleted, and nobody would be told.",
-            hint="only a table that was made with 'allow' takes them, which versioned and "
-            "first_row do not offer",
+            f"{reason}: nothing would be deleted, without an error.",
+            hint="only a table created with 'allow' deletes rows; versioned and first_row do not "
+            "offer it",
         )
-    if is_news(said):
-        _LOG.warning("%s: those of the frame change nothing", said)
+    if should_log(reason):
+        _LOG.warning("%s: those of the frame change nothing", reason)
 
 
-def _check_zone(table: Table, given: pa.Field, wanted: pa.DataType) -> None:
-    # Spark would ask the time zone of its session, which no task is told (decision 0008).
-    if lacks_zone(given.type, wanted) or loses_zone(given.type, wanted):
-        kind = spark_type(wanted).simpleString()
+def _check_zone(table: Table, given: pa.Field, kind: pa.DataType) -> None:
+    # Spark would use the time zone of its session, which no task knows (decision 0008).
+    if lacks_zone(given.type, kind) or loses_zone(given.type, kind):
+        name = spark_type(kind).simpleString()
         raise SchemaMismatchError(
-            f"The column {given.name!r} of {table.name} has {_times(wanted)}; the frame has "
+            f"The column {given.name!r} of {table.name} has {_times(kind)}; the frame has "
             f"{_times(given.type)}.",
-            hint=f"cast it, by the time zone of the session: {_cast(given.name, kind)}",
+            hint=f"cast it, by the time zone of the session: {_cast(given.name, name)}",
             column=given.name,
         )
 
 
 def _times(kind: pa.DataType) -> str:
-    said = spark_type(kind).simpleString()
-    return f"moments ({said})" if _has_zone(kind) else f"wall clock times ({said}), without a zone"
+    name = spark_type(kind).simpleString()
+    return f"moments ({name})" if _has_zone(kind) else f"wall clock times ({name}), without a zone"
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -142,8 +142,8 @@ def _has_zone(kind: pa.DataType) -> bool:
     return any(_has_zone(kind.field(each).type) for each in range(kind.num_fields))
 
 
-def _in_spark(error: SchemaMismatchError, table: Table, operation: Operation) -> str | None:
-    """What to do about a column that does not fit."""
+def _hint_of_column(error: SchemaMismatchError, table: Table, operation: Operation) -> str | None:
+    """Return what to do in Spark about a column that does not fit."""
     name = error.facts.get("column")
     if not isinstance(name, str) or name not in table.schema.names:
         return None
@@ -156,7 +156,7 @@ def _in_spark(error: SchemaMismatchError, table: Table, operation: Operation) ->
         return f"cast it: {_cast(name, kind)}"
     if not field.nullable:
         return f"add it, as {kind}; it may not be NULL"
-    only = "; or operation=update, which leaves what is there" if operation == "upsert" else ""
+    only = "; or operation=update, which keeps the stored value" if operation == "upsert" else ""
     return f"add it: .withColumn({name!r}, lit(None).cast({kind!r})){only}"
 
 

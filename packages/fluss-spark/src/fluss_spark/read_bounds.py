@@ -1,9 +1,9 @@
-"""Where a read begins or ends, as Spark users write it.
+"""Parses where a read starts or ends, as Spark users write it.
 
-Beside the words and times that every scan takes: `full`, a time as milliseconds under the names
-that say so, and offsets as JSON. JSON is `{"0": 17}` by bucket, `{"2026-01-01/0": 17}` by partition
-and bucket, with Kafka's -2 for earliest and -1 for latest, or the offset of a query's checkpoint or
-progress report as Spark shows it.
+Beside the words and times that every scan takes there are `full`, a time as milliseconds under the
+names that contain `timestamp`, and offsets as JSON. JSON is `{"0": 17}` by bucket,
+`{"2026-01-01/0": 17}` by partition and bucket, with Kafka's -2 for earliest and -1 for latest, or
+the offset of a query's checkpoint or progress report as Spark shows it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
+from fluss import TableBucket
 from fluss.errors import FlussError, InvalidValueError
-from fluss.model.options.bounds import Bound, BoundKind, Cursor
-from fluss.model.paths import TableBucket
+from fluss.scan import Bound, BoundKind, Cursor
 
 TABLE_ID: Final = "tableId"
 OFFSETS: Final = "offsets"
@@ -31,55 +31,55 @@ class _Full(Enum):
 FULL: Final = _Full.FULL
 
 
-def place_of(text: str, name: str, *, is_time: bool) -> Any:
-    """What a text says, as an option of a scan takes it; or `FULL`.
+def parse_bound(text: str, name: str, *, is_time: bool) -> Any:
+    """Return a bound as an option of a scan takes it, or `FULL`.
 
     Args:
-        text: What was written.
+        text: The option's value.
         name: The option's name, for messages.
         is_time: Whether a number is milliseconds since 1970, and not an offset.
 
     Raises:
         InvalidValueError: It is JSON of something else, or a number below zero.
     """
-    said = text.strip()
-    if said.lower() == FULL.value:
+    stripped = text.strip()
+    if stripped.lower() == FULL.value:
         return FULL
-    if is_time and said.isascii() and said.isdecimal() and len(said) <= _MS_DIGITS_MAX:
-        return Bound(kind=BoundKind.TIME, number=int(said))
-    if said.startswith("{"):
-        return _of_json(said, name)
-    if said.startswith("-") and said[1:].strip().isdecimal():
+    if is_time and stripped.isascii() and stripped.isdecimal() and len(stripped) <= _MS_DIGITS_MAX:
+        return Bound(kind=BoundKind.TIME, number=int(stripped))
+    if stripped.startswith("{"):
+        return _parse_json(stripped, name)
+    if stripped.startswith("-") and stripped[1:].strip().isdecimal():
         raise InvalidValueError(
-            f"{name} is {said[:40]!r}, which is no place in a log.",
+            f"{name} is {stripped[:40]!r}, which is no position in a log.",
             hint="'earliest', 'latest', or a time ago with its unit, '-10m'; -2 and -1 are for "
             "buckets in JSON",
             option=name,
         )
-    return said
+    return stripped
 
 
-def offsets_of(listed: Mapping[str, Any], table_id: int) -> dict[TableBucket, int]:
-    """The offsets of buckets that a checkpoint lists by `bucket` or `partition id/bucket`.
+def parse_offsets(listed: Mapping[str, Any], table_id: int) -> dict[TableBucket, int]:
+    """Parse offsets that a checkpoint lists by `bucket` or `partition id/bucket`.
 
     Raises:
         ValueError: It lists something else.
     """
     found = {}
-    for place, value in listed.items():
-        partition, _, bucket = place.rpartition("/")
-        key = TableBucket(
+    for key, value in listed.items():
+        partition, _, bucket = key.rpartition("/")
+        table_bucket = TableBucket(
             table_id=table_id,
             partition_id=int(partition) if partition else None,
             bucket=int(bucket),
         )
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise ValueError(f"{value!r} is no offset")
-        found[key] = value
+        found[table_bucket] = value
     return found
 
 
-def _of_json(text: str, name: str) -> Any:
+def _parse_json(text: str, name: str) -> Any:
     if len(text) > JSON_CHARS_MAX:
         raise InvalidValueError(f"{name} has {len(text)} characters, which is too long.")
     try:
@@ -87,8 +87,8 @@ def _of_json(text: str, name: str) -> Any:
         if "version" in found:
             return Cursor.from_json(text)
         if TABLE_ID in found:
-            return _of_progress(found)
-        return {_place(key): _offset(value) for key, value in found.items()}
+            return _parse_progress(found)
+        return {_bucket_key(key): _offset(value) for key, value in found.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, FlussError) as error:
         raise InvalidValueError(
             f"{name} is no JSON of offsets: {error}.",
@@ -97,14 +97,14 @@ def _of_json(text: str, name: str) -> Any:
         ) from None
 
 
-def _of_progress(found: Mapping[str, Any]) -> Cursor:
+def _parse_progress(found: Mapping[str, Any]) -> Cursor:
     if found.get(STATE):
-        raise ValueError("some buckets of that query have yet to give their state")
+        raise ValueError("that query has not read the state of some buckets yet")
     table_id = int(found[TABLE_ID])
-    return Cursor.of(table_id, offsets_of(found[OFFSETS], table_id))
+    return Cursor.of(table_id, parse_offsets(found[OFFSETS], table_id))
 
 
-def _place(key: str) -> Any:
+def _bucket_key(key: str) -> Any:
     partition, slash, bucket = key.rpartition("/")
     if not bucket.isdecimal():
         raise ValueError(f"{key[:80]!r} names no bucket")

@@ -1,4 +1,4 @@
-"""The tables of ours in a plan of Spark's, with what they were made of.
+"""Finds the Fluss tables in a query plan of Spark, with their options and columns.
 
 Everything here asks the plan in the JVM, as PySpark itself does; Spark Connect has none.
 """
@@ -16,8 +16,8 @@ from fluss_spark.data_source import FlussDataSource
 _PYTHON_TABLE: Final = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
 
 
-def is_ours(plan: Any) -> bool:
-    """Whether a node of a plan is a table of ours."""
+def is_fluss_table(plan: Any) -> bool:
+    """Return whether a node of a plan is a Fluss table."""
     if plan.getClass().getSimpleName() != "DataSourceV2Relation":
         return False
     table = plan.table()
@@ -26,25 +26,25 @@ def is_ours(plan: Any) -> bool:
 
 
 def children_of(plan: Any) -> Iterator[Any]:
-    """The nodes right below one."""
+    """Yield the children of a node."""
     children = plan.children()
     for place in range(children.size()):
         yield children.apply(place)
 
 
 def relations_in(plan: Any) -> Iterator[Any]:
-    """Every table of ours in a plan."""
-    if is_ours(plan):
+    """Yield every Fluss table in a plan."""
+    if is_fluss_table(plan):
         yield plan
-    for each in children_of(plan):
-        yield from relations_in(each)
+    for child in children_of(plan):
+        yield from relations_in(child)
 
 
 def options_of(relation: Any) -> dict[str, str]:
-    """The options that a table was loaded with, the path among them."""
+    """Return the options that a table was loaded with, the path among them."""
     return dict(relation.options().asCaseSensitiveMap())
 
 
 def schema_of(relation: Any) -> StructType:
-    """The columns that a table was loaded with."""
+    """Return the columns that a table was loaded with."""
     return StructType.fromJson(json.loads(relation.schema().json()))

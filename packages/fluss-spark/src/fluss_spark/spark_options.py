@@ -1,10 +1,10 @@
-"""Options as Spark users write them, as Fluss understands them.
+"""Parses and checks the options of `format("fluss")`.
 
-Names are those of a scan and of a client's settings, in any case, with the names that Kafka's
-source and Fluss's own connector have for the same. A name nobody knows is refused with the
-nearest one; one of writing does nothing where is read, and the other way round, because a view has
-one set of options for both. Spark hands options to workers; a secret is better a marker
-(`${env:NAME}`), which is looked up where it is used.
+Names are those of a scan and of the client's settings, in any case, and the names that Kafka's
+source and Fluss's own connector have for the same. An unknown name is refused with the nearest one.
+Options of writing have no effect on reading, and vice versa, because a view has one set of options
+for both. Spark passes options to workers; a secret should be a marker (`${env:NAME}`), which is
+looked up where it is used.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 from fluss.errors import ConfigError, InvalidValueError, UnsupportedOperationError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
-from fluss.model.options.scan_options import SCAN_OPTIONS
 from fluss.model.options.secrets import is_marker
-from fluss_spark.read_bounds import FULL, place_of
+from fluss.scan import SCAN_OPTIONS
+from fluss_spark.read_bounds import FULL, parse_bound
 
 FILTER: Final = "filter"
 TIME_ZONE: Final = "timeZone"
@@ -62,7 +62,7 @@ WRITING: Final = (
 )
 _NUMBERS: Final = ("maxOffsetsPerTrigger", "minPartitions", "maxPartitions", "bucketNum")
 _FLAGS: Final = ("failOnDataLoss", "createIfNotExists")
-# What Spark itself puts among the options.
+# Options that Spark itself adds.
 _OF_SPARK: Final = frozenset(
     {
         "owner",
@@ -74,14 +74,14 @@ _OF_SPARK: Final = frozenset(
         "is_managed_location",
     }
 )
-# What the options of a table in Spark's catalog have before them, besides standing without it.
+# The prefix of the options of a table in Spark's catalog, which has them without it, too.
 _OF_A_CATALOG: Final = "option."
 _TABLE: Final = ("path", "table")
-# What Fluss itself keeps of a table; how one is made that is not there.
+# The prefix of the properties of a new table.
 _PROPERTIES: Final = "table."
 _EMBEDDED: Final = "embedded:"
 _DIGITS_MAX: Final = 18
-# What people who come from elsewhere write, and what it is here.
+# Options of other sources and clients, and what to use here.
 _ELSEWHERE: Final = {
     "subscribe": "name the table: .load('db.table')",
     **dict.fromkeys(
@@ -89,14 +89,14 @@ _ELSEWHERE: Final = {
         "its name here is 'bootstrap.servers', host:port; or .load('fluss://host:9123/db.table')",
     ),
     "includeheaders": "'with_metadata' adds offset, time, bucket, partition and kind of change",
-    "follow": "spark.readStream.format('fluss') reads on and on",
-    "streaming": "spark.readStream.format('fluss') reads on and on",
-    "unbounded": "spark.readStream.format('fluss') reads on and on",
+    **dict.fromkeys(
+        ("follow", "streaming", "unbounded"), "spark.readStream.format('fluss') reads without end"
+    ),
     "maxbytespertrigger": "'maxOffsetsPerTrigger' limits a micro-batch",
     **dict.fromkeys(
         ("numpartitions", "num_partitions"), "'maxPartitions' and 'minPartitions' limit the tasks"
     ),
-    "read.optimized": "what is read is always as of now; 'as_of' names an earlier moment",
+    "read.optimized": "a read always sees the table as of now; 'as_of' names an earlier moment",
 }
 _VIEW: Final = (
     "CREATE TEMPORARY VIEW t USING fluss OPTIONS (path 'db.table') can be selected from and inserted "
@@ -123,15 +123,15 @@ _OWN: Final = _folded([*READING, *WRITING])
 
 @dataclass(frozen=True, kw_only=True)
 class FlussOptions:
-    """What was written beside `format("fluss")`, checked.
+    """The checked options of `format("fluss")`.
 
     Args:
         table: `database.table`, or its URL.
         settings: The client's settings, by key; secrets may be markers.
         scan: The options of a scan.
-        spark: The options that only Spark has, by their names here.
-        is_full: Whether a stream begins with the state of its table.
-        properties: Fluss's properties of a table that is made, `table.…`.
+        spark: The options that only this format has, by their names here.
+        is_full: Whether a stream starts with the state of its table.
+        properties: The properties of a new table, `table.…`.
     """
 
     table: str = field(repr=False)  # a URL may hold a password
@@ -148,11 +148,11 @@ class FlussOptions:
             return self.table.partition("$")[0]
         from fluss.connection.url import hidden  # the rest of that room is heavy
 
-        place = hidden(self.table).partition("?")[0]
-        return place.rpartition("/")[2].partition("$")[0]
+        url = hidden(self.table).partition("?")[0]
+        return url.rpartition("/")[2].partition("$")[0]
 
     def number(self, name: str, default: int) -> int:
-        """An option that counts something.
+        """Return an option that is a count.
 
         Raises:
             InvalidValueError: It is no positive whole number.
@@ -163,13 +163,13 @@ class FlussOptions:
         if not (text.isascii() and text.isdecimal()) or len(text) > _DIGITS_MAX or int(text) < 1:
             raise InvalidValueError(
                 f"{name} is {text[:40]!r}, not a positive whole number.",
-                hint="leave it out, and it is what it usually is",
+                hint="leave it out for the default",
                 option=name,
             )
         return int(text)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """An option that is true or false.
+        """Return an option that is true or false.
 
         Raises:
             InvalidValueError: It is neither.
@@ -177,7 +177,7 @@ class FlussOptions:
         return self.choice(name, ("true", "false"), "true" if default else "false") == "true"
 
     def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
-        """An option that is one of a few words.
+        """Return an option that is one of a few words.
 
         Raises:
             InvalidValueError: It is none of them; the hint names the nearest.
@@ -192,17 +192,17 @@ class FlussOptions:
         return text
 
     def names(self, name: str) -> list[str] | None:
-        """An option that lists columns, with commas."""
+        """Return an option that lists columns, separated by commas."""
         text = self.spark.get(name)
         return None if text is None else [each.strip() for each in text.split(",")]
 
 
 def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
-    """Sort options out.
+    """Parse and check options.
 
     Args:
         given: The options, in any case.
-        what: What is being done, for messages: `read`, `write`.
+        what: The operation, for messages: `read`, `write`.
 
     Raises:
         ConfigError: No table is named, or an option is unknown.
@@ -244,12 +244,12 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
     if not named or "" in named:
         raise _no_table(what)
     if any(each.startswith(_EMBEDDED) for each in named):
-        raise _of_one_process()
+        raise _embedded()
     values = {of: value for of, (_, value) in scan.items()}
     if is_by_timestamp and "start" not in values:
         raise ConfigError(
-            f"{_STARTUP_MODE} is {_BY_TIMESTAMP!r}, and no timestamp is there.",
-            hint="say scan.startup.timestamp, or startingTimestamp",
+            f"{_STARTUP_MODE} is {_BY_TIMESTAMP!r}, and no timestamp is given.",
+            hint="add scan.startup.timestamp, or startingTimestamp",
             key=_STARTUP_MODE,
         )
     is_full = values.get("start") is FULL
@@ -290,7 +290,7 @@ def check_no_password(table: str) -> None:
 
 
 def _check_values(options: FlussOptions) -> None:
-    """Refuse what no use of the options could take, before anything is asked of a server."""
+    """Refuse values that no use of the options could accept, before a server is asked."""
     for name in _FLAGS:
         options.flag(name, default=True)
     for name in _NUMBERS:
@@ -305,21 +305,21 @@ def _check_values(options: FlussOptions) -> None:
 
 
 def _put(scan: dict[str, tuple[str, Any]], name: str, of: str, value: str) -> None:
-    is_place = of in {"start", "end", "as_of"}
-    said = place_of(value, name, is_time="timestamp" in name.lower()) if is_place else value
-    if said is FULL and of != "start":
+    is_bound = of in {"start", "end", "as_of"}
+    parsed = parse_bound(value, name, is_time="timestamp" in name.lower()) if is_bound else value
+    if parsed is FULL and of != "start":
         raise InvalidValueError(
-            f"{name} is 'full', which is where a stream may begin.",
+            f"{name} is 'full', which is only a start of streams.",
             hint="'latest', a time, or an offset",
             option=name,
         )
-    if of in scan and scan[of][1] != said:
+    if of in scan and scan[of][1] != parsed:
         raise InvalidValueError(
-            f"{scan[of][0]} and {name} both say where {of} is, and not the same.",
+            f"{scan[of][0]} and {name} both set {of}, to different values.",
             hint="leave one of them out",
             option=name,
         )
-    scan[of] = (name, said)
+    scan[of] = (name, parsed)
 
 
 def _setting(key: str) -> str:
@@ -328,7 +328,7 @@ def _setting(key: str) -> str:
         try:
             return Config.option(candidate).key
         except ConfigError as error:
-            # One that Fluss's Java client has is explained, in either case.
+            # The error about an option of Fluss's Java client explains it, in either case.
             if "Java client" in error.message:
                 raise
     known = [*SCAN_OPTIONS, *ALIASES, *READING, *WRITING, "path", *Config.OPTIONS]
@@ -341,25 +341,25 @@ def _setting(key: str) -> str:
 
 def _elsewhere(key: str) -> ConfigError | UnsupportedOperationError:
     name = key.lower()
-    said = f"format('fluss') has no option {key!r}."
+    sentence = f"format('fluss') has no option {key!r}."
     if "readStream" in _ELSEWHERE[name]:
-        return UnsupportedOperationError(said, hint=_ELSEWHERE[name], option=key)
-    return ConfigError(said, hint=_ELSEWHERE[name], key=key)
+        return UnsupportedOperationError(sentence, hint=_ELSEWHERE[name], option=key)
+    return ConfigError(sentence, hint=_ELSEWHERE[name], key=key)
 
 
 def _of_a_catalog() -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        "A table of Spark's own catalog cannot stand for one of Fluss: Spark keeps its options, and "
-        "gives them neither to who reads it nor to who writes it.",
+        "A table of Spark's own catalog cannot represent a Fluss table: Spark keeps its options and "
+        "passes them neither to the reader nor to the writer.",
         hint=f"{_VIEW}; fluss_spark.register_views(spark, 'db') makes one for every table",
     )
 
 
-def _of_one_process() -> UnsupportedOperationError:
+def _embedded() -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"{_EMBEDDED}... is a server inside of one process, and Spark's workers are others.",
-        hint="fluss server --data-dir data, and load('fluss://127.0.0.1:9123/db.table'); or, as long "
-        "as a session of this process keeps it, option('bootstrap.servers', "
+        f"{_EMBEDDED}... is a server inside one process, and Spark's workers are other processes.",
+        hint="fluss server --data-dir data, and load('fluss://127.0.0.1:9123/db.table'); or, while "
+        "a session of this process keeps the server running, option('bootstrap.servers', "
         "session.config.bootstrap_servers)",
         option="path",
     )
@@ -368,7 +368,7 @@ def _of_one_process() -> UnsupportedOperationError:
 def _no_table(what: str) -> ConfigError:
     return ConfigError(
         f"format('fluss') does not know which table to {what}.",
-        hint="name it: .load('db.table'), .save('db.table'). In SQL, Spark gives no options to a "
-        f"table of its own catalog, nor to CREATE TABLE ... AS SELECT: {_VIEW}; or say them with the "
-        "table: t WITH (path = 'db.table')",
+        hint="name it: .load('db.table'), .save('db.table'). In SQL, Spark passes no options to a "
+        f"table of its own catalog, nor to CREATE TABLE ... AS SELECT: {_VIEW}; or give them with "
+        "the table: t WITH (path = 'db.table')",
     )

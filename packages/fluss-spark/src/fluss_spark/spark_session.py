@@ -1,7 +1,7 @@
-"""Spark sessions that are ready for Fluss, and the short ways to its tables.
+"""The functions of `fluss_spark`: sessions that are ready for Fluss, tables, views and `explain`.
 
-Spark's workers must run this Python, and Java must be found: `session()` sees to that, `enable` to
-what can still be set in a session that runs.
+Spark's workers must run this Python, and Java must be found: `session()` arranges both; `enable`
+changes what can still be changed in a session that exists.
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fluss.doors import at_door
-from fluss.errors import ConfigError, InvalidNameError, InvalidValueError
+from fluss.errors import (
+    ConfigError,
+    InvalidNameError,
+    InvalidValueError,
+    UnsupportedOperationError,
+)
 from fluss.hints import Door
 from fluss_spark.data_source import FlussDataSource
 from fluss_spark.java_home import java_home
-from fluss_spark.reader_zone import give_time_zone, zone_of_session
+from fluss_spark.session_patches import activate_in_all_threads, give_time_zone, zone_of_session
 from fluss_spark.spark_options import TIME_ZONE, check_no_password, read_options
 from fluss_spark.views import refresh_by_itself
-from fluss_spark.writer_threads import activate_in_all_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +35,7 @@ _INTERRUPTED: Final = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling save: "
     "java.lang.InterruptedException"
 )
-# Without it Spark 4.3 shows TIME, and refuses to compare or to group it.
+# Without it Spark 4.3 shows TIME, but refuses to compare or to group it.
 _TIMES: Final = "spark.sql.timeType.enabled"
 _REGISTRY: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 
@@ -42,10 +47,10 @@ def session(
     remote: str | None = None,
     **conf: Any,
 ) -> SparkSession:
-    """A Spark session that knows `format("fluss")`, or the one that runs.
+    """Return a Spark session that knows `format("fluss")`: the active one, or a new one.
 
     Workers run this Python, times are UTC, and Java is the machine's or that of
-    `pip install 'fluss-spark[java]'`. One that runs keeps what it is set to, but for `conf`.
+    `pip install 'fluss-spark[java]'`. An active session keeps its settings, except for `conf`.
 
     Args:
         app_name: Its name.
@@ -55,24 +60,24 @@ def session(
 
     Raises:
         MissingExtraError: There is no Java that Spark can use.
-        ConfigError: A setting has a name that none can have.
+        ConfigError: A setting has an impossible name.
     """
     import pyspark
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name)
     settings = {} if _is_running() else {"spark.sql.session.timeZone": "UTC"}
-    afar = remote or (None if master is not None else os.environ.get("SPARK_REMOTE"))
-    if afar is None or afar.startswith("local"):
+    address = remote or (None if master is not None else os.environ.get("SPARK_REMOTE"))
+    if address is None or address.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        # Otherwise Spark takes a folder `jars` beside this Python for one of its own.
+        # Otherwise Spark takes a folder `jars` next to this Python for one of its own.
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         home = java_home()
         if home is not None:
             os.environ["JAVA_HOME"] = str(home)
-    if afar is not None:
-        builder = builder.remote(afar)
+    if address is not None:
+        builder = builder.remote(address)
     else:
         builder = builder.master(master or "local[*]")
         settings["spark.ui.showConsoleProgress"] = "false"
@@ -83,17 +88,17 @@ def session(
 
 
 def _is_running() -> bool:
-    """Whether there is a session already, which `getOrCreate` would give back."""
+    """Return whether there is a session already, which `getOrCreate` would return."""
     from pyspark.sql import SparkSession
 
     try:
         return bool(SparkSession.active())
-    except Exception:  # noqa: BLE001 - Spark and Spark Connect have several for that there is none
+    except Exception:  # noqa: BLE001 - Spark and Spark Connect raise several when there is none
         return False
 
 
 def _setting(name: str) -> str:
-    """A setting of Spark as it is written here, as Spark knows it."""
+    """Return the name of a setting in Spark's spelling."""
     setting = name.replace("__", ".")
     if "." not in setting:
         raise ConfigError(
@@ -105,12 +110,13 @@ def _setting(name: str) -> str:
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Teach a session that runs `format("fluss")`, how many tasks it runs at once, and TIME.
+    """Prepare an existing session for `format("fluss")`, and switch Spark's TIME on.
 
-    Once for each session, in any thread. From then on frames are written and streams are started
-    from every thread of this process, and INSERT and REFRESH TABLE read their view anew.
+    Call it once for each session, in any thread. From then on frames can be written and streams
+    started from every thread of this process, INSERT and REFRESH TABLE refresh their view, and
+    reads use as many tasks as the session runs concurrently.
     """
-    with suppress(Exception):  # a Spark without this setting, or whose owner keeps it
+    with suppress(Exception):  # a Spark without this setting, or one that forbids to change it
         if _TIMES not in spark.conf.getAll:
             spark.conf.set(_TIMES, "true")
     parallelism = _parallelism_of(spark)
@@ -122,25 +128,26 @@ def enable(spark: SparkSession) -> SparkSession:
         _quiet_registry(spark)
         spark.dataSource.register(source)
     elif "SPARK_LOCAL_REMOTE" not in os.environ:
-        # A server elsewhere may find the format only among what this session has sent it; one that
-        # PySpark has started here, and says so in that variable, has found it by itself.
+        # A remote server may know the format only if this session sends it; a server that PySpark
+        # started here, which sets that variable, has found the format by itself.
         spark.dataSource.register(FlussDataSource)
     return spark
 
 
 def _parallelism_of(spark: SparkSession) -> int | None:
-    """How many tasks this Spark runs at once; one afar does not say."""
+    """Return how many tasks this Spark runs concurrently; None for Spark Connect."""
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001 - Spark Connect has no context, and several ways to say so
+    except Exception:  # noqa: BLE001 - Spark Connect has no context, and raises several errors
         return None
 
 
 def _quiet_registry(spark: SparkSession) -> None:
-    """Has Spark not warn that a format which it has found by itself is registered once more.
+    """Silence Spark's warning that a format which it found by itself is registered again.
 
-    That is meant: what it has found does not know how many tasks run at once. Every streaming query
-    registers it again in a session of its own, so this is for good.
+    The second registration is intended: the class that Spark found does not know how many tasks run
+    concurrently. Every streaming query registers it again in a session of its own, so the level is
+    never restored.
     """
     with suppress(Exception):  # a Spark that logs in another way may warn
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no other way to its loggers
@@ -157,15 +164,15 @@ def table(
     where: str | None = None,
     **options: Any,
 ) -> DataFrame:
-    """A table as a DataFrame, as it is when the frame is first used.
+    """Return a table as a DataFrame, as it is when the frame is first used.
 
     Args:
         spark: The session.
         name: `database.table`, or its URL.
-        columns: The columns wanted, in a list, or with commas; only these are read.
+        columns: The columns to read, as a list, or separated by commas.
         where: Which rows, `"id >= 90 AND kind IN ('a', 'b')"`; partitions, buckets and offsets that
             have none are not read, whole keys are looked up.
-        **options: Further options, as of `format("fluss")`.
+        **options: Further options of `format("fluss")`.
     """
     check_no_password(name)
     listed = None if columns is None else _listed(columns)
@@ -180,9 +187,10 @@ def table(
 
 
 def explain(frame: DataFrame) -> str:
-    """What the query of a frame reads of Fluss: tables, columns, what is left out, rows, tasks.
+    """Describe what the query of a frame reads: tables, columns, what is pruned, rows, tasks.
 
-    The scans are planned once more for it; what has been written since is counted in.
+    A Python source can neither name its table in Spark's plan nor report what it leaves out. So the
+    scans are planned again for this description, including rows written since.
 
     Args:
         frame: A frame made of `format("fluss")`, of views, or of both.
@@ -191,35 +199,62 @@ def explain(frame: DataFrame) -> str:
         InvalidValueError: It reads no table of Fluss.
         UnsupportedOperationError: It is a stream, or of Spark Connect.
     """
-    from fluss_spark.explaining import explained  # heavy; planners import this file, too
+    # Heavy, and planners import this file, too.
+    from fluss.connection.config_sources import resolve
+    from fluss_spark.batch_reader import FlussBatchReader
+    from fluss_spark.relations import options_of, relations_in, schema_of
+    from fluss_spark.table_access import scan_of
 
-    return explained(frame, _parallelism_of(frame.sparkSession))
+    if not hasattr(frame, "_jdf"):
+        raise UnsupportedOperationError(
+            "A frame of Spark Connect does not show its plan.",
+            hint="session.table('db.t').scan(...).explain() describes one scan in the same way",
+        )
+    if frame.isStreaming:
+        raise UnsupportedOperationError(
+            "A stream has no scan to explain: each micro-batch is one.",
+            hint="query.lastProgress names the table and the offset of each bucket",
+        )
+    parallelism = _parallelism_of(frame.sparkSession)
+    texts = []
+    for relation in relations_in(frame._jdf.queryExecution().analyzed()):  # noqa: SLF001 - its only way
+        options = read_options(options_of(relation), what="read")
+        # Spark's planner is another process, in which the active session of this one is unknown.
+        settings = resolve(options.settings, with_active=False).config.written()
+        options = replace(options, settings=settings)
+        declared = schema_of(relation)
+        scan = scan_of(options, columns=declared.names)
+        tasks = len(FlussBatchReader(options, declared, parallelism).partitions())
+        texts.append(f"{scan.explain()}\n  tasks: {tasks}")
+    if not texts:
+        raise InvalidValueError("The frame reads no table of Fluss.", hint="frame.explain()")
+    return "\n".join(texts)
 
 
 def _listed(columns: Sequence[str] | str) -> str:
-    """Columns as the option takes them."""
+    """Return columns as the option takes them."""
     if isinstance(columns, str):
         return columns
-    for each in columns:
-        if "," in each:
+    for name in columns:
+        if "," in name:
             raise InvalidValueError(
-                f"The column {each!r} has a comma in its name, which parts columns here.",
+                f"The column {name!r} has a comma in its name, which separates columns here.",
                 hint="name columns and types in spark.read.schema(...)",
-                column=each,
+                column=name,
             )
     if not columns:
-        raise InvalidValueError("columns names none.", hint="leave it out for all of them")
+        raise InvalidValueError("columns is empty.", hint="leave it out for all columns")
     return ",".join(columns)
 
 
 @at_door(Door.SPARK)
 def register_views(spark: SparkSession, database: str, **options: Any) -> list[str]:
-    """A temporary view for every table of a database, in place of a catalog.
+    """Create a temporary view for every table of a database, in place of a catalog.
 
     Args:
         spark: The session.
         database: The database.
-        **options: How to reach the cluster, as of `format("fluss")`.
+        **options: How to reach the cluster, as for `format("fluss")`.
 
     Returns:
         The views' names, which are the tables'.
@@ -230,15 +265,15 @@ def register_views(spark: SparkSession, database: str, **options: Any) -> list[s
     """
     if "://" in database:
         raise InvalidNameError(
-            "register_views is given a database, and not a URL.",
+            "register_views takes the name of a database, not a URL.",
             hint="register_views(spark, 'db', **{'bootstrap.servers': 'host:9123'})",
         )
-    told = read_options(
+    parsed = read_options(
         {"path": database, **{k: _text(v) for k, v in options.items()}}, what="read"
     )
-    from fluss_spark.table_access import session_elsewhere  # heavy; planners import this file, too
+    from fluss_spark.table_access import isolated_session  # heavy; planners import this file, too
 
-    with session_elsewhere(told.settings) as opened:
+    with isolated_session(parsed.settings) as opened:
         names = opened.tables(database)
     _check_views(spark, database, names)
     for name in names:
@@ -248,7 +283,7 @@ def register_views(spark: SparkSession, database: str, **options: Any) -> list[s
 
 
 def _check_views(spark: SparkSession, database: str, names: Sequence[str]) -> None:
-    """Refuse tables of which one view would take the other's place."""
+    """Refuse tables of which one view would replace the other."""
     if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
         return
     seen: dict[str, str] = {}
@@ -259,18 +294,18 @@ def _check_views(spark: SparkSession, database: str, names: Sequence[str]) -> No
                 f"{database} has the tables {other!r} and {name!r}, and to Spark both would be one "
                 "view.",
                 hint=f"fluss_spark.table(spark, '{database}.{name}').createOrReplaceTempView(...) "
-                "under another name, for each that is wanted; or spark.sql.caseSensitive=true",
+                "under another name, for each one you need; or spark.sql.caseSensitive=true",
                 name=name,
             )
 
 
 @at_door(Door.SPARK)
 def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None]:
-    """What `foreachBatch` calls to upsert every micro-batch, for queries in update mode.
+    """Return a function for `foreachBatch` that upserts micro-batches, for queries in update mode.
 
     Args:
-        name: The primary-key table; a log is refused, in which repeated rows would be there twice.
-        **options: Further options, as of `format("fluss")`.
+        name: The primary-key table. A log is refused: repeated rows would be there twice.
+        **options: Further options of `format("fluss")`.
     """
     check_no_password(name)
 
@@ -283,8 +318,8 @@ def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None
             writer.save(name)
         except Exception as error:
             if _is_interrupt(error):
-                # What Spark recognises; in the long text of the error it would search for it with a
-                # recursive expression, and overflow Java's stack.
+                # The text that Spark recognises. In the long text of the error it would search for
+                # it with a recursive expression, and overflow Java's stack.
                 raise InterruptedError(_INTERRUPTED) from None
             raise
 
@@ -292,7 +327,7 @@ def upsert_batches(name: str, **options: Any) -> Callable[[DataFrame, int], None
 
 
 def _is_interrupt(error: Exception) -> bool:
-    """Whether the query was stopped in the middle of this."""
+    """Return whether the query was stopped during the write."""
     try:
         raised: Any = error.java_exception  # type: ignore[attr-defined] # of Py4JJavaError alone
         return bool(raised.getClass().getName() == "java.lang.InterruptedException")

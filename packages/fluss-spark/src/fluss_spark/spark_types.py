@@ -1,8 +1,8 @@
-"""Fluss's Arrow types as Spark has them, and the cast of every batch to Spark's exact schema.
+"""Maps Fluss's Arrow types to Spark's, and casts every batch to Spark's exact schema.
 
-Spark takes a batch only if its schema is the one it would have made itself: names, order, types,
-all fields nullable. Spark's times end at microseconds: finer ones are cut, and the driver says so,
-or they come as whole numbers of nanoseconds since 1970 where that is asked for.
+Spark accepts a batch only if its schema is the one it would have made itself: names, order, types,
+all fields nullable. Spark's times have microseconds: finer ones are cut, which the driver logs, or
+become whole numbers of nanoseconds since 1970 if the option `nanoseconds` requests that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pyspark.sql.types import (
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
 from fluss.model.types.type_to_arrow import with_leaves
-from fluss_spark.column_names import matched
+from fluss_spark.column_names import match_names
 
 _PLAIN: dict[pa.DataType, DataType] = {
     pa.bool_(): BooleanType(),
@@ -58,11 +58,11 @@ _TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 6}  # Spark's TIME has at most s
 
 
 def spark_schema(schema: pa.Schema, *, nanoseconds: str = CUT) -> StructType:
-    """The columns as Spark has them; all may be NULL, as Spark wants of a source.
+    """Return the columns as Spark has them; all may be NULL, as Spark requires of a source.
 
     Args:
         schema: The columns of a scan.
-        nanoseconds: What becomes of times with nanoseconds: `cut`, or `long`.
+        nanoseconds: How times with nanoseconds are converted: `cut`, or `long`.
 
     Raises:
         UnsupportedTypeError: Spark has no such type.
@@ -73,42 +73,43 @@ def spark_schema(schema: pa.Schema, *, nanoseconds: str = CUT) -> StructType:
 
 
 def check_declared(declared: StructType, schema: pa.Schema, table: str) -> None:
-    """Refuse a schema that a user gave and that the table has not.
+    """Refuse a schema of the user's that does not fit the table.
 
     Raises:
-        SchemaMismatchError: Naming the column and both types, or that it may be NULL.
+        SchemaMismatchError: A column has another type, or may be NULL; the message names it.
     """
-    names = matched(declared.names, schema.names)
-    for wanted, name in zip(declared, names, strict=True):
+    names = match_names(declared.names, schema.names)
+    for field, name in zip(declared, names, strict=True):
         kind = schema.field(name).type
-        if not wanted.nullable and schema.field(name).nullable:
+        if not field.nullable and schema.field(name).nullable:
             raise SchemaMismatchError(
-                f"The column {wanted.name!r} of {table} may be NULL, and the schema that was given "
-                "says NOT NULL, which Spark would take on trust.",
+                f"The column {field.name!r} of {table} may be NULL, and the given schema has NOT "
+                "NULL, which Spark would trust without a check.",
                 hint="give it as nullable",
-                column=wanted.name,
+                column=field.name,
             )
-        offered = [_plain(spark_type(each)) for each in (kind, _with_longs(kind))]
-        if _plain(wanted.dataType) not in offered:
+        offered = [spark_type(each).simpleString() for each in (kind, _with_longs(kind))]
+        if field.dataType.simpleString() not in offered:
             raise SchemaMismatchError(
-                f"The column {wanted.name!r} of {table} is {kind}, which is {offered[0]} in Spark, "
-                f"and the schema that was given says {_plain(wanted.dataType)}.",
+                f"The column {field.name!r} of {table} is {kind}, which is {offered[0]} in Spark, "
+                f"and {field.dataType.simpleString()} in the given schema.",
                 hint=f"give it as {offered[0]}, and cast it afterwards",
-                column=wanted.name,
+                column=field.name,
             )
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark wants to see, to the letter.
+    """Return the exact Arrow schema that Spark expects.
 
     Raises:
-        UnsupportedTypeError: A column is VARIANT, whose bytes nobody but Spark could read, or of a
-            type that Spark itself does not hand to Python.
+        UnsupportedTypeError: A column is VARIANT, whose bytes only Spark can read, or of a type
+            that Spark itself does not pass to Python.
     """
     for each in schema:
         if _has_variant(each.dataType):
             raise UnsupportedTypeError(
-                f"The column {each.name!r} is {_plain(each.dataType)}, and Fluss has no VARIANT.",
+                f"The column {each.name!r} is {each.dataType.simpleString()}, and Fluss has no "
+                "VARIANT.",
                 hint=f"write it as text: .withColumn({each.name!r}, to_json({each.name!r}))",
                 column=each.name,
             )
@@ -124,10 +125,10 @@ def _check_handed_over(column: StructField) -> None:
     try:
         to_arrow_schema(StructType([column]), timezone="UTC")
     except (ValueError, PySparkException) as error:
-        kind = _plain(column.dataType)
+        kind = column.dataType.simpleString()
         raise UnsupportedTypeError(
-            f"The column {column.name!r} is {kind}, which Spark hands to nobody in Python.",
-            hint="say what its elements are: "
+            f"The column {column.name!r} is {kind}, which Spark does not pass to Python.",
+            hint="give its elements a type: "
             f".withColumn({column.name!r}, col({column.name!r}).cast('array<int>'))"
             if "void" in kind
             else "cast it, to string or to a number",
@@ -135,12 +136,12 @@ def _check_handed_over(column: StructField) -> None:
         ) from error
 
 
-def loses_digits(schema: pa.Schema, wanted: pa.Schema) -> list[str]:
-    """The columns whose times are finer than those that Spark is given."""
-    names = matched(wanted.names, schema.names)
+def columns_losing_digits(schema: pa.Schema, target: pa.Schema) -> list[str]:
+    """Return the columns whose times are finer than those that Spark gets."""
+    names = match_names(target.names, schema.names)
     return [
         name
-        for name, to in zip(names, wanted.types, strict=True)
+        for name, to in zip(names, target.types, strict=True)
         if name in schema.names
         and _has_nanoseconds(schema.field(name).type)
         and to != _with_longs(schema.field(name).type)
@@ -148,7 +149,7 @@ def loses_digits(schema: pa.Schema, wanted: pa.Schema) -> list[str]:
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch in Spark's schema; buffers are shared where the types agree."""
+    """Cast a batch to Spark's schema; buffers are shared where the types agree."""
     arrays = []
     for array, field in zip(batch.columns, schema, strict=True):
         same = array.type.equals(field.type, check_metadata=True)
@@ -156,8 +157,8 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             arrays.append(array if same else _cast(array, field.type))
         except pa.ArrowInvalid as error:
             raise InvalidValueError(
-                f"The column {field.name!r} has a value that {field.type} cannot hold, which it is "
-                f"in Spark: {error}.",
+                f"The column {field.name!r} is {field.type} in Spark, and has a value that this type "
+                f"cannot hold: {error}.",
                 hint="leave the column out, with columns=...",
                 column=field.name,
             ) from error
@@ -165,14 +166,14 @@ def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column in Spark's type; digits beyond microseconds are cut, as was said."""
+    """Cast a column to Spark's type; digits beyond microseconds are cut."""
     if _has_nanoseconds(array.type) and _with_longs(array.type) != kind:
         array = _floored(array)
     return pc.cast(array, kind)
 
 
 def _floored(array: pa.Array) -> pa.Array:
-    """The same with microseconds for nanoseconds; Arrow's cast would cut times before 1970 up."""
+    """Round nanoseconds down to microseconds; Arrow's cast rounds times before 1970 up."""
     kind = array.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         mask = np.asarray(array.is_null())
@@ -194,7 +195,7 @@ def _floored(array: pa.Array) -> pa.Array:
 
 
 def spark_type(arrow_type: pa.DataType) -> DataType:
-    """The type that a column has in Spark.
+    """Return the type that a column has in Spark.
 
     Raises:
         UnsupportedTypeError: Spark has no such type.
@@ -221,27 +222,29 @@ def spark_type(arrow_type: pa.DataType) -> DataType:
     raise UnsupportedTypeError(f"Spark has no type for {arrow_type}.")
 
 
-def made_as(kind: DataType, arrow_type: pa.DataType) -> pa.DataType:
-    """The type of a column that is made for one of a frame: its times are no finer than those.
+def type_of_new_column(kind: DataType, arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type of a new column for one of a frame; its times are no finer than Spark's.
 
     Args:
-        kind: Its type in Spark.
-        arrow_type: The type that Spark hands it over in, where TIME has nanoseconds always.
+        kind: The column's type in Spark.
+        arrow_type: The type in which Spark passes it, where TIME always has nanoseconds.
     """
     match kind:
         case TimeType() if pa.types.is_time(arrow_type):
             units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us")}
             return next(unit for most, unit in units.items() if kind.precision <= most)
         case ArrayType() if pa.types.is_list(arrow_type):
-            element = made_as(kind.elementType, arrow_type.value_type)
+            element = type_of_new_column(kind.elementType, arrow_type.value_type)
             return pa.list_(arrow_type.value_field.with_type(element))
         case MapType() if pa.types.is_map(arrow_type):
             key, value = arrow_type.key_type, arrow_type.item_type
-            return pa.map_(made_as(kind.keyType, key), made_as(kind.valueType, value))
+            return pa.map_(
+                type_of_new_column(kind.keyType, key), type_of_new_column(kind.valueType, value)
+            )
         case StructType() if pa.types.is_struct(arrow_type):
             fields = zip(kind, arrow_type, strict=True)
             return pa.struct(
-                [each.with_type(made_as(of.dataType, each.type)) for of, each in fields]
+                [each.with_type(type_of_new_column(of.dataType, each.type)) for of, each in fields]
             )
         case _:
             return arrow_type
@@ -259,13 +262,8 @@ def _has_variant(kind: DataType) -> bool:
             return isinstance(kind, VariantType)
 
 
-def _plain(kind: DataType) -> str:
-    """A type as text, without what may be NULL in it."""
-    return kind.simpleString()
-
-
 def _with_longs(kind: pa.DataType) -> pa.DataType:
-    """The same type with whole numbers for times that have nanoseconds."""
+    """Return the type with whole numbers in place of times that have nanoseconds."""
 
     def long_of(leaf: pa.DataType) -> pa.DataType:
         return pa.int64() if pa.types.is_timestamp(leaf) and leaf.unit == "ns" else leaf

@@ -1,8 +1,8 @@
-"""Writing frames and micro-batches: append, upsert, delete and update, from the workers.
+"""Writes frames and micro-batches from the workers: append, upsert, delete and update.
 
-Everything that can be wrong about a frame as a whole is found on the driver, before a task
-begins: the table, its columns, their types. A task's rows are acknowledged before it says that it
-is done. Spark may run a task again; what that does is said in `fluss_spark.exactly_once`.
+The driver checks everything that can be wrong about a frame as a whole before a task starts: the
+table, its columns, their types. The rows of a task are acknowledged before it reports that it is
+done. `fluss_spark.exactly_once` decides what happens when Spark runs a task again.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from fluss.errors import (
 )
 from fluss.exactly_once import Receipt, append_exactly_once, commit_once, end_run
 from fluss.model.did_you_mean import did_you_mean
-from fluss.session.source import source_of
-from fluss.session.table import Table
-from fluss_spark.column_names import Layout, matched
+from fluss.scan import source_of
+from fluss.session import Table
+from fluss_spark.column_names import Layout, match_names
 from fluss_spark.error_context import APPEND_AGAIN, START_AGAIN, UPSERT_AGAIN, ErrorContext
 from fluss_spark.exactly_once import (
     DeliveryGuarantee,
-    check_bound,
+    check_same_table,
     columns_that_may_differ,
-    promise_of,
-    say,
-    this_task,
+    current_task,
+    guarantee_of,
+    log_guarantee,
 )
-from fluss_spark.first_connection import connected, opened
+from fluss_spark.first_connection import open_table, shared_connection
 from fluss_spark.frame_check import check_fit, log_missing
-from fluss_spark.missing_table import Making, check_as_said, check_made
 from fluss_spark.spark_options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.spark_types import arrow_schema
 from fluss_spark.table_access import table_of
+from fluss_spark.table_creation import NewTable, check_matches, creates_table
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 _LOG = logging.getLogger("fluss.spark")
@@ -60,8 +60,8 @@ class Written(WriterCommitMessage):
 
     Args:
         rows: How many rows.
-        run: What the task belongs to, where its rows are told apart.
-        receipt: What it claimed for that.
+        run: The id of the write or of the stream, where the task claimed its rows.
+        receipt: What it claimed.
     """
 
     rows: int
@@ -77,13 +77,13 @@ class FlussBatchWriter(DataSourceArrowWriter):
         self._run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write one task's rows, on a worker."""
+        """Write the rows of one task, on a worker."""
         again = APPEND_AGAIN if self._plan.operation == "append" else UPSERT_AGAIN
         with ErrorContext(self._plan.options.table, again):
             return self._plan.write(iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Everything is there already; say how much it was."""
+        """Log how much was written, and end what was noted to write it once."""
         written = _written(messages)
         rows = sum(each.rows for each in written)
         _LOG.info("%s: %d rows written (%s)", self._plan.options.table, rows, self._plan.operation)
@@ -91,20 +91,20 @@ class FlussBatchWriter(DataSourceArrowWriter):
         if receipts:
             try:
                 end_run(self._plan.table(), self._run, receipts)
-            except FlussError as error:  # a write that failed now would be run again, and double
+            except FlussError as error:  # a failure now would repeat the write, with new claims
                 _LOG.warning(
-                    "%s: all rows are written; what was noted to write them once stays noted: %s",
+                    "%s: all rows are written; the claims of the write could not be removed: %s",
                     self._plan.options.table,
                     error,
                 )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Say what is there all the same: Fluss takes back nothing."""
+        """Log what was written all the same: Fluss has no rollback."""
         rows = sum(each.rows for each in _written(messages))
-        is_append = self._plan.operation == "append"  # all else is written again without harm
+        is_append = self._plan.operation == "append"  # the others are idempotent
         _LOG.log(
             logging.WARNING if is_append else logging.INFO,
-            "%s: given up; tasks that ended well have written %d rows, others may have written some",
+            "%s: aborted; the tasks that succeeded have written %d rows, others may have written some",
             self._plan.options.table,
             rows,
         )
@@ -114,12 +114,11 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches.
 
     Args:
-        options: What was written beside the format.
+        options: The options of the format.
         schema: The columns of the frame.
-        is_for_commit: Whether the rows are there already. Whether others would fit the table, which
-            may have other columns by now, is for the next micro-batch to say. Nothing is asked of
-            servers then: Spark makes a sink to give a micro-batch up, too, and where that fails it
-            reports `Writing job failed.` in place of what did fail.
+        is_for_commit: Whether Spark made this sink to commit or to abort, after the rows were
+            written. Then the frame is not checked, and no server is asked: if making a sink for an
+            abort fails, Spark reports `Writing job failed.` instead of the cause.
     """
 
     def __init__(
@@ -128,23 +127,23 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._schema = schema
         if not is_for_commit:
-            say(options.name, self._plan.promise)
+            log_guarantee(options.name, self._plan.guarantee)
 
     @cached_property
     def _plan(self) -> WritePlan:
         return plan_write(self._options, self._schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write one task's rows, on a worker."""
+        """Write the rows of one task, on a worker."""
         with ErrorContext(self._options.name, START_AGAIN):
             return self._plan.write(iterator, None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Note that the micro-batch is written; another one may begin then.
+        """Note that the micro-batch is written, so that the next one may start.
 
         Raises:
             FlussError: That cannot be noted; Spark runs the micro-batch again.
-            UnsupportedOperationError: Spark commits what it has not written: with a continuous
+            UnsupportedOperationError: Spark commits rows that it has not written: with a continuous
                 trigger it never calls `write`, and all rows would be lost.
         """
         written = _written(messages)
@@ -152,7 +151,7 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
             raise UnsupportedOperationError(
                 f"{self._options.name}: Spark commits {len(messages)} tasks of which "
                 f"{len(messages) - len(written)} have written nothing, as it does with "
-                "trigger(continuous=...): a sink in Python is given no rows there.",
+                "trigger(continuous=...): there a Python sink gets no rows.",
                 hint="trigger(processingTime='1 second'), or trigger(availableNow=True)",
             )
         run = next((each.run for each in written if each.run is not None), None)
@@ -163,62 +162,64 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
         _LOG.debug("%s: micro-batch %d is written", self._options.name, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
-        """A task has failed, which Spark tells, or the query was stopped; it comes again."""
-        _LOG.info("%s: micro-batch %d is given up for now", self._options.name, batchId)
+        """Log that a task failed or the query was stopped; Spark runs the micro-batch again."""
+        _LOG.info(
+            "%s: micro-batch %d is aborted and will be run again", self._options.name, batchId
+        )
 
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What a worker has to know.
+    """What a worker needs to write its rows.
 
     Args:
         options: The options, with settings that a worker can connect with.
-        operation: What is done with the rows.
+        operation: How the rows are written.
         columns: With `update`, the columns that are written; None for those of the frame.
-        promise: What can be relied on when Spark repeats something.
+        guarantee: What holds when Spark repeats a task.
         may_differ: Columns that are not compared when rows are written again.
-        making: The table that is made where it is not there.
+        new_table: The table to create if it is missing.
     """
 
     options: FlussOptions
     operation: Operation
     columns: tuple[str, ...] | None
-    promise: DeliveryGuarantee
+    guarantee: DeliveryGuarantee
     may_differ: tuple[str, ...] = ()
-    making: Making | None = None
+    new_table: NewTable | None = None
 
     def table(self, first: pa.RecordBatch | None = None) -> Table:
-        """The table; its connection is kept for what this process does next.
+        """Look up the table, or create it; the process keeps its connection.
 
         Args:
-            first: The first rows, which are looked at before a table is made for them.
+            first: The first rows, which are checked before a table is created for them.
         """
         try:
             return table_of(self.options)
         except TableNotFoundError:
-            if self.making is None:
+            if self.new_table is None:
                 raise
-        connection = connected(self.options.settings)
+        connection = shared_connection(self.options.settings)
         if first is not None:
-            self.making.check_rows(connection, self.operation, first)
-        self.making.make(connection)
+            self.new_table.check_rows(connection, self.operation, first)
+        self.new_table.create(connection)
         return table_of(self.options)
 
     def write(self, batches: Iterator[pa.RecordBatch], run: str | None) -> Written:
-        """Write a task's rows.
+        """Write the rows of a task.
 
         Args:
             batches: The rows.
-            run: The write that the task belongs to; None for a stream.
+            run: The id of the write; None for a stream.
         """
         first = next(batches, None)
         table = self.table(first)
-        task = this_task(self.promise, run)
+        task = current_task(self.guarantee, run)
         batches = self._laid_out(table, batches if first is None else chain([first], batches))
         if task is not None:
             receipt = append_exactly_once(table, task, batches, may_differ=self.may_differ)
             return Written(receipt.rows, run=task.run, receipt=receipt)
-        check_bound(self.promise, table, run)
+        check_same_table(self.guarantee, table, run)
         rows = 0
         for chunk in _chunks(batches):  # each acknowledged before the next
             apply(table, self.operation, chunk, self.columns)
@@ -235,37 +236,37 @@ class WritePlan:
 
 
 def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
-    """Check a write on the driver; a table that is to be made is made by the first task with rows.
+    """Check a write on the driver. A new table is created by the first task that has rows.
 
     Args:
-        options: What was written beside the format.
+        options: The options of the format.
         columns_of: The columns of the frame.
 
     Raises:
-        FlussError: The table is not there, or does not take such rows; nothing has been written.
+        FlussError: The table is missing or does not accept such rows; nothing has been written.
     """
     source = source_of(options.table, config=options.settings)
     if source.options.mode is not None:
         raise UnsupportedOperationError(
-            f"{source.path}${source.options.mode.value} is read, and not written.",
+            f"{source.path}${source.options.mode.value} is read-only.",
             hint=f"save('{source.path}'); a column _change_type makes a frame a changelog",
             option="path",
         )
     schema = arrow_schema(columns_of)
-    is_made = check_made(options)
-    making = None
+    is_created = creates_table(options)
+    new_table = None
     try:
-        table = opened(source)
-        if is_made:
-            check_as_said(options, table)
+        table = open_table(source)
+        if is_created:
+            check_matches(options, table)
     except TableNotFoundError:
-        if not is_made:
+        if not is_created:
             raise
-        making = Making.of(options, source.path, columns_of)
-        table = making.planned(connected(source.config))
+        new_table = NewTable.of(options, source.path, columns_of)
+        table = new_table.planned(shared_connection(source.config))
     operation = _operation(options, table)
     columns = options.names("targetColumns")
-    named = None if columns is None else tuple(matched(columns, table.schema.names))
+    named = None if columns is None else tuple(match_names(columns, table.schema.names))
     if named is not None and operation != "update":
         raise InvalidValueError(
             f"targetColumns is for updates, and this is an {operation}.",
@@ -273,12 +274,12 @@ def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
         )
     layout = Layout.of(table, operation, schema.names)
     schema = layout.schema(schema)
-    check_fit(table, operation, schema, lambda none: apply(table, operation, none, named))
+    check_fit(table, operation, schema, lambda empty: apply(table, operation, empty, named))
     log_missing(table, operation, layout)
-    promise = promise_of(options, table)
+    guarantee = guarantee_of(options, table)
     may_differ = columns_that_may_differ(options, table)
     shipped = replace(options, table=table.name, settings=source.config.written())
-    return WritePlan(shipped, operation, named, promise, may_differ, making)
+    return WritePlan(shipped, operation, named, guarantee, may_differ, new_table)
 
 
 def apply(
@@ -287,7 +288,7 @@ def apply(
     rows: pa.Table | pa.RecordBatch,
     columns: Sequence[str] | None,
 ) -> None:
-    """Do with rows what was asked for."""
+    """Write rows by one operation."""
     match operation:
         case "append":
             table.append(rows)
@@ -301,20 +302,20 @@ def apply(
 
 def _operation(options: FlussOptions, table: Table) -> Operation:
     usual: Operation = "upsert" if table.primary_key else "append"
-    said = options.spark.get("operation", usual).lower()
-    operation = OPERATIONS.get(said)
+    given = options.spark.get("operation", usual).lower()
+    operation = OPERATIONS.get(given)
     if operation is None:
         raise InvalidValueError(
-            f"operation is {said!r}; it is one of {', '.join(OPERATIONS)}.",
-            hint=did_you_mean(said, OPERATIONS),
+            f"operation is {given!r}; it is one of {', '.join(OPERATIONS)}.",
+            hint=did_you_mean(given, OPERATIONS),
             option="operation",
         )
-    if (said == "append") == bool(table.primary_key):
+    if (given == "append") == bool(table.primary_key):
         kind = "a primary key" if table.primary_key else "no primary key"
         ways = "upsert, update and delete" if table.primary_key else "append"
         raise UnsupportedOperationError(
-            f"{table.name} has {kind}; it takes no {said}.",
-            hint=f"it takes {ways}; leave operation out for {usual}",
+            f"{table.name} has {kind}; it does not support {given}.",
+            hint=f"it supports {ways}; leave operation out for {usual}",
         )
     return operation
 

@@ -1,149 +1,108 @@
-"""From options to tables and scans: the only place of this package that opens connections.
+"""Turns options into scans and tables; the only file of this package that opens connections.
 
-What is read is opened without a session: a worker of Spark runs tasks of many queries, and what one
-of them connects to must not be where another one looks when it says nothing. The connections
-themselves are kept for as long as the process lives.
+Tables are opened without a session: a worker of Spark runs tasks of many queries, and the cluster
+of one must not become the default of another. The process keeps its connections until it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
-
+from fluss import TableInfo
 from fluss.connection.config_sources import resolve
 from fluss.connection.shared_connections import share_connection
 from fluss.errors import InvalidValueError
-from fluss.model.metadata_columns import metadata_types
-from fluss.model.options.scan_options import Mode, ScanOptions
-from fluss.model.types.type_to_arrow import to_arrow_type
-from fluss.session import Scan
-from fluss.session.session import Session
-from fluss.session.source import TableSource, source_of
-from fluss.session.table import Table
-from fluss_spark.column_names import matched
-from fluss_spark.conditions import condition_of
-from fluss_spark.first_connection import opened, patiently
+from fluss.scan import Scan, TableSource, source_of
+from fluss.session import Session, Table
+from fluss_spark.column_names import match_names
+from fluss_spark.conditions import parse_condition
+from fluss_spark.first_connection import open_scan, open_table, with_retries
 from fluss_spark.spark_options import FILTER, TIME_ZONE, FlussOptions
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedScan:
-    """A scan, and what a worker needs to connect as it was planned.
-
-    Args:
-        table: The table.
-        scan: What is read of it.
-        asked: The options of that scan.
-        settings: How to connect; markers of secrets stay markers.
-    """
-
-    table: Table
-    scan: Scan
-    asked: ScanOptions
-    settings: dict[str, Any] = field(repr=False)
-
-
 def source_for(options: FlussOptions) -> TableSource:
-    """The table that was named, with the options of its scan checked; asks no server."""
+    """Return the table's name and the checked options of its scan; asks no server."""
     return source_of(options.table, options.scan, config=options.settings)
 
 
-def schema_of(options: FlussOptions) -> pa.Schema:
-    """The columns of the scan that was described."""
-    source = source_for(options)
-    table = opened(source)
-    asked = with_names_of(table, source.options)
-    return Scan(table.core, filtered(asked, table, options)).schema
-
-
-def plan_scan(options: FlussOptions, *, columns: Sequence[str]) -> PlannedScan:
-    """The scan that was described, with the columns that Spark wants.
+def scan_of(options: FlussOptions, columns: Sequence[str] | None = None) -> Scan:
+    """Return the scan that the options describe.
 
     Args:
         options: The options.
-        columns: The columns wanted, metadata columns among them.
-    """
-    source = source_for(options)
-    table = opened(source)
-    named = with_names_of(table, source.options)
-    wanted = matched(columns, known_names(table, named))
-    asked = filtered(with_columns(named, wanted), table, options)
-    return PlannedScan(
-        table=table,
-        scan=Scan(table.core, asked),
-        asked=asked,
-        settings=source.config.written(),
-    )
-
-
-def filtered(asked: ScanOptions, table: Table, options: FlussOptions) -> ScanOptions:
-    """The same scan with the filter that was written, now that its columns are known."""
-    text = options.spark.get(FILTER)
-    if text is None:
-        return asked
-    metadata = [
-        pa.field(name, to_arrow_type(kind))
-        for name, kind in metadata_types(asked.metadata_names).items()
-        if name not in table.schema.names
-    ]
-    schema = pa.schema([*table.schema, *metadata])
-    zone = options.spark.get(TIME_ZONE)
-    return replace(asked, filter=condition_of(text, schema, zone=zone))
-
-
-def known_names(table: Table, asked: ScanOptions) -> list[str]:
-    """The columns that a scan may give: the table's, and those that a scan adds."""
-    return [*table.schema.names, *asked.metadata_names]
-
-
-def with_names_of(table: Table, asked: ScanOptions) -> ScanOptions:
-    """The same scan with columns as the table names them; Spark's users write them in any case."""
-    if asked.columns is None:
-        return asked
-    return replace(asked, columns=tuple(matched(asked.columns, known_names(table, asked))))
-
-
-def with_columns(asked: ScanOptions, columns: Sequence[str]) -> ScanOptions:
-    """The same scan with these columns, which may be metadata columns.
+        columns: The columns that Spark requests, metadata columns among them; None for all.
 
     Raises:
-        InvalidValueError: Others were asked for by options; a schema that was given has these.
+        InvalidValueError: Spark requests other columns than the options name.
     """
-    if asked.mode is Mode.BINLOG:  # its columns are whole rows; the others are left out when read
-        return asked
+    scan = scan_of_table(source_for(options))
+    text = options.spark.get(FILTER)
+    if text is not None:
+        zone = options.spark.get(TIME_ZONE)
+        scan = scan.with_options(filter=parse_condition(text, scan.known_schema, zone=zone))
+    return scan if columns is None else with_columns(scan, columns)
+
+
+def scan_of_table(
+    source: TableSource, choose: Callable[[TableInfo], Mapping[str, Any]] | None = None
+) -> Scan:
+    """Open a scan whose option `columns` is in any case, as Spark's users write names.
+
+    Args:
+        source: The table and the options.
+        choose: Returns further options for the table.
+    """
+    plain = open_scan(TableSource(path=source.path, config=source.config))
+    info, given = plain.table_info, source.options
+    changes = {} if choose is None else dict(choose(info))
+    if given.columns is not None:
+        known = [*info.schema.column_names, *given.metadata_names]
+        changes.setdefault("columns", tuple(match_names(given.columns, known)))
+    return plain.with_options(given, **changes)
+
+
+def with_columns(scan: Scan, columns: Sequence[str]) -> Scan:
+    """Narrow a scan to columns in any case, which may be metadata columns.
+
+    Raises:
+        InvalidValueError: The options name other columns than the schema that the user gave.
+    """
+    names = match_names(columns, [*scan.known_schema.names, *scan.schema.names])
+    options, has = scan.options, scan.schema.names
+    requested = options.with_metadata
     added = [
         name
-        for name, each in asked.metadata_names.items()
-        if name in asked.with_metadata or each in asked.with_metadata
+        for name, column in options.metadata_names.items()
+        if name in requested or column in requested
     ]
-    named = [*(asked.columns or ()), *added]
-    extra = [] if asked.columns is None else [each for each in columns if each not in named]
-    for each in (*extra, *(each for each in named if each not in columns)):
+    named = added if options.columns is None else has
+    extra = [] if options.columns is None else [name for name in names if name not in has]
+    for name in (*extra, *(name for name in named if name not in names)):
         raise InvalidValueError(
-            f"The schema that was given and the options columns and with_metadata do not agree "
-            f"about {each!r}.",
+            f"The given schema and the options columns and with_metadata disagree about {name!r}.",
             hint="name the columns in one of them",
             option="columns",
         )
-    return replace(asked, columns=tuple(columns), with_metadata=())
+    if set(names) <= set(has):
+        return scan.narrowed(columns=names).scan
+    # The schema that the user gave has metadata columns which no option names.
+    return scan.with_options(columns=tuple(names), with_metadata=None)
 
 
 # --- connections -------------------------------------------------------------------------------
 
 
 @contextmanager
-def session_elsewhere(settings: dict[str, Any]) -> Iterator[Session]:
-    """A session as another process would open it: what is active in this one does not count."""
+def isolated_session(settings: dict[str, Any]) -> Iterator[Session]:
+    """Open a session as another process would, ignoring the active session of this one."""
     config = resolve(settings, with_active=False).config
-    share = patiently(lambda: share_connection(config), config)
+    share = with_retries(lambda: share_connection(config), config)
     with Session(share, config) as session:
         yield session
 
 
 def table_of(options: FlussOptions) -> Table:
-    """The table that is written to; its connection is kept for what this process does next."""
-    return opened(source_of(options.table, config=options.settings))
+    """Look up the table to write to; the process keeps its connection."""
+    return open_table(source_of(options.table, config=options.settings))

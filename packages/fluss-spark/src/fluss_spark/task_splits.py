@@ -1,8 +1,8 @@
-"""What one task reads: splits of a scan, shared out among tasks.
+"""Distributes the splits of a scan over tasks, and reads those of one task.
 
 A task costs Spark tens of milliseconds, so the splits of a scan are packed into about as many
-partitions as tasks run at once, and a few rows into one. A partition carries its splits and how to
-connect; a worker connects once and keeps the connection for the tasks that follow.
+partitions as tasks run concurrently, and few rows into one. A partition has its splits and how to
+connect; a worker connects once and keeps the connection for later tasks.
 """
 
 from __future__ import annotations
@@ -16,31 +16,29 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from fluss.model.options.scan_options import Mode
-from fluss.scan import ScanSplit, open_split
-from fluss.scan.scan_stats import ScanStats
-from fluss_spark.column_names import matched
+from fluss.scan import Mode, ScanSplit, ScanStats, open_split
+from fluss_spark.column_names import match_names
 from fluss_spark.error_context import log_for_spark
-from fluss_spark.first_connection import connected
+from fluss_spark.first_connection import shared_connection
 from fluss_spark.spark_options import FlussOptions
 from fluss_spark.spark_types import to_spark
 
-# Where nobody says how many tasks run at once; the driver's machine need not be the workers'.
+# Where the parallelism is unknown; the driver's machine need not be the workers'.
 PARTITIONS_LEAST: Final = 4
-# Below so many rows a task of its own takes longer to start than it takes to read them.
+# A task takes longer to start than to read fewer rows than these.
 ROWS_WORTH_A_TASK: Final = 20_000
 _LOG = logging.getLogger("fluss.spark")
 
 
 @dataclass(frozen=True)
 class SplitsPartition(InputPartition):
-    """Splits that one task reads.
+    """The splits that one task reads.
 
     Args:
         splits: The splits; empty where the scan has none.
         settings: How to connect.
         order: In which order their rows come.
-        max_parallel: How many of them are read at once.
+        max_parallel: How many of them are read concurrently.
     """
 
     splits: tuple[ScanSplit, ...]
@@ -49,16 +47,16 @@ class SplitsPartition(InputPartition):
     max_parallel: int | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Their rows, in Spark's schema."""
+        """Yield their rows in Spark's schema."""
         for batch in self.rows():
-            names = matched(schema.names, batch.schema.names)
+            names = match_names(schema.names, batch.schema.names)
             yield to_spark(batch.select(names), schema)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Their rows, as Fluss has them."""
+        """Yield their rows as Fluss has them."""
         if not self.splits:
             return
-        connected(self.settings)
+        shared_connection(self.settings)
         stats = ScanStats()
         reader = open_split(
             self.splits,
@@ -80,30 +78,30 @@ class SplitsPartition(InputPartition):
 
 
 def read_partition(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition that Spark gives back, in Spark's schema."""
+    """Yield the rows of a partition that Spark passes back, in Spark's schema."""
     if not isinstance(partition, SplitsPartition):
-        raise TypeError(f"{type(partition).__name__} is no partition of format('fluss')")
+        raise TypeError(f"{type(partition).__name__} is not a partition of format('fluss')")
     log_for_spark()
     return partition.batches(schema)
 
 
-def tasks_for(rows: int, options: FlussOptions, parallelism: int | None) -> int:
-    """How many tasks so many rows are worth, between what the options allow."""
+def task_count(rows: int, options: FlussOptions, parallelism: int | None) -> int:
+    """Return the number of tasks for so many rows, within the limits of the options."""
     least = options.number("minPartitions", 1)
     usual = parallelism or max(PARTITIONS_LEAST, os.cpu_count() or 1)
     most = options.number("maxPartitions", max(usual, least))
     return min(most, max(least, -(-rows // ROWS_WORTH_A_TASK), 1))
 
 
-def rows_of(splits: Iterable[ScanSplit]) -> int:
-    """No fewer than all of them have."""
-    return sum(each.rows_max for each in splits)
+def rows_max_of(splits: Iterable[ScanSplit]) -> int:
+    """Return an upper bound of the rows of all splits."""
+    return sum(split.rows_max for split in splits)
 
 
-def packed(splits: Sequence[ScanSplit], count: int) -> list[list[ScanSplit]]:
-    """Share splits out so that packs have about the same number of rows.
+def pack_splits(splits: Sequence[ScanSplit], count: int) -> list[list[ScanSplit]]:
+    """Pack splits so that packs have about the same number of rows.
 
-    The same splits and count give the same packs, whenever and wherever that is done.
+    The same splits and count give the same packs in any process.
     """
     packs: list[list[int]] = [[] for _ in range(min(count, len(splits)))]
     loads = [0] * len(packs)
@@ -114,8 +112,8 @@ def packed(splits: Sequence[ScanSplit], count: int) -> list[list[ScanSplit]]:
     return [[splits[index] for index in sorted(each)] for each in packs if each]
 
 
-def cut_to(splits: Sequence[ScanSplit], count: int) -> list[ScanSplit]:
-    """Cut stretches of logs so that there are so many splits, where there are rows enough."""
+def cut_splits(splits: Sequence[ScanSplit], count: int) -> list[ScanSplit]:
+    """Cut ranges of logs until there are so many splits, if there are enough rows."""
     pieces = list(splits)
     while 0 < len(pieces) < count:
         longest = max(range(len(pieces)), key=lambda each: pieces[each].rows_max)

@@ -1,8 +1,9 @@
-"""Tables that are made where they are not there: `createIfNotExists`.
+"""Creates missing tables for a write: `createIfNotExists`.
 
-What can be refused is refused before there is a table: keys and partitions that are no columns, a
-promise that cannot be kept, and the first rows of a task, of which nobody knows before it runs. So
-the driver plans with a table that is not there yet, and the first task that has rows makes it.
+Everything that can be refused is refused before the table exists: keys and partitions that are no
+columns, a delivery guarantee that cannot be given, and the first rows of a task, which are known
+only when it runs. So the driver plans with a table that does not exist yet, and the first task that
+has rows creates it.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from pyspark.sql.types import StructType
 from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import InvalidValueError, ServerError
-from fluss.model.options.scan_options import CHANGE_TYPE
 from fluss.model.paths import TablePath
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table
-from fluss.session.table import Table
+from fluss.scan import CHANGE_TYPE
+from fluss.session import Table
 from fluss.write.table_from_frame import schema_of_frame
-from fluss_spark.column_names import Layout, matched
-from fluss_spark.error_context import is_news
+from fluss_spark.column_names import Layout, match_names
+from fluss_spark.error_context import should_log
 from fluss_spark.spark_options import FlussOptions, Operation
-from fluss_spark.spark_types import arrow_schema, made_as
+from fluss_spark.spark_types import arrow_schema, type_of_new_column
 
-# How many buckets and which id a table has that is not there; nothing is sent by them.
+# The number of buckets and the id of a table that does not exist yet; they are never sent.
 _PLANNED_BUCKETS: Final = 1
 _PLANNED_ID: Final = 0
 _BY_KEY: Final = frozenset({"upsert", "update", "delete"})
@@ -43,12 +44,12 @@ _LOG = logging.getLogger("fluss.spark")
 
 
 @dataclass(frozen=True)
-class Making:
-    """A table that a write makes.
+class NewTable:
+    """A table that a write creates. Picklable: tasks get it.
 
     Args:
         path: The table.
-        described: What it is to be, as JSON: tasks are told.
+        described: Its description, as JSON.
     """
 
     path: TablePath
@@ -56,10 +57,10 @@ class Making:
 
     @classmethod
     def of(cls, options: FlussOptions, path: TablePath, columns_of: StructType) -> Self:
-        """The table that the options describe.
+        """Return the table that the options describe.
 
         Args:
-            options: What was written beside the format.
+            options: The options of the format.
             path: The table.
             columns_of: The columns of the frame.
 
@@ -67,16 +68,16 @@ class Making:
             InvalidSchemaError: The description contradicts itself, or Fluss's rules.
             InvalidValueError: The operation needs a key, and none is named.
         """
-        key, said = options.names("primaryKey"), options.spark.get("operation")
-        if key is None and said is not None and said.lower() in _BY_KEY:
+        key, operation = options.names("primaryKey"), options.spark.get("operation")
+        if key is None and operation is not None and operation.lower() in _BY_KEY:
             raise InvalidValueError(
-                f"{path} would be made without a primary key, and takes no {said} then.",
+                f"{path} would be created without a primary key, and then allows no {operation}.",
                 hint="option('primaryKey', 'id') names its columns",
                 option="primaryKey",
             )
-        # A literal is NOT NULL in Spark, which says nothing of the rows to come.
+        # A literal is NOT NULL in Spark, which means nothing for later rows.
         columns = [
-            pa.field(each.name, made_as(of.dataType, each.type))
+            pa.field(each.name, type_of_new_column(of.dataType, each.type))
             for of, each in zip(columns_of, arrow_schema(columns_of), strict=True)
             if each.name != CHANGE_TYPE
         ]
@@ -84,8 +85,8 @@ class Making:
         partitions = options.names("partitionBy")
         described = schema_of_frame(
             pa.schema(columns),
-            primary_key=None if key is None else matched(key, names),
-            partition_by=None if partitions is None else matched(partitions, names),
+            primary_key=None if key is None else match_names(key, names),
+            partition_by=None if partitions is None else match_names(partitions, names),
             buckets=options.number("bucketNum", 1) if "bucketNum" in options.spark else None,
             properties=options.properties or None,
         )
@@ -94,7 +95,7 @@ class Making:
         return cls(path, described.to_json())
 
     def planned(self, connection: ClientConnection) -> Table:
-        """The table as it would be, to be asked and never written to.
+        """Return the table as it would be, for checks; it is never written to.
 
         Raises:
             DatabaseNotFoundError: There is no database for it; the hint names the nearest.
@@ -108,11 +109,11 @@ class Making:
         )
         return Table(TableHandle(connection, info))
 
-    def make(self, connection: ClientConnection) -> None:
+    def create(self, connection: ClientConnection) -> None:
         """Create the table, unless another task has done so.
 
         Where two tasks create it concurrently, Fluss 0.9.1 answers one of them with ZooKeeper's
-        error NodeExists. The table is there then, or is about to be.
+        error NodeExists. The table exists then, or is about to exist.
         """
         admin, run = admin_of(connection), connection.engine.run
         try:
@@ -129,7 +130,7 @@ class Making:
     def check_rows(
         self, connection: ClientConnection, operation: Operation, rows: pa.RecordBatch
     ) -> None:
-        """Refuse rows that the table would not take.
+        """Refuse rows that the table would not accept.
 
         Raises:
             InvalidValueError: A key is NULL, or a value names no partition.
@@ -145,43 +146,43 @@ class Making:
         return TableDescriptor.from_json(self.described)
 
 
-def check_made(options: FlussOptions) -> bool:
-    """Whether a table is made where it is not there.
+def creates_table(options: FlussOptions) -> bool:
+    """Return whether a missing table is created.
 
     Raises:
-        InvalidValueError: It is not, and an option says how.
+        InvalidValueError: It is not, and an option describes it.
     """
-    is_made = options.flag("createIfNotExists", default=False)
-    for each in (*_HOW, *options.properties):
-        if not is_made and (each in options.spark or each in options.properties):
+    is_created = options.flag("createIfNotExists", default=False)
+    for name in (*_HOW, *options.properties):
+        if not is_created and (name in options.spark or name in options.properties):
             raise InvalidValueError(
-                f"{each} says how a table is made, and createIfNotExists is not true.",
+                f"{name} describes a table to create, and createIfNotExists is not true.",
                 hint="option('createIfNotExists', True), or leave it out",
-                option=each,
+                option=name,
             )
-    return is_made
+    return is_created
 
 
-def check_as_said(options: FlussOptions, table: Table) -> None:
-    """Refuse a table that is there, and not as it would have been made.
+def check_matches(options: FlussOptions, table: Table) -> None:
+    """Refuse an existing table that differs from the options.
 
-    Properties may have been changed since on purpose; where they differ, the log says so.
+    Properties may have been changed since on purpose; a difference is logged.
     """
     found: Sequence[tuple[str, Sequence[str]]] = (
         ("primaryKey", table.primary_key),
         ("partitionBy", table.partition_by),
     )
     for option, has in found:
-        said = options.names(option)
-        if said is not None and set(matched(said, table.schema.names)) != set(has):
-            raise _other(table, option, ", ".join(said), ", ".join(has) or "none")
+        named = options.names(option)
+        if named is not None and set(match_names(named, table.schema.names)) != set(has):
+            raise _differs(table, option, ", ".join(named), ", ".join(has) or "none")
     if "bucketNum" in options.spark and options.number("bucketNum", 1) != table.buckets:
-        raise _other(table, "bucketNum", options.spark["bucketNum"], str(table.buckets))
+        raise _differs(table, "bucketNum", options.spark["bucketNum"], str(table.buckets))
     for name, value in options.properties.items():
         has_value = table.info.properties.get(name)
-        if has_value != value and is_news(table.name, name, value):
+        if has_value != value and should_log(table.name, name, value):
             _LOG.warning(
-                "%s is there, and has %s=%s; it stays so, whatever the options say (%s)",
+                "%s exists and has %s=%s; it stays so, although the option is %s",
                 table.name,
                 name,
                 has_value,
@@ -189,9 +190,9 @@ def check_as_said(options: FlussOptions, table: Table) -> None:
             )
 
 
-def _other(table: Table, option: str, said: Any, has: str) -> InvalidValueError:
+def _differs(table: Table, option: str, given: Any, has: str) -> InvalidValueError:
     return InvalidValueError(
-        f"{table.name} is there, and has {has} where {option} says {said}.",
+        f"{table.name} exists and has {has}, but {option} is {given}.",
         hint=f"leave {option} out to write to it as it is, or name another table",
         option=option,
     )

@@ -1,4 +1,4 @@
-"""Writing from threads that Spark has not seen before: they have no active session."""
+"""Writing from threads that Python started: they have no active session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark import InheritableThread
 from pyspark.sql.readwriter import DataFrameWriter
 
 import fluss_spark
-from fluss_spark.writer_threads import activate_in_all_threads
+from fluss_spark.session_patches import activate_in_all_threads
 
 IDS = pa.schema([("id", pa.int64())])
 
@@ -32,7 +32,7 @@ def in_thread():
 def test_spark_looks_for_a_format_in_the_session_of_the_thread(
     spark, session, cluster, database, in_thread
 ):
-    # Where this fails, Spark is mended, and `fluss_spark.writer_threads` might go.
+    # Where this fails, Spark is mended, and `fluss_spark.session_patches` might go.
     session.create_table("log", IDS, buckets=1)
     plain = inspect.unwrap(DataFrameWriter.save)
     writer = spark.range(1).write.format("fluss").mode("append")
@@ -105,7 +105,7 @@ def test_a_session_that_is_active_in_the_thread_stays_active(spark):
         assert pool.submit(look).result(120)
 
 
-def test_enabling_twice_is_enabling_once(spark):
+def test_enabling_is_idempotent(spark):
     fluss_spark.enable(spark)
     before = DataFrameWriter.save
     fluss_spark.enable(spark)
