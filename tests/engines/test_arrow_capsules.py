@@ -1,4 +1,4 @@
-"""Engines that know nothing of Fluss: a Scan and a Table as Arrow streams, and as a Dataset."""
+"""A Scan and a Table as Arrow streams and as a Dataset, in engines without an adapter."""
 
 import io
 
@@ -65,7 +65,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
-def test_whoever_reads_arrow_streams_reads_every_row(source, way):
+def test_every_arrow_reader_reads_every_row(source, way):
     read = way(source)
     assert read.column_names == ["id", "name", "x"]
     assert sum(read.column("id").to_pylist()) == SUM
@@ -108,7 +108,7 @@ def test_a_requested_schema_goes_with_filters_metadata_and_limits(table):
     assert read.num_rows == 20
 
 
-def test_a_binlog_is_narrowed_behind_the_reading(cluster, database):
+def test_a_binlog_is_narrowed_after_the_read(cluster, database):
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as session:
         session.upsert("keyed", {"id": [1, 2]}, create=True, primary_key=["id"], buckets=1)
         scan = session.table("keyed").scan(mode="binlog")
@@ -118,7 +118,7 @@ def test_a_binlog_is_narrowed_behind_the_reading(cluster, database):
         assert read == pa.table(scan).select(names)
 
 
-def test_a_column_that_is_not_there_is_told(table):
+def test_a_missing_column_is_an_error(table):
     for names in (["idd"], ["id", "id"]):
         wanted = pa.schema([(each, pa.int64()) for each in names])
         with pytest.raises(InvalidValueError, match=r"did you mean 'id'|twice"):

@@ -1,4 +1,4 @@
-"""One table of expectations, every engine, on the real server; see `expectations.engine`."""
+"""One table of expectations for every engine; see `expectations.engine`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def read(adapter: Any, case: Case, tables: Tables, cluster: Any) -> pa.Table:
 
 
 def check_rows(got: pa.Table, case: Case, tables: Tables, *, nan_is_greatest: bool) -> None:
-    """Compare by value: the engine's types are cast safely, and nothing may be lost by that."""
+    """Compare rows by value, after a safe cast of the engine's types."""
     if case.exactly is not None:
         wanted = pa.Table.from_pylist(list(case.exactly))
     else:
@@ -106,7 +106,7 @@ def check_rows(got: pa.Table, case: Case, tables: Tables, *, nan_is_greatest: bo
 
 
 def _canonical(table: pa.Table, schema: pa.Schema) -> list[str]:
-    """Rows as texts that differ where a bit of a value does."""
+    """Return rows as texts that differ where a bit of a value differs."""
     columns = [_texts(table.column(name), schema.field(name).type) for name in schema.names]
     return list(map(" | ".join, zip(*columns, strict=True))) if columns else []
 

@@ -1,4 +1,4 @@
-"""The table of expectations: what a reader of Fluss gives, whatever engine it reads with.
+"""The table of expectations: the rows that every engine must return for a query.
 
 A case says in Python which of its table's rows are expected (`keep`, over rows as dicts), or which
 of them by their `id` (`ids`, where metadata columns are read as well), or how many (`count`), or

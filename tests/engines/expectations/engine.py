@@ -1,19 +1,19 @@
-"""What an engine is to the table of expectations, and what it may say that it cannot do.
+"""The interface between the table of expectations and an engine, and the marks for exceptions.
 
 To add an engine: write `tests/engines/expectations/engines/<name>.py` with a class that has what
 `Engine` lists, and name it in `ENGINES` below. `read` calls the engine as its users would, with the
-case's options under the names of a scan, and returns what came as an Arrow table. Nothing else is
-to be written: every case of `cases.py` runs with it. Columns may come in the engine's own types
+case's options under the names of a scan, and returns the rows as an Arrow table. Nothing else is
+needed: every case of `cases.py` runs with it. Columns may come in the engine's own types
 (large strings, times in nanoseconds): they are cast safely to the table's before they are compared.
 
-Where an engine differs, `marks` says so, by the name of the case (or the beginning of several, with
-a `*` behind it), as one of three things, each with its reason:
+Where an engine differs, `marks` lists the case by name (or several by a prefix ending in `*`), as
+one of three kinds, with a reason:
 
-- `notimpl`: it could, and we have not written it;
-- `notyet`: the engine cannot today, and may one day;
-- `never`: it is against what the engine is.
+- `notimpl`: the engine could, and the adapter does not do it;
+- `notyet`: the engine cannot today;
+- `never`: it contradicts the engine's design.
 
-A marked case must fail: one that passes is a mark too many, and fails the run.
+A marked case must fail; one that passes fails the run.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from fluss.model.predicates.predicate import Predicate
 
 ENGINES = {
     "core": "core:Core",
+    "daft": "daft:Daft",
     "fsspec": "fsspec:Fsspec",
     "duckdb": "duckdb:DuckDB",
     "pandas": "pandas:Pandas",
@@ -40,7 +41,7 @@ PLACE = "tests.engines.expectations.engines"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Why a case fails in an engine, and whose fault it is."""
+    """Why a case fails in an engine."""
 
     kind: Literal["notimpl", "notyet", "never"]
     reason: str
@@ -62,7 +63,7 @@ class Engine(Protocol):
     """An engine with its adapter.
 
     Attributes:
-        marks: What fails, by case.
+        marks: The cases that fail.
         nan_is_greatest: Whether a NaN equals itself and is greater than every number, as databases
             have it; otherwise it is neither less nor greater than anything, as in IEEE 754.
     """
@@ -84,11 +85,11 @@ class Engine(Protocol):
 
         Args:
             table: `"database.table"` (with `$changelog` or `$binlog`), a URL, or a `Table`.
-            config: How to reach the cluster; None where `table` says it.
-            columns: The columns wanted, in this order; to be said in the engine's own way.
-            filter: Which rows are wanted; to be said in the engine's own way.
-            limit: At most so many rows; to be said in the engine's own way.
-            options: Options of the scan, to be given under their names.
+            config: How to reach the cluster; None if `table` has it.
+            columns: The requested columns, in this order; in the engine's own syntax.
+            filter: Which rows are requested; in the engine's own syntax.
+            limit: The most rows; in the engine's own syntax.
+            options: Options of the scan, passed under their names.
         """
         ...
 
@@ -100,7 +101,7 @@ def engine_of(name: str) -> Engine:
 
 
 def mark_of(marks: Mapping[str, Mark], case: str) -> Mark | None:
-    """What an engine says of a case."""
+    """Return the mark of an engine for a case."""
     for name, mark in marks.items():
         if name == case or (name.endswith("*") and case.startswith(name[:-1])):
             return mark

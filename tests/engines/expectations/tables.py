@@ -1,6 +1,6 @@
-"""The tables that cases are about: made once for a run, written as little as shows what is meant.
+"""The tables of the cases, created when a case first needs them.
 
-`Tables.rows` has what a table holds as Python rows, so that a case says what it expects in Python.
+`Tables.rows` has what a table holds as Python rows, so that a case can select its rows in Python.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _odd_names() -> pa.Table:
 
 
 class Tables:
-    """Makes each table when it is first asked for.
+    """Creates each table when it is first needed.
 
     Args:
         session: Where they are made.
@@ -124,7 +124,7 @@ class Tables:
         self._moments: dict[str, dt.datetime] = {}
 
     def name(self, table: str) -> str:
-        """The full name of a table, with what stands behind it (`$changelog`)."""
+        """Return the full name of a table, with its suffix (`$changelog`)."""
         plain = table.partition("$")[0]
         if plain not in self._rows:
             self._rows[plain] = self._made(plain, f"{self.database}.{plain}")
@@ -139,12 +139,12 @@ class Tables:
             raise
 
     def rows(self, table: str) -> pa.Table:
-        """What a table holds now."""
+        """Return the rows of a table."""
         self.name(table)
         return self._rows[table.partition("$")[0]]
 
     def moment(self, table: str) -> dt.datetime:
-        """A time between the first and the second half of what was written to a table."""
+        """Return a time between the writes of the first and the second half of a table."""
         self.name(table)
         return self._moments[table.partition("$")[0]]
 

@@ -1,4 +1,4 @@
-"""The core by itself: `Scan.to_arrow()`, which the engines stand on."""
+"""The core without an engine: `Scan.to_arrow()`."""
 
 from __future__ import annotations
 

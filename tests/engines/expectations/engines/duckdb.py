@@ -1,4 +1,4 @@
-"""DuckDB: `fluss(...)` in SQL, with columns, filters and limits said as people say them there."""
+"""DuckDB: `fluss(...)` in SQL, with columns, filters and limits in SQL."""
 
 from __future__ import annotations
 

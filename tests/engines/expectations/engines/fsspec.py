@@ -1,4 +1,4 @@
-"""fsspec, by `data.arrow` in a URL: what a tool does that only knows files and Arrow streams."""
+"""fsspec, by `data.arrow` in a URL, as a tool reads it that knows only files and Arrow streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polars: `pl.scan_fluss`, with columns, filters and limits said as people say them in Polars."""
+"""Polars: `pl.scan_fluss`, with columns, filters and limits as users of Polars write them."""
 
 from __future__ import annotations
 

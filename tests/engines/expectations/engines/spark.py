@@ -1,4 +1,4 @@
-"""Spark: `format("fluss")`, with columns, filters and limits said as people say them in Spark.
+"""Spark: `format("fluss")`, with columns, filters and limits as users of Spark write them.
 
 Spark knows options as texts, and errors as texts: an error of ours is found by its name in the
 message that Spark's users get, with all that it says.
