@@ -1,8 +1,8 @@
 """Apache Fluss for Python: the public names, and nothing else.
 
-Here reads return at once, and what creates, flushes or administers is awaited; `fluss.aio` is the
-dialect in which reads are awaited, too. Names are loaded when they are first used, so that
-importing this package costs next to nothing; what they are is said where they live.
+Here reads block and return their result, and calls that create, flush or administer are awaited;
+`fluss.aio` is the dialect in which reads are awaited too. Names are loaded on first use, so
+importing this package costs almost nothing; they are documented in their modules.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def _meant(name: str) -> str:
 
 
 def _refuse_mixed_installation() -> None:
-    # Both distributions install a package of this name, into one folder: whichever comes second
-    # overwrites the first's `__init__`, and taking one away breaks the other.
+    # Both distributions install a package of this name into one folder: the second overwrites the
+    # `__init__` of the first, and removing one breaks the other.
     try:
         beside = os.listdir(os.path.dirname(__file__))  # noqa: PTH120, PTH208 - pathlib would cost more than all the rest
     except OSError:

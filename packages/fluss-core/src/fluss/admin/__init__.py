@@ -1,4 +1,4 @@
 """Administration: databases, tables, partitions, offsets.
 
-Rule: each call stands here once, as a coroutine; the doors (`dialects`, `session`) only run it.
+Rule: each call is written here once, as a coroutine; `dialects` and `session` only run it.
 """

@@ -245,7 +245,7 @@ class AdminCore:
         request = messages.CreatePartitionRequest(
             table_path=write_table_path(path),
             partition_spec=write_partition_spec(spec),
-            # The protocol's name of the flag says the opposite of what it does.
+            # The name of the flag in the protocol is the opposite of its meaning.
             ignore_if_not_exists=bool(ignore_if_exists),
         )
         await self._cluster.ddl_pacing.let_table_rest(self._cluster, path)

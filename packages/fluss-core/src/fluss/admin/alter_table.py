@@ -1,4 +1,4 @@
-"""Changing a table that exists: properties, and columns at its end."""
+"""Alters a table: properties, and new columns at its end."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ async def alter_table(
     add_columns: Sequence[Column],
     ignore_if_not_exists: bool,
 ) -> None:
-    """Change a table; properties and columns are changed one after the other.
+    """Alter a table. Properties are changed first, then columns are added.
 
     Raises:
         TableNotFoundError: There is no such table, and that is not ignored.
         InvalidSchemaError: A column cannot be added to this table.
-        UnsupportedVersionError: The servers would lose the aggregation of a column.
+        UnsupportedVersionError: The servers would drop the aggregation of a column.
         FlussError: The servers do not allow this change.
     """
     if add_columns:
         info = await table_info_of(cluster, path)
         schema = info.schema
         for column in add_columns:
-            schema = schema.with_column(column)  # refuses what cannot be added
+            schema = schema.with_column(column)  # refuses columns that cannot be added
         await _check_aggregations(cluster, info, add_columns)
     requests = []
     if set_properties or reset_properties:
@@ -53,7 +53,7 @@ async def alter_table(
             request.config_changes.add(config_key=key, op_type=DELETE)
         requests.append(request)
     if add_columns:
-        # The servers take either properties or columns in one request.
+        # A request may change either properties or columns.
         request = _request(path, ignore_if_not_exists=ignore_if_not_exists)
         for column in add_columns:
             _write_column(request, column)
@@ -68,7 +68,7 @@ async def alter_table(
 
 
 async def _check_aggregations(cluster: Cluster, info: TableInfo, columns: Sequence[Column]) -> None:
-    """Refuse aggregations that the table or its servers have no use for."""
+    """Refuse aggregations that the table or its servers do not support."""
     aggregated = [
         (column, column.aggregation) for column in columns if column.aggregation is not None
     ]
@@ -83,8 +83,8 @@ async def _check_aggregations(cluster: Cluster, info: TableInfo, columns: Sequen
             )
         aggregation.check_parameters()
         aggregation.check_type(column.name, column.data_type)
-    # Servers before 1.0 do not know the field, and would add the column with their default,
-    # last_value_ignore_nulls. They are told apart by an API that came with 1.0.
+    # Servers before 1.0 ignore the field, and would add the column with their default,
+    # last_value_ignore_nulls. SCAN_KV came with 1.0.
     if aggregated and not await cluster.offers(ApiKey.SCAN_KV):
         column, aggregation = aggregated[0]
         raise UnsupportedVersionError(

@@ -1,9 +1,9 @@
 """The awaited dialect, which is that of pyfluss 1.x: `import fluss.aio as fluss`.
 
-What waits is awaited, reads included; `get_admin` is plain; connections and writers work with
+Calls that wait are awaited, reads included; `get_admin` is plain. Connections and writers work with
 `async with`, scanners with `async for`. A call that is awaited has started when it returns, needs a
-running event loop (asyncio or trio), and goes on if nobody awaits it. Only what differs from the
-documented dialect is here; the rest is the same. As there, names are loaded when they are used.
+running event loop (asyncio or trio), and continues if its result is not awaited. Only the classes
+that differ are listed here; the others are those of `fluss`. Names are loaded on first use.
 """
 
 from __future__ import annotations

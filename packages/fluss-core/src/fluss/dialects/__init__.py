@@ -1,5 +1,5 @@
-"""The documented dialect and the awaited one: the classes that users of pyfluss know.
+"""The documented and the awaited dialect: the classes that users of pyfluss know.
 
 Rule: a class of both dialects has its methods once, in a base class; a dialect adds only whether a
-call blocks or is awaited. `fluss` names the documented classes, `fluss.aio` the awaited ones.
+call blocks or is awaited. `fluss` exports the documented classes, `fluss.aio` the awaited ones.
 """

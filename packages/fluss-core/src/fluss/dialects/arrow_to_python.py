@@ -1,7 +1,7 @@
-"""Columns of a record batch as Python values, a whole column at a time.
+"""Converts columns of a record batch to Python values, a whole column at a time.
 
-Times go from integers through numpy, because Arrow's own conversion makes them one by one and ten
-to thirty times slower. Values come out as `model.values.conversion` makes them for single rows.
+Times are converted through numpy, because Arrow converts them one by one and ten to thirty times
+slower. Values come out as `model.values.conversion` makes them for single rows.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _through_numpy(
     else:
         counts = to_numpy(numbers)
     if len(counts) and (counts.min() < bounds[0] or counts.max() > bounds[1]):
-        # Beyond what `datetime` has: each value says so by itself.
+        # Outside the range of `datetime`: the converter refuses the value.
         return _physical_then(array, convert)
     days = kind == "datetime64[D]"
-    moments = counts.astype(np.int64).view(kind)
-    values: list[Any] = (moments if days else moments.astype("datetime64[us]")).tolist()
+    times = counts.astype(np.int64).view(kind)
+    values: list[Any] = (times if days else times.astype("datetime64[us]")).tolist()
     if numbers.null_count:
         for index in np.flatnonzero(~to_numpy(array.is_valid())):
             values[index] = None
@@ -92,7 +92,7 @@ def _physical_then(array: pa.Array, convert: Callable[[Any], Any]) -> list[Any]:
 
 
 def _nested(array: pa.Array, data_type: DataType) -> list[Any]:
-    """Lists, maps and rows: the children as columns, cut up by their offsets."""
+    """Convert lists, maps and rows: the children as columns, cut by the offsets."""
     valid = array.is_valid().to_pylist()
     match data_type:
         case ArrayType():

@@ -1,4 +1,4 @@
-"""Connections and tables of the awaited dialect: what differs from the documented one."""
+"""Connections, tables and scans of the awaited dialect, where they differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fluss.dialects.table_scan import TableScanBase
 
 
 class TableScan(TableScanBase[LogScanner, BatchScanner]):
-    """What to read of a table."""
+    """Describes what to read of a table."""
 
     _log_scanner = LogScanner
     _batch_scanner = BatchScanner
@@ -33,11 +33,11 @@ class FlussConnection(FlussConnectionBase[FlussTable]):
     _table = FlussTable
 
     def get_admin(self) -> FlussAdmin:
-        """What administers the cluster."""
+        """The administrator of the cluster."""
         return FlussAdmin(self._engine, admin_of(self._core))
 
     def close(self) -> Awaitable[None]:
-        """Deliver what was written, and close it."""
+        """Deliver what was written, and close the connection."""
         return self._engine.submit(self._core.close())
 
     async def __aenter__(self) -> Self:

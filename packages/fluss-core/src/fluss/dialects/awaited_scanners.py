@@ -1,4 +1,4 @@
-"""Scanners of the awaited dialect: what reads is awaited, and `async for` reads on and on."""
+"""Scanners of the awaited dialect: reads are awaited, and `async for` never ends."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from fluss.net.call_styles import run_awaitable
 if TYPE_CHECKING:
     import pandas as pd
 
-# How long `async for` waits for rows at a time; it goes on waiting in any case.
+# How long each poll of `async for` waits.
 FOLLOW_WAIT_MS = 1_000
 
 
 class LogScanner(LogScannerBase):
-    """Reads a table's log; what reads is awaited, and `async for` reads on and on."""
+    """Reads a table's log; reads are awaited, and `async for` follows the log without an end."""
 
     def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
-        polled = self._polled(timeout_ms, self._decode_records, batches=False, method="poll()")
+        polled = self._fill(timeout_ms, self._decode_records, batches=False, method="poll()")
         return self._engine.submit_dressed(polled, self._give_records)
 
     def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
-        polled = self._polled(timeout_ms, self._decode_batches, batches=True, method="poll_arrow()")
+        polled = self._fill(timeout_ms, self._decode_batches, batches=True, method="poll_arrow()")
         return self._engine.submit_dressed(polled, self._give_table)
 
     def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
         """The batches that came in since the last poll, with buckets and offsets."""
         method = "poll_record_batch()"
-        polled = self._polled(timeout_ms, self._decode_batches, batches=True, method=method)
+        polled = self._fill(timeout_ms, self._decode_batches, batches=True, method=method)
         return self._engine.submit_dressed(polled, self._give_batches)
 
     poll_batches = poll_record_batch
 
     def to_arrow(self) -> Awaitable[pa.Table]:
-        """All rows from the subscribed offsets to the end of now; again the same when repeated."""
+        """All rows from the subscribed offsets to the current end of the log; repeatable."""
         return self._engine.submit(self._table_to_end(method="to_arrow()"))
 
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
@@ -54,12 +54,12 @@ class LogScanner(LogScannerBase):
         table = partial(self._table_to_end, method="to_pandas()")
         return run_awaitable(self._engine, table, _frame_of)
 
-    # A scanner of the other kind is told when the answer is awaited, as pyfluss does it.
+    # The wrong kind of scanner is reported when the result is awaited, as in pyfluss.
 
-    async def _polled(
+    async def _fill(
         self, timeout_ms: int, decode: Callable[[], None], *, batches: bool, method: str
     ) -> None:
-        """Have decoded rows in the inbox; a poll given up meanwhile leaves them to the next."""
+        """Fill the inbox with decoded rows; a cancelled poll leaves them to the next."""
         self._check_kind(batches=batches, method=method)
         timeout_ms = checked_timeout(timeout_ms)
         if not self._is_filled():
@@ -80,10 +80,10 @@ class LogScanner(LogScannerBase):
         return pa.Table.from_batches(batches, schema=self._core.schema)
 
     def __aiter__(self) -> AsyncIterator[ScanRecord | RecordBatch]:
-        """Records, or batches, as they come, without an end.
+        """Follow the log: records, or batches, without an end.
 
         Raises:
-            FlussError: Nothing is subscribed when it begins.
+            FlussError: Nothing is subscribed at the start.
         """
         return self._follow()
 
@@ -108,10 +108,10 @@ def _frame_of(table: pa.Table) -> pd.DataFrame:
 
 
 class BatchScanner(BatchScannerBase):
-    """Reads a few rows of one bucket; what reads is awaited."""
+    """Reads a few rows of one bucket; reads are awaited."""
 
     def next_batch(self) -> Awaitable[RecordBatch | None]:
-        """The next batch of rows; None behind the last."""
+        """The next batch of rows; None after the last."""
         return self._engine.submit(self._next())
 
     def collect_all_batches(self) -> Awaitable[list[RecordBatch]]:

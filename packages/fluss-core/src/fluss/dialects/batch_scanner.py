@@ -1,7 +1,7 @@
-"""Scanners of a few rows of one bucket, as users hold them.
+"""Scanners of a few rows of one bucket.
 
-The bucket is asked once, when the first row is wanted. `next_batch` hands out one batch after the
-other; everything else gives what `next_batch` has not handed out, and gives it again when repeated.
+The bucket is read once, by the first call. `next_batch` returns one batch after the other; the
+other methods return the rows that `next_batch` has not returned, and the same rows when repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class BatchScannerBase:
-    """What both dialects have in common."""
+    """The part that both dialects share."""
 
     def __init__(self, engine: Engine, core: LimitScanCore) -> None:
         self._engine = engine
@@ -55,7 +55,7 @@ class BatchScannerBase:
             return await asyncio.shield(reading)
         except BaseException:
             if reading.done() and self._reading is reading:
-                self._reading = None  # it may be tried again
+                self._reading = None  # the next call tries again
             raise
 
     def _as_batches(self, rest: list[DecodedBatch]) -> list[RecordBatch]:
@@ -73,10 +73,10 @@ class BatchScannerBase:
 
 
 class BatchScanner(BatchScannerBase):
-    """Reads a few rows of one bucket; what reads returns at once, blocking the calling thread."""
+    """Reads a few rows of one bucket; reads block the calling thread."""
 
     def next_batch(self) -> RecordBatch | None:
-        """The next batch of rows; None behind the last."""
+        """The next batch of rows; None after the last."""
         return self._engine.run(self._next())
 
     def collect_all_batches(self) -> list[RecordBatch]:

@@ -1,4 +1,4 @@
-"""A connection as users hold it: what both dialects have in common, and the documented one."""
+"""Connections: the part that both dialects share, and the documented one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TableT = TypeVar("TableT", bound="FlussTableBase[Any]")
 
 
 class FlussConnectionBase(Generic[TableT]):
-    """What connections of both dialects do. Any thread and any event loop may use one."""
+    """The part that both dialects share. Any thread and any event loop may use one."""
 
     _table: type[TableT]
 
@@ -32,10 +32,10 @@ class FlussConnectionBase(Generic[TableT]):
         """Connect to a cluster.
 
         Args:
-            config: The settings; they are copied.
+            config: The settings, which are copied.
 
         Raises:
-            ConfigError: Settings do not go together.
+            ConfigError: Settings contradict each other.
             ConnectError: No bootstrap server can be reached.
             AuthenticationError: The server did not accept the user.
         """
@@ -61,11 +61,11 @@ class FlussConnectionBase(Generic[TableT]):
         return self._table(core)
 
     def config(self) -> Config:
-        """The settings it was made with."""
+        """A copy of its settings."""
         return self._core.config.copy()
 
     def counters(self) -> dict[str, object]:
-        """What it has done so far: requests, bytes, batches, retries, latencies."""
+        """Its counters: requests, bytes, batches, retries, latencies."""
         return self._core.counters()
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ class FlussConnectionBase(Generic[TableT]):
 
 
 class FlussConnection(FlussConnectionBase[FlussTable]):
-    """A connection to a cluster; it is opened, asked for its admin and for tables by awaiting.
+    """A connection to a cluster. Opening it and getting its admin and tables is awaited.
 
     Example:
         >>> with await FlussConnection.create(config) as connection:  # doctest: +SKIP
@@ -96,12 +96,12 @@ class FlussConnection(FlussConnectionBase[FlussTable]):
     _table = FlussTable
 
     def get_admin(self) -> Awaitable[FlussAdmin]:
-        """What administers the cluster."""
+        """The administrator of the cluster."""
         return self._engine.submit(self._get_admin())
 
     async def _get_admin(self) -> FlussAdmin:
         return FlussAdmin(self._engine, admin_of(self._core))
 
     def close(self) -> None:
-        """Deliver what was written, and close it. Blocks its thread while that takes."""
+        """Deliver what was written, and close the connection. Blocks the calling thread."""
         self._engine.run(self._core.close())

@@ -1,4 +1,4 @@
-"""A table as users hold it: what is read, written and looked up begins here."""
+"""Tables: where reads, writes and lookups begin, in both dialects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ScanT = TypeVar("ScanT", bound="TableScanBase[Any, Any]")
 
 
 class FlussTableBase(Generic[ScanT]):
-    """What tables of both dialects do. Any thread and any event loop may use one."""
+    """The part that both dialects share. Any thread and any event loop may use one."""
 
     _scan: type[ScanT]
 
@@ -30,7 +30,7 @@ class FlussTableBase(Generic[ScanT]):
         return self._scan(self._core)
 
     def new_append(self) -> TableAppend:
-        """Begin to append rows, to a table without primary key.
+        """Begin to append rows to a table without a primary key.
 
         Raises:
             UnsupportedOperationError: The table has a primary key.
@@ -67,7 +67,7 @@ class FlussTableBase(Generic[ScanT]):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The columns, as Arrow sees them."""
+        """The columns as an Arrow schema."""
         return self._core.info.schema.to_arrow()
 
     @property
@@ -80,7 +80,7 @@ class FlussTableBase(Generic[ScanT]):
         return self._core.info.table_path
 
     def get_table_info(self) -> TableInfo:
-        """The facts of the table, as they were when it was asked for."""
+        """The facts of the table at the time of `get_table`."""
         return self._core.info
 
     def has_primary_key(self) -> bool:

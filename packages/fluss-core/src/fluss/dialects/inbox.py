@@ -1,9 +1,9 @@
-"""Between fetching and giving: what was taken of a core and has not been given to a user yet.
+"""Holds fetched rows of a scanner until a user gets them.
 
-Nothing is lost on the way. Fetched bytes come in on the engine's thread, are decoded on a thread
-that has time for it, and leave when somebody receives them: a call that is given up in between
-leaves everything to the next one. Rows in front of damaged bytes are given first; the damage is
-then raised each time, until the bucket is unsubscribed or subscribed anew.
+No row is lost: fetched bytes come in on the engine's thread, are decoded on another thread, and
+leave when a call returns them. A cancelled call leaves everything to the next one. Rows before
+damaged bytes are returned first; then every call raises the error, until the bucket is unsubscribed
+or subscribed again.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ IsGone = Callable[[TableBucket], bool]
 
 
 class Inbox:
-    """What one scanner has taken and not given. Any thread may use it."""
+    """The fetched rows of one scanner. Any thread may use it."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self._lock = threading.Lock()
-        # What has happened, in order; the engine adds to it and never waits for the lock.
-        self._news: deque[Fetched | IsGone] = deque()
+        # Events in order; the engine adds to them and never waits for the lock.
+        self._events: deque[Fetched | IsGone] = deque()
         self._fetched: deque[Fetched] = deque()
         self._decoded: deque[DecodedBatch] = deque()
 
     def __bool__(self) -> bool:
-        news = tuple(self._news)
+        event = tuple(self._events)
         return bool(
-            self._decoded or self._fetched or any(isinstance(each, Fetched) for each in news)
+            self._decoded or self._fetched or any(isinstance(each, Fetched) for each in event)
         )
 
     def put(self, fetched: Iterable[Fetched]) -> None:
-        """Take something in; called by the engine."""
-        self._news.extend(fetched)
+        """Add fetched bytes; called by the engine."""
+        self._events.extend(fetched)
 
     def forget(self, is_gone: IsGone) -> None:
-        """Throw away what is of buckets not wanted any more."""
+        """Drop the rows of buckets that are no longer subscribed."""
         with self._lock:
-            self._look_at_news()
+            self._apply_events()
             self._drop(is_gone)
 
     def forget_what_was_put(self, is_gone: IsGone) -> None:
-        """The same for what the engine has put up to now; called by the engine."""
-        self._news.append(is_gone)
+        """The same for everything that was added up to now; called by the engine."""
+        self._events.append(is_gone)
 
     def has_rows(self, count: int) -> bool:
-        """Whether so many rows have been decoded; asked without waiting, by the engine too."""
+        """Whether so many rows are decoded; never waits, so the engine may call it."""
         return sum(each.num_rows for each in tuple(self._decoded)) >= count
 
     def decode(self, rows_max: int | None = None) -> None:
-        """Decode what is there, or so much of it that there are `rows_max` rows to give.
+        """Decode everything, or until there are `rows_max` decoded rows.
 
         Raises:
-            FlussError: The next bytes cannot be decoded, and everything before them was given.
+            FlussError: The next bytes cannot be decoded, and all rows before them were returned.
         """
         with self._lock:
-            self._look_at_news()
+            self._apply_events()
             rows = sum(each.num_rows for each in self._decoded)
             if rows_max is not None and rows >= rows_max:
                 return
-            for decoded in self._decoding(run_blocking=rows_max is None):
+            for decoded in self._decoding(in_parallel=rows_max is None):
                 self._fetched.popleft()
                 self._decoded.extend(decoded.batches)
                 rows += sum(each.num_rows for each in decoded.batches)
@@ -78,10 +78,10 @@ class Inbox:
                     return
 
     def give(self, rows_max: int | None = None) -> list[DecodedBatch]:
-        """What has been decoded, in order; `rows_max` rows at most."""
+        """Remove and return decoded rows, in order; `rows_max` rows at most."""
         given: list[DecodedBatch] = []
         with self._lock:
-            self._look_at_news()
+            self._apply_events()
             while self._decoded and (rows_max is None or rows_max > 0):
                 batch = self._decoded.popleft()
                 if rows_max is not None:
@@ -93,21 +93,21 @@ class Inbox:
                 given.append(batch)
         return given
 
-    def _look_at_news(self) -> None:
-        while self._news:
-            news = self._news.popleft()
-            if isinstance(news, Fetched):
-                self._fetched.extend(pieces_of(news))
+    def _apply_events(self) -> None:
+        while self._events:
+            event = self._events.popleft()
+            if isinstance(event, Fetched):
+                self._fetched.extend(pieces_of(event))
             else:
-                self._drop(news)
+                self._drop(event)
 
     def _drop(self, is_gone: IsGone) -> None:
         self._fetched = deque(each for each in self._fetched if not is_gone(each.bucket))
         self._decoded = deque(each for each in self._decoded if not is_gone(each.bucket))
 
-    def _decoding(self, *, run_blocking: bool) -> Iterator[Decoded]:
+    def _decoding(self, *, in_parallel: bool) -> Iterator[Decoded]:
         waiting = list(self._fetched)
-        if run_blocking and len(waiting) > 1:
+        if in_parallel and len(waiting) > 1:
             return decode_ahead(self._decoder, waiting)
         return map(partial(decode_one, self._decoder), waiting)
 

@@ -1,8 +1,8 @@
-"""Scanners as users hold them: what both dialects have in common, and the documented one.
+"""Scanners of logs: the part that both dialects share, and the documented one.
 
-A scanner is of one of two kinds, and says so when asked for what the other kind does: one gives
-records, one gives batches. Reading on and on keeps a place, so that what a poll leaves over comes
-with the next; reading to the end of now starts at the subscribed offsets each time it is asked.
+A scanner returns either records or batches, and refuses the methods of the other kind. Polls
+continue where the last one ended, and return rows that it left over. Reading to the current end
+starts at the subscribed offsets in each call.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ TIMEOUT_MS_MAX = 2**53
 
 
 class LogScannerBase:
-    """What scanners of both dialects do without waiting.
+    """The part that both dialects share: everything that does not wait.
 
     Args:
-        engine: Where waiting is done.
-        core: The subscriptions and what is read of them.
-        gives_batches: Whether it gives Arrow batches, or single records.
-        records_per_poll_max: How many records one poll gives back.
+        engine: The engine on which reads wait.
+        core: The subscriptions, and the reads of their buckets.
+        gives_batches: Whether it returns Arrow batches instead of single records.
+        records_per_poll_max: The most records of one poll.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LogScannerBase:
     # --- subscriptions ------------------------------------------------------------------------
 
     def subscribe(self, bucket_id: int, start_offset: int) -> None:
-        """Read a bucket from an offset on; a bucket subscribed before starts anew."""
+        """Read a bucket from an offset on; a bucket that was subscribed before starts again."""
         self.subscribe_buckets({bucket_id: start_offset})
 
     def subscribe_buckets(self, bucket_offsets: Mapping[int, int]) -> None:
@@ -71,12 +71,12 @@ class LogScannerBase:
         self._forget(partition_bucket_offsets)
 
     def unsubscribe(self, bucket_id: int) -> None:
-        """Read a bucket no more."""
+        """Stop reading a bucket."""
         self._core.unsubscribe(bucket_id)
         self._forget([(None, bucket_id)])
 
     def unsubscribe_partition(self, partition_id: int, bucket_id: int) -> None:
-        """Read a bucket of a partition no more."""
+        """Stop reading a bucket of a partition."""
         self._core.unsubscribe(bucket_id, partition_id=partition_id)
         self._forget([(partition_id, bucket_id)])
 
@@ -85,7 +85,7 @@ class LogScannerBase:
         return self._core.table.is_partitioned()
 
     def get_subscribed_buckets(self) -> list[tuple[TableBucket, int]]:
-        """What is subscribed: buckets, and the offsets they are read from."""
+        """The subscribed buckets, and the offsets they are read from."""
         return list(self._core.subscriptions().items())
 
     def _forget(self, places: Iterable[tuple[int | None, int]]) -> None:
@@ -94,20 +94,20 @@ class LogScannerBase:
         def is_gone(bucket: TableBucket) -> bool:
             return (bucket.partition_id, bucket.bucket_id) in gone
 
-        # And once more on the engine, behind the change itself: only what is taken from then on
-        # is wanted.
+        # And once more on the engine, after the change itself: rows that were taken before it are
+        # dropped.
         self._inbox.forget(is_gone)
         self._engine.post(lambda: self._inbox.forget_what_was_put(is_gone))
 
-    # --- reading: what runs on the engine, what decodes, and what dresses it --------------------
+    # --- reading: on the engine, decoding, and making the result -------------------------------
 
     async def _take(self, timeout_ms: int) -> None:
-        """Have something in the inbox; waits for it, at most so long."""
-        # There and not in the caller's hands: whoever gives up meanwhile loses nothing.
+        """Fill the inbox; waits for rows, at most so long."""
+        # Rows go to the inbox and not to the caller, so a cancelled call loses nothing.
         self._inbox.put(await self._core.take(0 if self._inbox else timeout_ms / 1_000))
 
     def _is_filled(self) -> bool:
-        """Whether a poll needs nothing of the engine, because the last one left enough."""
+        """Whether the inbox has enough rows for a poll already."""
         self._core.check_open()
         return not self._gives_batches and self._inbox.has_rows(self._records_per_poll_max)
 
@@ -141,10 +141,10 @@ class LogScannerBase:
         return self._give_table()
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """All rows from the subscribed offsets to the end of now, as a stream of Arrow batches.
+        """All rows from the subscribed offsets to the current end of the log, as Arrow batches.
 
-        The reader blocks its own thread while it waits, also inside a running event loop; rows are
-        fetched ahead of it within a bounded buffer.
+        The reader blocks its thread while it waits, also inside a running event loop. Rows are
+        fetched ahead within a bounded buffer.
         """
         self._check_kind(batches=True, method="to_arrow_batch_reader()")
         return pa.RecordBatchReader.from_batches(
@@ -192,7 +192,7 @@ class LogScannerBase:
 
 
 class LogScanner(LogScannerBase):
-    """Reads a table's log; what reads returns at once, blocking the calling thread.
+    """Reads a table's log; reads block the calling thread and return their result.
 
     Any thread may use it, also one that runs an event loop.
     """
@@ -218,7 +218,7 @@ class LogScanner(LogScannerBase):
     poll_batches = poll_record_batch
 
     def to_arrow(self) -> pa.Table:
-        """All rows from the subscribed offsets to the end of now; again the same when repeated."""
+        """All rows from the subscribed offsets to the current end of the log; repeatable."""
         self._check_kind(batches=True, method="to_arrow()")
         return pa.Table.from_batches(
             [each.batch for each in self._read_to_end()], schema=self._core.schema
@@ -232,7 +232,7 @@ class LogScanner(LogScannerBase):
 
 
 def checked_timeout(timeout_ms: Any) -> int:
-    """A time to wait that can be waited."""
+    """Check a timeout, and limit it to what can be waited."""
     if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int) or timeout_ms < 0:
         raise InvalidValueError(
             f"A timeout is a number of milliseconds from 0 on, not {timeout_ms!r}."

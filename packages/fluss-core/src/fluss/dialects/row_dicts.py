@@ -1,7 +1,7 @@
-"""Columns of Python values as one dictionary per row, which is most of what reading a row costs.
+"""Makes one dictionary per row of columns of Python values, the largest cost of reading rows.
 
-The function that does it is compiled once per number of columns, with the loop over the columns
-unrolled, as `collections.namedtuple` does. No name and no value of a user gets into its source.
+The function is compiled once per number of columns, with the loop over the columns unrolled, as
+`collections.namedtuple` does. No name and no value of a user gets into its source.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-# Beyond this, compiling would take longer than it saves.
+# For more columns, compiling would take longer than it saves.
 COLUMNS_MAX = 100
 
 
 def row_dicts(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """One dictionary per row; at least one column, all of them equally long."""
+    """Make one dictionary per row; at least one column, all of the same length."""
     if len(columns) > COLUMNS_MAX:
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     return _unrolled(len(columns))(columns, *names)

@@ -1,8 +1,8 @@
-"""What a poll gives back: records by bucket, single or as batches, made only when looked at.
+"""The results of polls: records by bucket, single or as batches.
 
-`ScanRecords` is a sequence of records and a mapping from buckets to their records at once. It keeps
+`ScanRecords` is both a sequence of records and a mapping from buckets to their records. It keeps
 the decoded batches; the values of a batch become Python objects, column by column, when the first
-of its records is looked at.
+of its records is used.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CHANGE_TYPES = tuple(ChangeType)
 
 
 class ScanRecord:
-    """One record: a row, its offset, when it was written, and what it did."""
+    """One record: a row, its offset, its timestamp and its change type."""
 
-    # A poll makes as many of these as it has rows, so they hold next to nothing.
+    # A poll makes one of these per row, so they are as small as possible.
     __slots__ = ("_batch", "_index")
 
     def __init__(self, batch: _Batch, index: int) -> None:
@@ -35,17 +35,17 @@ class ScanRecord:
 
     @property
     def offset(self) -> int:
-        """Its place in the log of its bucket."""
+        """Its offset in the log of its bucket."""
         return self._batch.offsets[self._index]
 
     @property
     def timestamp(self) -> int:
-        """When the server took it in, in milliseconds since 1970."""
+        """When the server took it, in milliseconds since 1970."""
         return self._batch.timestamp
 
     @property
     def change_type(self) -> ChangeType:
-        """What it did to the table."""
+        """The change that it made to the table."""
         changes = self._batch.changes
         return ChangeType.AppendOnly if changes is None else _CHANGE_TYPES[changes[self._index]]
 
@@ -79,7 +79,7 @@ class RecordBatch:
 
     @property
     def bucket(self) -> TableBucket:
-        """The bucket they are of."""
+        """Their bucket."""
         return self._decoded.bucket
 
     @property
@@ -99,12 +99,12 @@ class RecordBatch:
 
     @property
     def timestamp(self) -> int:
-        """When the server took them in, in milliseconds since 1970; 0 where it did not say."""
+        """When the server took them, in milliseconds since 1970; 0 where it is not known."""
         return self._decoded.timestamp
 
     @property
     def change_types(self) -> list[ChangeType]:
-        """What each row did to the table."""
+        """The change that each row made to the table."""
         types = self._decoded.change_types
         if types is None:
             return [ChangeType.AppendOnly] * self.num_records
@@ -121,7 +121,7 @@ ScanBatch = RecordBatch
 
 
 class ScanRecords:
-    """The records of one poll, in one order for as long as it lives."""
+    """The records of one poll, in a stable order."""
 
     __slots__ = ("_batches", "_by_bucket", "_count", "_flat", "_types")
 
@@ -141,7 +141,7 @@ class ScanRecords:
         return list(self._batches)
 
     def records(self, bucket: TableBucket) -> list[ScanRecord]:
-        """The records of a bucket, in order; none for a bucket that has none."""
+        """The records of a bucket, in order; an empty list for a bucket without records."""
         found = self._by_bucket.get(bucket)
         if found is None:
             batches = self._batches.get(bucket)
@@ -157,11 +157,11 @@ class ScanRecords:
         return self.buckets()
 
     def values(self) -> Iterator[list[ScanRecord]]:
-        """The records of each bucket, one list per bucket, made as they are asked for."""
+        """The records of each bucket, one list per bucket, made lazily."""
         return (self.records(bucket) for bucket in self._batches)
 
     def items(self) -> Iterator[tuple[TableBucket, list[ScanRecord]]]:
-        """Buckets and their records, made as they are asked for."""
+        """Buckets and their records, made lazily."""
         return ((bucket, self.records(bucket)) for bucket in self._batches)
 
     def records_by_buckets(self) -> dict[TableBucket, list[ScanRecord]]:
@@ -212,7 +212,7 @@ class ScanRecords:
 
 
 class _Batch:
-    """What the records of one batch have in common; its rows are made when one is looked at."""
+    """The batch that its records share; its rows are made when the first is used."""
 
     __slots__ = ("_decoded", "_types", "changes", "offsets", "rows", "timestamp")
 

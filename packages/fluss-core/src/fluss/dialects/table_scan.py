@@ -1,7 +1,7 @@
-"""What to read of a table, as users describe it before they read; both dialects.
+"""Describes what to read of a table, in both dialects.
 
-The methods that describe change the scan and return it, so that they can be chained. Nothing is
-asked of a server before a scanner reads.
+The methods that describe change the scan and return it, so that they can be chained. No request is
+sent before a scanner reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BatchScannerT = TypeVar("BatchScannerT", bound=BatchScannerBase)
 
 
 class TableScanBase(Generic[LogScannerT, BatchScannerT]):
-    """What scans of both dialects do."""
+    """The part that both dialects share."""
 
     _log_scanner: type[LogScannerT]
     _batch_scanner: type[BatchScannerT]
@@ -42,7 +42,7 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
         """Read these columns only, by position, in this order.
 
         Raises:
-            SchemaMismatchError: There is no column there, or one is asked for twice.
+            SchemaMismatchError: There is no column there, or one is named twice.
         """
         self._columns = positions_of(self._core.info, indices)
         return self
@@ -57,11 +57,11 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
         return self
 
     def filter(self, predicate: Predicate) -> Self:
-        """Read only rows that fulfil the predicate, and those of an earlier filter.
+        """Read only rows that match the predicate, and the earlier filters.
 
         Raises:
             InvalidSchemaError: There is no such column; the hint names the nearest.
-            InvalidValueError: A value is not one of its column's type.
+            InvalidValueError: A value does not fit its column.
         """
         RowFilter(predicate, self._core.info.schema)
         earlier = self._predicate
@@ -69,7 +69,7 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
         return self
 
     def limit(self, n: int) -> Self:
-        """Read so many rows of a bucket at most; see `create_bucket_batch_scanner`."""
+        """Read at most so many rows of a bucket; see `create_bucket_batch_scanner`."""
         given: Any = n
         if isinstance(given, bool) or not isinstance(given, int) or not 0 < n <= LIMIT_MAX:
             raise InvalidValueError(f"A limit is a number of rows from 1 on, not {n!r}.")
@@ -77,21 +77,21 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
         return self
 
     def with_fixed_schema(self, fixed_schema: bool) -> Self:  # noqa: ARG002, FBT001 - pyfluss's
-        """Accepted, and always so: rows are laid out in the schema of the table object.
+        """Accepted without effect: rows always have the schema of the table object.
 
-        Rows that were written before a column was added have NULL there, and columns added later
-        are left out.
+        Rows that were written before a column was added have NULL there, and columns that were
+        added later are left out.
         """
         return self
 
     # --- reading ------------------------------------------------------------------------------
 
     def create_log_scanner(self) -> Awaitable[LogScannerT]:
-        """A scanner of single records, with their offsets, times and change types."""
+        """Make a scanner of single records, with their offsets, times and change types."""
         return self._core.connection.engine.submit(self._scanner(gives_batches=False))
 
     def create_record_batch_log_scanner(self) -> Awaitable[LogScannerT]:
-        """A scanner of Arrow batches, tables and frames."""
+        """Make a scanner of Arrow batches, tables and DataFrames."""
         return self._core.connection.engine.submit(self._scanner(gives_batches=True))
 
     create_batch_scanner = create_record_batch_log_scanner
@@ -111,10 +111,10 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
         )
 
     def create_bucket_batch_scanner(self, bucket: TableBucket) -> BatchScannerT:
-        """A scanner of a few rows of one bucket; `limit` says how many.
+        """Make a scanner of a few rows of one bucket, as many as `limit` allows.
 
         A bucket of a log table gives its last rows, one of a table with a primary key its first
-        ones by key. A filter counts before the limit.
+        rows by key. A filter is applied before the limit.
 
         Raises:
             FlussError: No limit was set.
@@ -142,7 +142,7 @@ class TableScanBase(Generic[LogScannerT, BatchScannerT]):
 
 
 class TableScan(TableScanBase[LogScanner, BatchScanner]):
-    """What to read of a table."""
+    """Describes what to read of a table."""
 
     _log_scanner = LogScanner
     _batch_scanner = BatchScanner

@@ -1,6 +1,6 @@
-"""Writers as users hold them, the same in both dialects: rows are taken at once, ends are awaited.
+"""Writers, the same in both dialects: rows are taken without waiting, and `flush` is awaited.
 
-Taking a row never waits for a server, except while the write buffer of the connection is full.
+Taking a row blocks only while the memory of the connection for writes is used up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CoreT = TypeVar("CoreT", bound=AppendCore | UpsertCore)
 
 
 class _Writer(Generic[CoreT]):
-    """What both kinds of writers do."""
+    """The part that both kinds of writers share."""
 
     def __init__(self, engine: Engine, core: CoreT) -> None:
         self._engine = engine
@@ -41,7 +41,7 @@ class _Writer(Generic[CoreT]):
         """Wait until everything taken so far is written.
 
         Raises:
-            FlussError: Something could not be written since the last flush; it is said once.
+            FlussError: Something could not be written since the last flush. It is raised once.
         """
         self._core.seal_if_quick()
         return self._engine.submit(self._core.flush())
@@ -64,7 +64,7 @@ class _Writer(Generic[CoreT]):
 
 
 class AppendWriter(_Writer[AppendCore]):
-    """Appends rows to a table without primary key. Any thread and any event loop may use it."""
+    """Appends rows to a table without a primary key. Any thread and event loop may use it."""
 
     def append(self, row: Row) -> WriteResultHandle:
         """Take one row.
@@ -95,7 +95,7 @@ class AppendWriter(_Writer[AppendCore]):
     def write_pandas(self, df: pd.DataFrame) -> None:
         """Take the rows of a DataFrame; see `write_arrow`.
 
-        Of its index, levels that are named like columns of the table are written.
+        Index levels with the names of columns of the table are written.
         """
         self._core.append_arrow(_arrow_of(df, self._core))
 
@@ -160,7 +160,7 @@ class TableAppend:
         self._core = core
 
     def create_writer(self) -> AppendWriter:
-        """What appends rows."""
+        """Make a writer that appends rows."""
         return AppendWriter(self._core.connection.engine, append_core(self._core))
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ class TableAppend:
 
 
 class TableUpsert:
-    """Begins to upsert rows; where it is used as a writer itself, it makes one on first use."""
+    """Begins to upsert rows. Used as a writer itself, it makes one on first use."""
 
     def __init__(self, core: TableHandle, columns: tuple[int, ...] | None = None) -> None:
         check_upserts(core.info)
@@ -202,10 +202,10 @@ class TableUpsert:
         return self.partial_update_by_index(column_indices)
 
     def create_writer(self) -> UpsertWriter:
-        """What writes rows.
+        """Make a writer.
 
         Raises:
-            SchemaMismatchError: The table cannot be written by these columns; one with an
+            SchemaMismatchError: The table cannot be written by these columns. A table with an
                 auto-increment column is written by its other columns.
         """
         if self._columns is None:
@@ -237,10 +237,10 @@ class TableUpsert:
 
 
 def _check_whole_rows(table: TableInfo) -> None:
-    """Refuse a writer of whole rows where a column is counted up by the server.
+    """Refuse a writer of whole rows for a table with an auto-increment column.
 
-    Java's and Rust's clients refuse it when the writer is made. Frames are written by the columns
-    that they have, and need no such rule.
+    The clients of Java and Rust refuse it too. Frames are written by the columns that they have,
+    and need no such rule.
 
     Raises:
         SchemaMismatchError: The table has an auto-increment column.

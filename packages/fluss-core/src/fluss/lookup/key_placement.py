@@ -1,4 +1,4 @@
-"""Computes the partition, the bucket and the bytes of a key as a user gives it.
+"""Computes the partition, the bucket and the bytes of a user's key.
 
 A key is a mapping from column names to values, or the values alone in key order. Frames of
 keys have a vectorised path (`lookup.key_frames`).
@@ -169,9 +169,9 @@ def prefix_placer(table: TableInfo, columns: Sequence[str]) -> KeyPlacer:
     without_partition = tuple(name for name in columns if name not in table.partition_keys)
     missing = [name for name in table.partition_keys if name not in columns]
     if without_partition != bucket_keys or missing:
-        wanted = ", ".join([*table.partition_keys, *bucket_keys])
+        expected = ", ".join([*table.partition_keys, *bucket_keys])
         raise InvalidSchemaError(
-            f"{table.table_path} is asked by a prefix of ({wanted}), not of "
+            f"{table.table_path} is asked by a prefix of ({expected}), not of "
             f"({', '.join(columns)}).",
             hint="A prefix is the partition columns and the whole bucket key, in its order.",
         )

@@ -81,26 +81,25 @@ def write_frame(
     columns: Sequence[str] | None = None,
     merge_mode: MergeMode | None = None,
 ) -> WriteReport:
-    """Write all rows of a frame, and wait until the servers have them.
+    """Write all rows of a frame, and wait until they are acknowledged.
 
     Blocks the calling thread, which must not be the engine's.
 
     Args:
         table: The table.
-        data: Anything tabular (`frames.tabular`). An upserted frame with `_change_type` is applied
-            as a changelog; other columns that scans add are left out of it.
-        mode: `append` to a log; `upsert` whole rows by key; `delete` by key, where further columns
-            of the table are not looked at; `update` some columns of rows by key.
-        columns: Of an update, the columns to write; None for those that the frame has. The key
-            need not be named.
-        merge_mode: `overwrite` to put values in the place of aggregated ones; in a changelog that
-            is the default, because its rows are results and not contributions.
+        data: Anything tabular (`write.tabular`). An upserted frame with `_change_type` is applied
+            as a changelog; other columns that scans add are not written.
+        mode: `append` to a log; `upsert` whole rows by key; `delete` by key, where other columns
+            of the table are ignored; `update` some columns of rows by key.
+        columns: The columns of an update; None for those of the frame. The key need not be named.
+        merge_mode: `overwrite` to replace aggregated values; the default for a changelog, whose
+            rows are results and not contributions.
 
     Raises:
         UnsupportedOperationError: The table is not written in this mode.
         SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
         InvalidValueError: A value does not fit its column, or a key or partition is NULL.
-        FlussError: Rows could not be written; a note says how many were, as far as is known.
+        FlussError: Rows could not be written; `progress` counts what became of them.
     """
     with naming_frame(data):
         keys = table.info.primary_keys
@@ -115,7 +114,7 @@ def write_to_recent_table(
 
     Callers that write row by row get the facts of the table from the connection, which asks for
     them once in a while. If these refuse the frame, or the table is gone, current facts decide. A
-    stream can be read only once, so its table is always asked for.
+    stream can be read only once, so it is written with current facts.
 
     Raises:
         TableNotFoundError: There is no such table; the error names the nearest.
@@ -162,7 +161,7 @@ def _write_frame(
     )
     pieces: Iterable[_Piece] = plan.pieces(frame)
     if frame.is_whole:
-        pieces = list(pieces)  # nothing is written before everything has been checked
+        pieces = list(pieces)  # nothing is written before everything is checked
     return _write(table, target, plan, pieces)
 
 
@@ -207,7 +206,7 @@ def rows_to_append(table: TableHandle, data: Any) -> list[WireRows]:
 def check_frame(
     table: TableHandle, data: Any, *, mode: Mode, columns: Sequence[str] | None = None
 ) -> None:
-    """Refuse a frame as `write_frame` would, which see; none of it is written."""
+    """Raise the errors that `write_frame` would raise before it writes; nothing is written."""
     frame = frame_of_keys(data, table.info.primary_keys) if mode == "delete" else frame_of(data)
     for _ in _FramePlan.of(table.info, frame, mode, columns).pieces(frame):
         pass
@@ -431,8 +430,8 @@ def _check_added(info: TableInfo, mode: Mode, added: Sequence[str], *, is_free: 
     """Refuse columns that a scan added where they would be ignored or misunderstood."""
     if CHANGE_TYPE in added and mode in {"delete", "update"}:
         raise InvalidValueError(
-            f"The frame says in {CHANGE_TYPE!r} what happens to each row, and is to be applied as "
-            f"{mode} throughout.",
+            f"The frame has the change of each row in {CHANGE_TYPE!r}, and cannot be written by "
+            f"{mode}.",
             hint="Upsert it, which applies the changes, or leave the column out.",
             column=CHANGE_TYPE,
         )
@@ -459,7 +458,7 @@ def _written(
     columns: Sequence[str] | None,
     added: Sequence[str],
 ) -> list[str]:
-    """The columns that are written, in the order in which rows without names have them."""
+    """The columns that are written, in the order of rows without names."""
     schema = table.schema
     counted = schema.auto_increment_columns
     if mode == "delete":
@@ -520,12 +519,12 @@ def _write(
 
 
 def _first_cause(before: Exception | None, flushed: FlussError) -> Exception:
-    """A value that does not fit, or a stream that fails, comes before what became of the others."""
+    """An error of the data comes before that of the rows that were written before it."""
     return before if before is not None and _is_of_the_data(before) else flushed
 
 
 def _is_of_the_data(error: Exception) -> bool:
-    """Whether it is about the rows of the caller, or raised by what gives them."""
+    """Whether it concerns the caller's rows, or was raised by the stream that yields them."""
     if not isinstance(error, FlussError):
         return True
     return isinstance(error, _OF_THE_DATA) or error.facts.get("row") is not None
@@ -547,5 +546,5 @@ def _failed(
     )
 
 
-# What is wrong with rows is found before they are taken; its message names the row.
+# Errors of rows that are found before they are taken; the message names the row.
 _OF_THE_DATA: Final = (InvalidValueError, SchemaMismatchError, InvalidNameError)

@@ -24,7 +24,7 @@ from fluss.model.types.type_facts import ArrowLayout
 
 # Takes a row; returns the physical values of all columns of the table, and their approximate size.
 RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
-# Gives the lines for a type, a value's name and the line that converts it.
+# Makes the lines for a type, the name of a value, and the line that converts it.
 _Lines = Callable[[Any, str, str], list[str]]
 
 

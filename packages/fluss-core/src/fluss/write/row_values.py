@@ -1,4 +1,4 @@
-"""One row as a user gives it, as a tuple of physical values in the order of the table's columns.
+"""Converts a user's row to a tuple of physical values in the order of the table's columns.
 
 A row is a mapping by column name, or a sequence by position. Plain rows are read by a function that
 is compiled once per writer (`write.row_function`); all others are brought into order here. Values
@@ -45,26 +45,33 @@ class RowReader:
         limits: ValueLimits = NO_LIMITS,
     ) -> None:
         self._names = tuple(names)
+        self._types = tuple(types)
         self._known = frozenset(names) | ignored
         self._what = what
         self._places = tuple(places)
         self._width = width
-        # The row's physical values, one for each column of the table, and roughly their bytes. It
-        # raises InvalidValueError: a value is missing, unknown, or does not fit its column.
-        self.read: RowFunction = row_function(
+        self._limits = limits
+        # Returns the physical values of all columns of the table, and their approximate size.
+        # Raises InvalidValueError: a value is missing, unknown, or does not fit its column.
+        self.read: RowFunction = self._read_first
+
+    def _read_first(self, row: Any) -> tuple[tuple[Any, ...], int]:
+        """Read the first row. The function is compiled here: a writer of frames never needs it."""
+        self.read = row_function(
             RowShape(
                 names=self._names,
-                types=tuple(types),
+                types=self._types,
                 converters=tuple(
-                    to_physical(each, name, limits=limits)
-                    for each, name in zip(types, names, strict=True)
+                    to_physical(data_type, name, limits=self._limits)
+                    for data_type, name in zip(self._types, self._names, strict=True)
                 ),
                 places=self._places,
-                width=width,
+                width=self._width,
                 by_name=self._by_name,
                 otherwise=self._otherwise,
             )
         )
+        return self.read(row)
 
     def _otherwise(self, row: Any) -> Sequence[Any]:
         if isinstance(row, Mapping):

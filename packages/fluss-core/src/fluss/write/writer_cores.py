@@ -8,7 +8,6 @@ compiled when the first row comes: a writer that only takes frames has no use fo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from fluss.errors import InvalidValueError
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.cast import to_wire_batch
 from fluss.write.caller_rows import rows_counted
-from fluss.write.row_function import RowFunction
 from fluss.write.row_values import RowReader
 from fluss.write.wire_rows import WireRows
 from fluss.write.wire_writer import WireWriter
@@ -38,14 +36,8 @@ class RowWriter(WireWriter):
     def __init__(self, target: Target, buffer: WriteBuffer) -> None:
         super().__init__(target, buffer)
         self._large_row_bytes = buffer.request_bytes_max // _LARGE_ROW
-
-    @cached_property
-    def _read(self) -> RowFunction:
-        raise NotImplementedError
-
-    @cached_property
-    def _read_key(self) -> RowFunction:
-        raise NotImplementedError
+        self._rows: RowReader
+        self._keys: RowReader
 
     def take(self, row: Any, *, deletes: bool = False) -> WriteResultHandle:
         """Take one row: a dict by column name, a list or tuple by position.
@@ -57,7 +49,7 @@ class RowWriter(WireWriter):
         """
         # The hot path of all rows: a microsecond or two, so nothing is done that can be spared.
         try:
-            values, size = self._read_key(row) if deletes else self._read(row)
+            values, size = self._keys.read(row) if deletes else self._rows.read(row)
         except InvalidValueError as error:
             raise error.with_context(row=self.rows_taken) from None
         buffer = self._buffer
@@ -70,6 +62,17 @@ class RowWriter(WireWriter):
 class AppendCore(RowWriter):
     """Appends rows to a log table."""
 
+    def __init__(self, target: Target, buffer: WriteBuffer) -> None:
+        super().__init__(target, buffer)
+        names = self._layout.names
+        self._rows = RowReader(
+            names,
+            self._layout.types,
+            places=range(len(names)),
+            width=len(names),
+            limits=self.table.value_limits,
+        )
+
     append = RowWriter.take
 
     def append_arrow(self, frame: ArrowFrame) -> WriteResultHandle:
@@ -81,24 +84,35 @@ class AppendCore(RowWriter):
         """
         return self.take_rows(_cast_batches(frame, self._layout))
 
-    @cached_property
-    def _read(self) -> RowFunction:
-        names = self._layout.names
-        return RowReader(
-            names,
-            self._layout.types,
-            places=range(len(names)),
-            width=len(names),
-            limits=self.table.value_limits,
-        ).read
-
 
 class UpsertCore(RowWriter):
     """Inserts, replaces and deletes rows of a table with a primary key."""
 
     def __init__(self, target: KvTarget, buffer: WriteBuffer) -> None:
         super().__init__(target, buffer)
-        self._columns = target.target_columns or tuple(range(len(target.layout)))
+        schema, limits = self.table.schema, self.table.value_limits
+        names, types = schema.column_names, schema.column_types
+        columns = target.target_columns or tuple(range(len(names)))
+        keys = schema.primary_key_indexes
+        self._rows = RowReader(
+            [names[place] for place in columns],
+            [types[place] for place in columns],
+            places=columns,
+            width=len(names),
+            limits=limits,
+        )
+        self._keys = RowReader(
+            [names[place] for place in keys],
+            [types[place].not_null() for place in keys],
+            places=keys,
+            width=len(names),
+            ignored=frozenset(names),
+            what="key",
+            limits=limits,
+        )
+        whole = whole_layout(self.table)
+        self._row_layout = whole if len(columns) == len(names) else whole.project(columns)
+        self._key_layout = whole.project(keys)
 
     # A row replaces the one with its key, or its columns in a partial update.
     upsert = RowWriter.take
@@ -123,40 +137,6 @@ class UpsertCore(RowWriter):
         others = set(self._layout.names) - set(self._key_layout.names)
         batches = _cast_batches(frame, self._key_layout, left_out=others)
         return self.take_rows(batches, deletes=True)
-
-    @cached_property
-    def _row_layout(self) -> BatchLayout:
-        whole = whole_layout(self.table)
-        return whole if len(self._columns) == len(whole) else whole.project(self._columns)
-
-    @cached_property
-    def _key_layout(self) -> BatchLayout:
-        return whole_layout(self.table).project(self.table.schema.primary_key_indexes)
-
-    @cached_property
-    def _read(self) -> RowFunction:
-        schema = self.table.schema
-        return RowReader(
-            [schema.column_names[place] for place in self._columns],
-            [schema.column_types[place] for place in self._columns],
-            places=self._columns,
-            width=len(schema.columns),
-            limits=self.table.value_limits,
-        ).read
-
-    @cached_property
-    def _read_key(self) -> RowFunction:
-        schema = self.table.schema
-        keys = schema.primary_key_indexes
-        return RowReader(
-            [schema.column_names[place] for place in keys],
-            [schema.column_types[place].not_null() for place in keys],
-            places=keys,
-            width=len(schema.columns),
-            ignored=frozenset(schema.column_names),
-            what="key",
-            limits=self.table.value_limits,
-        ).read
 
 
 def _batches(frame: ArrowFrame) -> Iterable[pa.RecordBatch]:

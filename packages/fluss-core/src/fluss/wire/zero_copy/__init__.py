@@ -1,11 +1,10 @@
-"""The messages that carry records, keys and values: read and written without copying those.
+"""The messages with records, keys and values, read and written without copying these.
 
-Each is a frozen dataclass with the field names of the protocol, and a layout in capitals beside it:
-`FETCH_LOG_RESPONSE.read(body)` gives a `FetchLogResponse`, `FETCH_LOG_RESPONSE.write(response)` a
-list of buffers. The same pair serves the side that sends and the side that receives. Records are
-tuples of buffers: one slice of the frame when read, as many buffers as one likes when written. What
-the records hold is the business of `records`; all other messages are left to protobuf
-(`wire.messages`).
+Each is a frozen dataclass with the field names of the protocol, and has a layout in capitals:
+`FETCH_LOG_RESPONSE.read(body)` returns a `FetchLogResponse`, `FETCH_LOG_RESPONSE.write(response)` a
+list of buffers, for senders and receivers alike. Records are tuples of buffers: one slice of the
+frame when read, any number when written. `records` knows what they hold; all other messages are
+left to protobuf (`wire.messages`).
 """
 
 from fluss.wire.zero_copy.fetch_log import (

@@ -1,4 +1,4 @@
-"""The answer to FETCH_LOG: log batches, or where in the remote store they are."""
+"""The answer to FETCH_LOG: log batches, or their segments in the remote store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RemoteLogSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogFetchInfo:
-    """Where to read instead, for an offset whose records have moved to the remote store."""
+    """The segments to read instead, for an offset whose records are in the remote store."""
 
     remote_log_tablet_dir: str
     partition_name: str | None = None
@@ -35,7 +35,7 @@ class RemoteLogFetchInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBucket:
-    """What a fetch found in one bucket."""
+    """The answer for one bucket."""
 
     partition_id: int | None = None
     bucket_id: int
@@ -51,7 +51,7 @@ class FetchedBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedTable:
-    """What a fetch found in the buckets of one table."""
+    """The answers for the buckets of one table."""
 
     table_id: int
     buckets_resp: tuple[FetchedBucket, ...] = ()
@@ -110,7 +110,7 @@ _RECORDS: Final = 8 << 3 | WireType.LENGTH
 
 
 def find_first_records(head: memoryview) -> int:
-    """Where the first records of an answer begin; 0 where the bytes that are there do not say.
+    """Where the first records of an answer begin; 0 where the received bytes do not show it.
 
     Only the beginning of the answer need be there. Nothing is refused: who reads it all does that.
     """

@@ -42,7 +42,7 @@ class LookupRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedUpBucket:
-    """The values of the keys of one bucket, in the order asked for; None for a missing key."""
+    """The values of the keys of one bucket, in the order of the request; None for a missing key."""
 
     partition_id: int | None = None
     bucket_id: int
@@ -61,7 +61,7 @@ class LookupResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedUpRanges:
-    """The same as `LookedUpBucket`, for many keys: only where in the answer the values stand.
+    """The same as `LookedUpBucket`, for many keys: only where the values are in the answer.
 
     Attributes:
         ranges: Start and stop of each value, one after the other; -1 and -1 for a missing key.
@@ -84,7 +84,7 @@ class LookupRangesResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookupBucket:
-    """Beginnings of keys to look up in one bucket."""
+    """Key prefixes to look up in one bucket."""
 
     partition_id: int | None = None
     bucket_id: int
@@ -94,7 +94,7 @@ class PrefixLookupBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookupRequest:
-    """Beginnings of keys to look up in the buckets of one table."""
+    """Key prefixes to look up in the buckets of one table."""
 
     table_id: int
     buckets_req: tuple[PrefixLookupBucket, ...] = ()
@@ -102,7 +102,7 @@ class PrefixLookupRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookedUpBucket:
-    """All values of each beginning of a key of one bucket, in the order asked for."""
+    """All values of each key prefix of one bucket, in the order of the request."""
 
     partition_id: int | None = None
     bucket_id: int
