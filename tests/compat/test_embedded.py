@@ -26,7 +26,7 @@ ROWS, BATCH = 60, 5
 TELL_NOTHING = {"!=", "not_equal", "not in", "not in nothing", "ends", "contains"}
 
 
-def said(python: str, module: str, bootstrap: str) -> dict[str, list[int]]:
+def results_of(python: str, module: str, bootstrap: str) -> dict[str, list[int]]:
     lines = (line.split(":") for line in run(PROGRAM, python, module, bootstrap))
     return {name: [int(each) for each in ids.split()] for name, ids in lines}
 
@@ -38,7 +38,7 @@ def test_filters_of_pyfluss_choose_the_batches_with_matching_rows():
         pytest.skip(str(error))
     with LocalCluster() as cluster, ThreadPoolExecutor() as pool:
         runs = [
-            pool.submit(said, python, module, cluster.bootstrap_servers)
+            pool.submit(results_of, python, module, cluster.bootstrap_servers)
             for python, module in ((peer, "fluss"), (sys.executable, "fluss.aio"))
         ]
         theirs, ours = (each.result() for each in runs)

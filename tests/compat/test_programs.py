@@ -62,8 +62,8 @@ def test_the_differences_are_the_intended_ones(cluster, peer):
     program = PROGRAMS / "differences.py"
     theirs = run(program, peer, "fluss", cluster.bootstrap)
     ours = run(program, sys.executable, "fluss.aio", cluster.bootstrap)
-    assert named(theirs) == {name: said for name, (said, _) in DIFFERENCES.items()}
-    assert named(ours) == {name: said for name, (_, said) in DIFFERENCES.items()}
+    assert named(theirs) == {name: text for name, (text, _) in DIFFERENCES.items()}
+    assert named(ours) == {name: text for name, (_, text) in DIFFERENCES.items()}
 
 
 def named(lines: list[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`alter_table`: what added columns bring along."""
+"""`alter_table`: aggregations of added columns."""
 
 import pytest
 

@@ -264,7 +264,7 @@ async def test_a_table_without_a_lake_has_no_lake_snapshot(dialect):
         await dialect.admin.get_latest_lake_snapshot(f"{dialect.database}.none")
 
 
-async def test_a_table_object_tells_the_facts_of_its_table(dialect):
+async def test_a_table_object_has_the_facts_of_its_table(dialect):
     table = await dialect.table({"id": pa.int32(), "name": pa.string()}, primary_keys=["id"])
     assert table.has_primary_key()
     assert table.get_table_info().table_path == table.get_table_path()
@@ -274,7 +274,7 @@ async def test_a_table_object_tells_the_facts_of_its_table(dialect):
     assert str(table.get_table_path()) in repr(table)
 
 
-async def test_a_table_may_follow_its_database_at_once(cluster):
+async def test_a_table_may_be_created_immediately_after_its_database(cluster):
     import fluss
 
     config = fluss.Config({"bootstrap.servers": cluster.bootstrap})

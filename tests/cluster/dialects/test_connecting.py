@@ -1,4 +1,4 @@
-"""Connecting, in both dialects: ways in, ways out, and what keeps one out."""
+"""Connecting, in both dialects: opening, closing, and refused logins."""
 
 import asyncio
 import gc
@@ -73,7 +73,7 @@ async def test_the_documented_dialect_closes_plainly_and_awaits_its_admin(dialec
         assert closed is None
 
 
-async def test_a_closed_connection_refuses_everything_and_says_so(dialect):
+async def test_a_closed_connection_refuses_every_call(dialect):
     table = await dialect.table({"id": load_module("pyarrow").int32()})
     writer = table.new_append().create_writer()
     scanner = await table.new_scan().create_record_batch_log_scanner()
@@ -105,7 +105,7 @@ async def test_a_closing_connection_delivers_what_was_written(dialect):
     assert await dialect.rows(table.new_scan()) == [{"id": each} for each in range(1_000)]
 
 
-async def test_a_connection_tells_its_settings_and_counters(dialect):
+async def test_a_connection_has_its_settings_and_counters(dialect):
     config = dialect.connection.config()
     assert config.bootstrap_servers == dialect.cluster.bootstrap
     config.writer_acks = "1"
@@ -159,7 +159,7 @@ def test_one_connection_serves_several_loops_and_threads(fluss, cluster):
 def test_without_a_running_loop_what_is_awaited_is_refused(fluss, cluster):
     config = fluss.Config({"bootstrap.servers": cluster.bootstrap})
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a coroutine that nobody awaits would warn
+        warnings.simplefilter("error")  # a coroutine that is not awaited would warn
         with pytest.raises(RuntimeError, match="no running event loop"):
             fluss.FlussConnection.create(config)
         gc.collect()
@@ -280,7 +280,7 @@ def test_an_unknown_option_comes_with_the_nearest(fluss):
 
 
 @both
-async def test_a_user_with_a_password_is_let_in_everywhere(fluss, cluster, database):
+async def test_a_user_with_a_password_is_accepted_everywhere(fluss, cluster, database):
     pa = load_module("pyarrow")
     connection = await fluss.FlussConnection.create(fluss.Config(sasl(cluster)))
     admin = await settle(connection.get_admin())
@@ -316,7 +316,7 @@ async def test_sasl_without_user_or_password_is_refused_before_connecting(fluss,
 
 
 @both
-async def test_a_plain_client_at_a_door_with_a_password_is_told_so(fluss, cluster):
+async def test_a_plain_client_is_refused_by_a_listener_with_passwords(fluss, cluster):
     config = {"bootstrap.servers": cluster.sasl_bootstrap, "operation-timeout": "2s"}
     began = time.monotonic()
     with pytest.raises(FlussError):

@@ -1,4 +1,4 @@
-"""Whoever makes a mistake is helped in the words of the dialect and of the frame in use."""
+"""Hints use the words of the dialect and of the frame in use."""
 
 import asyncio
 
@@ -36,20 +36,20 @@ def test_a_key_table_that_is_appended_to(session, cluster, keyed):
     name, refused = keyed.name, UnsupportedOperationError
     with fluss_duckdb.connect(session=session) as con:
         relation = con.sql("SELECT 1::BIGINT AS id, 'a' AS day, 0.5::DOUBLE AS x")
-        said = hint_of(refused, lambda: fluss_duckdb.append(name, relation))
-    assert f"fluss_duckdb.upsert('{name}', ...)" in said
+        hint = hint_of(refused, lambda: fluss_duckdb.append(name, relation))
+    assert f"fluss_duckdb.upsert('{name}', ...)" in hint
     client = lambda: asyncio.run(append_with_the_client(cluster, name))  # noqa: E731
     assert "table.new_upsert()" in hint_of(refused, client)
-    said = hint_of(refused, lambda: session.append(name, ROW))
-    assert f"session.upsert('{name}', ...) or table.upsert(...)" in said
+    hint = hint_of(refused, lambda: session.append(name, ROW))
+    assert f"session.upsert('{name}', ...) or table.upsert(...)" in hint
     with session:
         for frame in (pd.DataFrame(ROW), pl.DataFrame(ROW)):
-            said = hint_of(refused, lambda frame=frame: frame.fluss.append(name))
-            assert f"df.fluss.upsert('{name}')" in said
+            hint = hint_of(refused, lambda frame=frame: frame.fluss.append(name))
+            assert f"df.fluss.upsert('{name}')" in hint
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "hint"),
     [
         (pa.table, "column.cast(pa.int64())"),
         (pd.DataFrame, "df.astype({'id': 'Int64'})"),
@@ -57,22 +57,22 @@ def test_a_key_table_that_is_appended_to(session, cluster, keyed):
     ],
     ids=["arrow", "pandas", "polars"],
 )
-def test_a_column_of_another_type_is_cast_in_the_words_of_the_frame(session, keyed, made, said):
+def test_a_column_of_another_type_is_cast_in_the_words_of_the_frame(session, keyed, made, hint):
     frame = made(TEXTS)
-    assert said in hint_of(SchemaMismatchError, lambda: keyed.upsert(frame))
+    assert hint in hint_of(SchemaMismatchError, lambda: keyed.upsert(frame))
     if made is not pa.table:
         with session:
-            assert said in hint_of(SchemaMismatchError, lambda: frame.fluss.upsert(keyed.name))
+            assert hint in hint_of(SchemaMismatchError, lambda: frame.fluss.upsert(keyed.name))
 
 
 def test_a_missing_column_is_added_in_the_words_of_the_frame(session, keyed):
     short = {"id": [1], "x": [0.5]}
-    for frame, said in (
+    for frame, hint in (
         (pa.table(short), "batch.append_column('day', pa.nulls(len(batch)))"),
         (pd.DataFrame(short), "df['day'] = None"),
         (pl.DataFrame(short), "df.with_columns(pl.lit(None).alias('day'))"),
     ):
-        assert said in hint_of(SchemaMismatchError, lambda frame=frame: keyed.upsert(frame))
+        assert hint in hint_of(SchemaMismatchError, lambda frame=frame: keyed.upsert(frame))
 
 
 def test_an_option_is_written_as_the_door_takes_it(session, keyed, capsys, monkeypatch):

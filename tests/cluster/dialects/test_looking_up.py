@@ -74,7 +74,7 @@ async def test_rows_are_found_by_the_beginning_of_their_keys(dialect):
     assert caught.value.hint == "did you mean 'a'?"
 
 
-async def test_ten_thousand_lookups_at_once_are_a_few_requests(dialect):
+async def test_ten_thousand_concurrent_lookups_are_a_few_requests(dialect):
     count = 10_000
     table = await dialect.table(COLUMNS, primary_keys=["id"])
     writer = table.new_upsert().create_writer()

@@ -52,7 +52,7 @@ async def test_records_come_with_offset_time_and_change_type(dialect):
     assert "offset=0" in repr(records[0])
 
 
-async def test_a_poll_gives_a_sequence_and_a_mapping_at_once(dialect):
+async def test_the_result_of_a_poll_is_a_sequence_and_a_mapping(dialect):
     table = await dialect.table(COLUMNS, bucket_count=3, bucket_keys=["id"])
     writer = table.new_append().create_writer()
     for each in rows(60):
@@ -101,7 +101,7 @@ async def test_a_poll_gives_no_more_records_than_is_set_and_loses_none(dialect):
     await settle(connection.close())
 
 
-async def test_a_changelog_says_what_happened_to_each_row(dialect):
+async def test_a_changelog_has_the_change_of_each_row(dialect):
     table = await dialect.table(COLUMNS, primary_keys=["id"])
     writer = table.new_upsert().create_writer()
     await writer.upsert([1, "a", 1.0]).wait()
@@ -121,7 +121,7 @@ async def test_a_changelog_says_what_happened_to_each_row(dialect):
     assert changes == ["+I", "-U", "+U", "-D"]
 
 
-async def test_a_poll_waits_no_longer_than_it_is_told(dialect):
+async def test_a_poll_waits_no_longer_than_its_timeout(dialect):
     table = await dialect.table(COLUMNS)
     scanner = await table.new_scan().create_log_scanner()
     assert (await settle(scanner.poll(5_000))).is_empty(), "nothing is subscribed"
@@ -309,15 +309,15 @@ async def test_a_subscription_that_cannot_be_is_refused(dialect, bucket, offset,
 @pytest.mark.parametrize("columns", [["id"], ["score", "id"], ["name"], ["score", "name", "id"]])
 async def test_columns_are_chosen_by_position_or_by_name(dialect, columns):
     table = await dialect.filled(COLUMNS, rows(4))
-    wanted = [{name: row[name] for name in columns} for row in rows(4)]
+    expected = [{name: row[name] for name in columns} for row in rows(4)]
     positions = [list(COLUMNS).index(name) for name in columns]
     for scan in (table.new_scan().project(positions), table.new_scan().project_by_name(columns)):
         found = await dialect.rows(scan)
-        assert found == wanted
+        assert found == expected
         assert [list(each) for each in found] == [columns] * 4
         scanner = await scan.create_log_scanner()
         scanner.subscribe(0, -2)
-        assert [each.row for each in await dialect.poll(scanner, 4)] == wanted
+        assert [each.row for each in await dialect.poll(scanner, 4)] == expected
 
 
 async def test_rows_can_be_counted_without_any_column(dialect):
@@ -365,10 +365,10 @@ async def test_a_filter_is_exact_and_may_look_at_columns_that_are_not_read(diale
         (col("name").is_in(["n1", "n2"]), lambda row: row["name"] in {"n1", "n2"}),
         (col("id") < 0, lambda row: row["id"] < 0),
     ):
-        wanted = [row for row in rows(20) if holds(row)]
-        assert await dialect.rows(table.new_scan().filter(predicate)) == wanted
+        expected = [row for row in rows(20) if holds(row)]
+        assert await dialect.rows(table.new_scan().filter(predicate)) == expected
         projected = table.new_scan().project_by_name(["score"]).filter(predicate)
-        assert await dialect.rows(projected) == [{"score": row["score"]} for row in wanted]
+        assert await dialect.rows(projected) == [{"score": row["score"]} for row in expected]
 
 
 async def test_filtered_records_keep_their_offsets(dialect):
@@ -403,7 +403,7 @@ async def test_filters_of_every_kind_of_value_work_on_stored_rows(dialect):
         {"money": None, "moment": None, "flag": None, "real": float("nan")},
     ]
     table = await dialect.filled(columns, stored)
-    for predicate, wanted in (
+    for predicate, expected in (
         (col("money") < 0, [1]),
         (col("money") == Decimal("1.5"), [0]),
         (col("moment") >= moment, [0]),
@@ -411,7 +411,7 @@ async def test_filters_of_every_kind_of_value_work_on_stored_rows(dialect):
         (col("real") > 0, [0]),
     ):
         found = await dialect.rows(table.new_scan().filter(predicate))
-        assert [each["money"] for each in found] == [stored[each]["money"] for each in wanted]
+        assert [each["money"] for each in found] == [stored[each]["money"] for each in expected]
 
 
 async def test_two_filters_must_both_hold(dialect):
@@ -439,22 +439,22 @@ async def test_a_filter_that_does_not_fit_the_table_is_refused(dialect):
 @pytest.mark.parametrize("keys", [None, ["id"]])
 async def test_a_few_rows_of_a_bucket_are_read_without_its_log(dialect, keys):
     table = await dialect.filled(COLUMNS, rows(10), primary_keys=keys)
-    wanted = rows(3) if keys else rows(3, start=7)
+    expected = rows(3) if keys else rows(3, start=7)
     bucket = dialect.bucket(table)
     scan = table.new_scan().limit(3)
     scanner = scan.create_bucket_batch_scanner(bucket)
     assert scanner.bucket == bucket
     arrow = await settle(scanner.to_arrow())
     assert arrow.schema == table.arrow_schema
-    assert arrow.to_pylist() == wanted
-    assert (await settle(scanner.to_pandas()))["id"].tolist() == [row["id"] for row in wanted]
+    assert arrow.to_pylist() == expected
+    assert (await settle(scanner.to_pandas()))["id"].tolist() == [row["id"] for row in expected]
     batches = await settle(scanner.collect_all_batches())
-    assert [row for batch in batches for row in batch.batch.to_pylist()] == wanted
+    assert [row for batch in batches for row in batch.batch.to_pylist()] == expected
     handed_out = []
     while (batch := await settle(scanner.next_batch())) is not None:
         handed_out += batch.batch.to_pylist()
         assert batch.bucket == bucket
-    assert handed_out == wanted
+    assert handed_out == expected
     assert await settle(scanner.next_batch()) is None
     assert await settle(scanner.collect_all_batches()) == []
     assert (await settle(scanner.to_arrow())).num_rows == 0
@@ -466,8 +466,8 @@ async def test_a_limit_counts_rows_that_are_chosen_and_projected(dialect, keys):
     scan = table.new_scan().project_by_name(["score"]).filter(col("name").is_null()).limit(5)
     found = await settle(scan.create_bucket_batch_scanner(dialect.bucket(table)).to_arrow())
     matching = [row for row in rows(40) if row["name"] is None]
-    wanted = matching[:5] if keys else matching[-5:]
-    assert found.to_pylist() == [{"score": row["score"]} for row in wanted]
+    expected = matching[:5] if keys else matching[-5:]
+    assert found.to_pylist() == [{"score": row["score"]} for row in expected]
 
 
 async def test_fewer_rows_than_the_limit_and_none_at_all(dialect):
@@ -513,7 +513,7 @@ async def test_limits_are_for_buckets_and_above_zero(dialect):
 # --- trouble --------------------------------------------------------------------------------------
 
 
-async def test_the_wrong_kind_of_scanner_says_which_is_the_right_one(dialect):
+async def test_the_wrong_kind_of_scanner_is_refused_with_the_right_one(dialect):
     table = await dialect.table(COLUMNS)
     records = await table.new_scan().create_log_scanner()
     batches = await table.new_scan().create_record_batch_log_scanner()

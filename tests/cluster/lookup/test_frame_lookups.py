@@ -194,7 +194,7 @@ def test_a_bucket_whose_request_was_lost_is_asked_again(people, monkeypatch):
     assert found["_found"].to_pylist() == [True, True, True, True, False]
 
 
-def test_prefixes_give_their_rows_in_order_or_one_that_says_no(frames):
+def test_prefixes_give_their_rows_in_order_or_one_that_is_not_found(frames):
     rows = pa.table(
         {
             "user": [f"u{each % 4}" for each in range(20)],
@@ -213,7 +213,7 @@ def test_prefixes_give_their_rows_in_order_or_one_that_says_no(frames):
         prefix_lookup_frame(table, pa.table({"usr": ["u1"]}))
 
 
-def test_a_table_without_prefixes_says_why(people):
+def test_a_table_without_prefix_lookups_is_refused_with_a_reason(people):
     with pytest.raises(InvalidSchemaError, match="cannot be asked by a prefix"):
         prefix_lookup_frame(people, [1])
 

@@ -1,4 +1,4 @@
-"""Lookups against a scripted server: how they travel together, and what becomes of refusals."""
+"""Lookups against a scripted server: batching, and what follows from errors."""
 
 import asyncio
 import time
@@ -83,7 +83,7 @@ def test_a_row_is_found_and_a_missing_one_is_none(cluster):
         assert look(core, [999]) is None
 
 
-def test_a_lone_lookup_leaves_at_once_and_those_that_wait_leave_together(cluster):
+def test_a_lone_lookup_is_sent_immediately_and_waiting_ones_together(cluster):
     with table_of(cluster, **{"lookup.max-inflight-requests": "1"}) as table:
         core = key_lookup(table)
         look(core, [0])
@@ -166,7 +166,7 @@ def test_a_lookup_is_sent_again_no_more_often_than_is_set(cluster):
     assert len(cluster.lookups) == 3
 
 
-def test_what_cannot_heal_is_said_at_once(cluster):
+def test_a_permanent_error_is_raised_immediately(cluster):
     cluster.lookup_faults.append(48)
     with table_of(cluster) as table, pytest.raises(FlussError) as caught:
         look(key_lookup(table), [5])
@@ -254,7 +254,7 @@ def test_closing_the_connection_answers_everybody(cluster):
             look(key_lookup(table), [1])
 
 
-def test_a_lookup_nobody_waits_for_any_more_harms_no_other(cluster):
+def test_a_cancelled_lookup_harms_no_other(cluster):
     async def give_up(core):
         caller = result_sink_here(core.decode)
         core.ask([1], caller)

@@ -57,7 +57,7 @@ def test_a_column_that_another_client_adds_is_written(session, other):
         session.append("events", {**ROW, "nope": 1})
 
 
-def test_a_table_that_another_client_made_again_is_written(session, other):
+def test_a_table_that_another_client_created_again_is_written(session, other):
     session.create_table("events", EVENTS)
     session.append("events", ROW)
     other.drop_table("events")
@@ -68,7 +68,7 @@ def test_a_table_that_another_client_made_again_is_written(session, other):
     assert found.scan().count() == 2
 
 
-def test_a_table_that_another_client_made_anew_with_a_key_refuses_appends(session, other):
+def test_a_table_that_another_client_created_again_with_a_key_refuses_appends(session, other):
     session.create_table("events", EVENTS)
     session.append("events", ROW)
     other.drop_table("events")

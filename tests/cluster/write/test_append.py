@@ -45,7 +45,7 @@ def test_rows_of_every_shape_are_appended_in_order(harness):
     assert core.rows_taken == 4
 
 
-def test_a_handle_says_where_its_row_is(harness):
+def test_a_handle_has_the_bucket_and_offset_of_its_row(harness):
     table = harness.table(SCHEMA)
     core = harness.appender(table)
     first, second = core.append(row(0)), core.append(row(1))
@@ -58,7 +58,7 @@ def test_a_handle_says_where_its_row_is(harness):
     assert later.base_offset == 2
 
 
-def test_whoever_waits_is_not_held_up_by_the_linger(harness):
+def test_awaiting_a_row_does_not_wait_for_the_linger_time(harness):
     core = harness.appender(harness.table(SCHEMA), linger_ms=600_000)
     wait(core.append(row(0)))
     began = time.perf_counter()
@@ -67,7 +67,7 @@ def test_whoever_waits_is_not_held_up_by_the_linger(harness):
     assert time.perf_counter() - began < 60
 
 
-def test_rows_that_nobody_waits_for_are_sent_after_the_linger(harness):
+def test_rows_that_are_not_awaited_are_sent_after_the_linger_time(harness):
     table = harness.table(SCHEMA)
     core = harness.appender(table, linger_ms=50)
     handle = core.append(row(0))
@@ -163,7 +163,7 @@ def test_a_value_that_does_not_fit_is_refused_with_row_and_column(harness):
     assert core.rows_taken == 1
 
 
-def test_an_empty_frame_is_written_at_once(harness):
+def test_an_empty_frame_is_written_immediately(harness):
     core = harness.appender(harness.table(SCHEMA))
     handle = core.append_arrow(SCHEMA.empty_table())
     assert handle.done
@@ -285,7 +285,7 @@ def test_a_frame_with_rows_of_several_partitions_lands_in_the_right_ones(harness
             assert found == expected
 
 
-def test_a_missing_partition_is_refused_at_once_and_others_are_written(harness):
+def test_a_missing_partition_fails_immediately_and_others_are_written(harness):
     table = harness.table(PARTITIONED, partition_keys=["region"])
     creator = harness.appender(table, creates_partitions=True)
     day = dt.date(2026, 1, 1)
@@ -332,7 +332,7 @@ def test_a_row_that_no_request_can_hold_is_refused_with_both_numbers(harness):
     assert [each["id"] for each in harness.rows(table)] == [0, 2]
 
 
-def test_a_full_buffer_makes_the_writer_wait_and_then_says_so(harness):
+def test_a_full_buffer_blocks_the_writer_and_then_raises(harness):
     table = harness.table(SCHEMA)
     settings = {"buffer_bytes_max": 1, "buffer_wait_ms": 200, "batch_bytes_max": 1_000}
     core = harness.appender(table, **settings)
@@ -405,7 +405,7 @@ def test_a_table_with_a_primary_key_is_not_appended_to(harness):
         harness.appender(table)
 
 
-def test_a_closed_writer_and_a_closed_connection_say_so(harness):
+def test_a_closed_writer_and_a_closed_connection_refuse_rows(harness):
     table = harness.table(SCHEMA)
     pool = harness.pool()
     closed, other = pool.append_core(table), pool.append_core(table)

@@ -1,4 +1,4 @@
-"""Whole frames written to a real cluster, found again by lookups and by hand."""
+"""Whole frames written to a cluster, and read by lookups and from the log."""
 
 from collections import Counter
 from datetime import date
@@ -51,7 +51,7 @@ def frames(cluster, database):
 
 
 def ends(frames, table, partition=None):
-    """The end of each bucket's log, as the cluster says it."""
+    """The end of each bucket's log, as the cluster reports it."""
     admin, info = admin_of(frames.connection), table.info
     buckets = range(info.num_buckets)
     if partition is None:
@@ -63,7 +63,7 @@ def ends(frames, table, partition=None):
     return frames.engine.run(work)
 
 
-def test_a_report_says_where_the_buckets_of_a_log_end(frames):
+def test_a_report_has_the_last_offsets_of_a_log(frames):
     table = frames.table(ROWS, bucket_key=["id"])
     first = write_frame(table, ROWS, mode="append")
     assert (first.rows, first.counts) == (1_000, {"append": 1_000})
@@ -76,7 +76,7 @@ def test_a_report_says_where_the_buckets_of_a_log_end(frames):
     assert bucket.table_id == table.info.table_id
 
 
-def test_a_report_says_where_the_changelogs_of_a_table_end(frames):
+def test_a_report_has_the_last_offsets_of_a_changelog(frames):
     table = frames.table(ROWS, primary_key="id")
     write_frame(table, ROWS, mode="upsert")
     report = write_frame(table, ROWS, mode="upsert")
@@ -257,7 +257,7 @@ def test_a_log_keeps_changes_as_columns_and_drops_none(frames):
     assert write_frame(kept, renamed, mode="append").rows == 2
 
 
-def test_a_change_nobody_knows_is_refused_with_its_row(frames):
+def test_an_unknown_change_type_is_refused_with_its_row(frames):
     table = frames.table(changes(("insert", 1, "one")), primary_key=["id"])
     with pytest.raises(InvalidValueError, match="has 'upsert'") as error:
         write_frame(table, changes(("insert", 1, "a"), ("upsert", 2, "b")), mode="upsert")
@@ -362,14 +362,14 @@ def test_nothing_is_written_of_a_frame_with_a_bad_row(frames):
     )
 
 
-def test_a_stream_that_breaks_says_how_much_was_written(frames):
+def test_the_error_of_a_stream_counts_the_written_rows(frames):
     table = frames.table(ROWS, primary_key=["id"])
     batches = ROWS.to_batches(max_chunksize=400)
     broken = batches[1].set_column(2, "age", pa.array([2**40] * 400))
     with pytest.raises(InvalidValueError, match="'age'") as error:
         write_frame(table, iter([batches[0], broken, batches[2]]), mode="upsert")
-    said = "Of the rows before it: 400 rows acknowledged and 0 not written."
-    assert error.value.__notes__ == [said]
+    text = "Of the rows before it: 400 rows acknowledged and 0 not written."
+    assert error.value.__notes__ == [text]
     assert (error.value.progress.acknowledged, error.value.progress.first_untaken) == (400, 400)
     assert lookup_frame(table, ROWS.select(["id"]))["_found"].to_pylist().count(True) == 400
 
@@ -386,10 +386,10 @@ def test_a_missing_partition_fails_and_the_others_are_written(cluster, database)
     harness.engine.run(work)
     with pytest.raises(PartitionNotFoundError) as error:
         write_frame(table, rows, mode="upsert")
-    said = (
+    text = (
         f"Writing to {table.info.table_path} failed, with 2 rows acknowledged and 1 not written: "
     )
-    assert error.value.message.startswith(said)
+    assert error.value.message.startswith(text)
     assert error.value.progress.rows_to_write().tolist() == [1]
     assert "Write all of it again" in error.value.hint
     assert not error.value.in_doubt
@@ -483,7 +483,7 @@ def test_rows_of_several_partitions_come_as_batches_of_a_stream(frames):
     assert found == expected
 
 
-def test_a_table_that_was_altered_or_made_again_is_written_as_it_is_then(frames):
+def test_a_table_that_was_altered_or_created_again_is_written(frames):
     table = frames.table(ROWS.schema)
     path = table.info.table_path
     write_frame(table, ROWS.slice(0, 1), mode="append")

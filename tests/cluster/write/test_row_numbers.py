@@ -1,4 +1,4 @@
-"""A value that is refused is named by its row in the caller's frame, whatever encodes it."""
+"""Errors of values name the row in the caller's frame, whatever encodes it."""
 
 import pyarrow as pa
 import pytest
@@ -108,7 +108,7 @@ def test_a_changelog_names_the_row_of_the_frame(session):
     assert table.count() == 0
 
 
-def test_a_row_that_is_too_large_is_named(session):
+def test_the_error_names_a_row_that_is_too_large(session):
     text = pa.schema([("id", pa.int64()), ("text", pa.string())])
     large = pa.table({"id": range(50), "text": ["x"] * 49 + ["y" * 11_000_000]})
     plain = {"table.log.arrow.compression.type": "NONE"}

@@ -1,4 +1,4 @@
-"""The sender against a server that does what the test says."""
+"""The sender against a scripted server."""
 
 import time
 from dataclasses import replace
@@ -70,7 +70,7 @@ class Bench:
         return self.pool.upsert_core(self.info(primary_keys=["id"]))
 
     def send(self, core, *numbers):
-        """One batch of one row each, all under way at once."""
+        """One batch per row, all in flight together."""
         handles = []
         for number in numbers:
             handles.append(core.append(row(number)))
@@ -105,7 +105,7 @@ def sequences(tablet):
     return [(writer, number) for writer, number, _ in tablet.log[0]]
 
 
-def test_a_request_says_acks_and_how_long_to_wait_for_replicas(start, tablet):
+def test_a_request_has_acks_and_the_wait_for_replicas(start, tablet):
     bench = start(acks=1, is_idempotent=False)
     wait(bench.appender().append(row(0)))
     (request,) = tablet.writes
@@ -113,7 +113,7 @@ def test_a_request_says_acks_and_how_long_to_wait_for_replicas(start, tablet):
     assert sequences(tablet) == [(-1, -1)]
 
 
-def test_batches_of_a_bucket_are_under_way_together_but_never_in_one_request(start, tablet):
+def test_batches_of_a_bucket_are_in_flight_together_but_never_in_one_request(start, tablet):
     bench = start()
     for each in bench.send(bench.appender(), *range(8)):
         wait(each)
@@ -184,7 +184,7 @@ def test_what_stayed_here_is_not_in_doubt(start, monkeypatch):
     assert "They can be written again" in caught.value.hint
 
 
-def test_of_several_failures_one_that_leaves_a_doubt_is_told(start, tablet):
+def test_of_several_failures_one_that_is_in_doubt_is_raised(start, tablet):
     bench = start(request_timeout_ms=300, delivery_timeout_ms=200)
     core = bench.appender()
     wait(core.append(row(0)))
@@ -244,7 +244,7 @@ def test_a_frame_is_taken_no_further_than_to_its_first_failure(start, tablet, ca
     )
 
 
-def test_a_writer_that_waits_for_a_server_is_told_for_which(start, tablet, caplog, monkeypatch):
+def test_a_notice_names_the_server_that_a_writer_waits_for(start, tablet, caplog, monkeypatch):
     monkeypatch.setattr("fluss.net.wait_notices.NOTICE_AFTER_S", 0.1)
     monkeypatch.setattr("fluss.net.wait_notices.TICK_S", 0.02)
     monkeypatch.setattr("fluss.net.operation_deadline.notices", WaitNotices())
@@ -254,9 +254,9 @@ def test_a_writer_that_waits_for_a_server_is_told_for_which(start, tablet, caplo
     tablet.faults.append(SILENCE)
     with pytest.raises(FlussError):
         wait(core.append(row(1)))
-    (said,) = [each.getMessage() for each in caplog.records if each.name == "fluss.waiting"]
+    (notice,) = [each.getMessage() for each in caplog.records if each.name == "fluss.waiting"]
     address = f"{tablet.host}:{tablet.port}"
-    assert said.startswith(f"fluss: waiting for {address} to answer PRODUCE_LOG since")
+    assert notice.startswith(f"fluss: waiting for {address} to answer PRODUCE_LOG since")
 
 
 def test_an_answer_that_leaves_a_bucket_out_is_no_success(start, tablet):

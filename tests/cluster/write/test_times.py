@@ -136,7 +136,7 @@ def test_only_logs_in_arrow_format_keep_finer_times(harness, log_format):
     assert harness.rows(table) == [row(3)]
 
 
-def test_a_partition_says_milliseconds_of_what_its_rows_keep(session):
+def test_a_partition_name_has_the_milliseconds_that_its_rows_keep(session):
     schema = pa.schema([("at", pa.time64("us")), ("x", pa.int64())])
     table = session.create_table("t", schema, partition_by=["at"], buckets=1)
     table.append([{"at": WHOLE, "x": 1}, {"at": FINE, "x": 2}])

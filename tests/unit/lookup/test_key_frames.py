@@ -1,4 +1,4 @@
-"""Frames of keys are placed as single keys are, whatever the table."""
+"""Frames of keys are placed like single keys, in every kind of table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""APIs and versions: what Java has, what a real server says, and what follows for a client."""
+"""APIs and versions: those of Java, those of a real server, and errors for a client."""
 
 import json
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_client_takes_the_highest_version_that_both_sides_know(tablet_server):
     assert tablet_server.version(ApiKey.LOOKUP) == 1
 
 
-def test_client_is_told_which_release_it_would_need(tablet_server):
+def test_the_error_names_the_release_that_has_the_api(tablet_server):
     assert not tablet_server.offers(ApiKey.SCAN_KV)
     with pytest.raises(UnsupportedVersionError) as refusal:
         tablet_server.version(ApiKey.SCAN_KV)
@@ -92,7 +92,7 @@ def test_client_is_told_which_release_it_would_need(tablet_server):
     assert refusal.value.api_key is ApiKey.SCAN_KV
 
 
-def test_client_is_told_which_server_to_ask(coordinator, tablet_server):
+def test_the_error_names_the_role_to_ask(coordinator, tablet_server):
     with pytest.raises(UnsupportedVersionError) as refusal:
         coordinator.version(ApiKey.FETCH_LOG)
     assert refusal.value.hint == "Ask a tablet server."
@@ -101,7 +101,7 @@ def test_client_is_told_which_server_to_ask(coordinator, tablet_server):
     assert refusal.value.hint == "Ask a coordinator."
 
 
-def test_client_is_told_both_ranges_when_they_do_not_meet():
+def test_the_error_names_both_ranges_of_versions():
     response = ApiVersionsResponse()
     response.api_versions.add(api_key=ApiKey.PUT_KV, min_version=3, max_version=4)
     assert not ServerApis.from_response(response).offers(ApiKey.PUT_KV)
@@ -112,12 +112,12 @@ def test_client_is_told_both_ranges_when_they_do_not_meet():
     assert refusal.value.server_versions == (3, 4)
 
 
-def test_client_is_told_when_a_server_serves_nothing():
+def test_the_error_shows_that_a_server_serves_nothing():
     with pytest.raises(UnsupportedVersionError, match="the APIs it serves: none"):
         ServerApis.from_response(ApiVersionsResponse()).version(ApiKey.PUT_KV)
 
 
-def test_server_says_what_client_understands():
+def test_client_reads_the_apis_that_server_writes():
     served = ServerApis.of(
         [ApiKey.API_VERSIONS, ApiKey.PUT_KV], server_type=ServerRole.TABLET_SERVER
     )
@@ -126,7 +126,7 @@ def test_server_says_what_client_understands():
     assert ServerApis.from_response(response).version(ApiKey.PUT_KV) == 2
 
 
-def test_server_with_both_roles_says_none():
+def test_server_with_both_roles_reports_none():
     response = ServerApis.of(ApiKey).to_response()
     assert not response.HasField("server_type")
     assert ServerApis.from_response(response).server_type is None
@@ -147,7 +147,7 @@ def test_client_knows_a_server_by_its_role(coordinator, tablet_server):
 
 
 @pytest.mark.parametrize("number", [0, 3, -1])
-def test_a_role_that_nobody_knows_is_no_reason_not_to_talk(number):
+def test_an_unknown_role_is_ignored(number):
     apis = ServerApis.from_response(ApiVersionsResponse(server_type=number))
     assert apis.server_type is None
     apis.check_type(ServerRole.COORDINATOR)

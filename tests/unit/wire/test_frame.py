@@ -1,4 +1,4 @@
-"""Heads of frames, in pairs: what one side writes the other reads, and Java writes the same."""
+"""Headers of frames, in pairs: what one side writes the other reads, and Java writes the same."""
 
 import struct
 

@@ -17,7 +17,7 @@ LABELS = {1: "optional", 2: "required", 3: "repeated"}
 
 
 @pytest.mark.parametrize("name", ["messages_pb2.py", "messages_pb2.pyi"])
-def test_a_generated_file_says_so_first(name):
+def test_a_generated_file_begins_with_a_notice(name):
     first = (GENERATED / name).read_text().splitlines()[0]
     assert "python -m tools.generate" in first
     assert "tools/proto/fluss_api.proto" in first

@@ -1,4 +1,4 @@
-"""Where values stand in an answer: the same bytes that the plain reading gives, or a refusal."""
+"""The positions of values in an answer: the same bytes as in plain reading, or an error."""
 
 from __future__ import annotations
 

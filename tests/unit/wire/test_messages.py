@@ -1,4 +1,4 @@
-"""protobuf behind our own errors: what is no message is refused, with the place of the damage."""
+"""protobuf with our errors: malformed messages are refused with the position of the damage."""
 
 import subprocess
 import sys
@@ -139,7 +139,7 @@ def test_an_error_response_is_the_error_of_its_code():
     assert error.address == "127.0.0.1:9123"
 
 
-def test_an_error_response_without_a_text_says_what_its_code_says():
+def test_an_error_response_without_a_text_has_that_of_its_code():
     assert read_error(write_message(ErrorResponse(error_code=8))).message.endswith("already.")
 
 
@@ -162,7 +162,7 @@ def test_an_error_response_of_success_is_an_error_nevertheless():
         ),
     ],
 )
-def test_what_a_real_server_says_is_cut_down_to_its_sentence(name, code, message, has_trace):
+def test_the_error_of_a_real_server_is_reduced_to_its_message(name, code, message, has_trace):
     ((_, got),) = talk(name)
     _, body = read_response(memoryview(got)[4:])
     error = read_error(body)

@@ -1,4 +1,4 @@
-"""Memory of frames comes back when the last view of it is gone, and never before."""
+"""Memory of frames returns to the pool with its last view, and never before."""
 
 import ctypes
 import threading
@@ -18,14 +18,14 @@ def address(view):
 
 
 @given(st.integers(1, 3_000_000), st.integers(0, ALIGNMENT - 1))
-def test_it_begins_where_it_is_wanted_and_is_as_long_as_asked(size, shift):
+def test_it_has_the_requested_alignment_and_length(size, shift):
     view = FrameMemory().take(size, shift=shift)
     assert len(view) == size
     assert not view.readonly
     assert address(view) % ALIGNMENT == shift
 
 
-def test_memory_that_nobody_looks_at_any_more_is_used_again():
+def test_unreferenced_memory_is_used_again():
     memory = FrameMemory()
     first = memory.take(SIZE)
     place = address(first)
@@ -46,7 +46,7 @@ def test_memory_that_nobody_looks_at_any_more_is_used_again():
     ],
     ids=["slice", "read-only", "numpy", "numpy view", "Arrow buffer", "Arrow array"],
 )
-def test_whoever_keeps_a_part_keeps_the_whole(keep):
+def test_a_reference_to_a_part_keeps_the_whole(keep):
     memory = FrameMemory()
     view = memory.take(SIZE)
     view[:] = b"\x07" * SIZE

@@ -1,4 +1,4 @@
-"""Authentication in pairs, and our server beside a real one: the same answers to the same."""
+"""Authentication in pairs, and our server compared with a real one."""
 
 import pytest
 
@@ -99,7 +99,7 @@ def test_a_password_is_never_shown():
 
 
 @pytest.mark.parametrize(("username", "password"), [(USER, PASSWORD), ("Zoë", "пароль 密码")])
-def test_server_lets_in_whom_client_says_it_is(username, password):
+def test_server_accepts_the_user_that_client_names(username, password):
     guard = SaslServer({username: password})
     side = client(username, password)
     response = guard.respond(side.first_request())
@@ -108,7 +108,7 @@ def test_server_lets_in_whom_client_says_it_is(username, password):
     assert (guard.username, guard.is_complete) == (username, True)
 
 
-def test_server_lets_nobody_in_with_a_wrong_password_and_lets_them_try_again(server):
+def test_server_refuses_a_wrong_password_and_allows_another_attempt(server):
     for wrong in (client(password="guess"), client(username="nobody"), client(username="other")):
         with pytest.raises(AuthenticationError, match="wrong"):
             server.respond(wrong.first_request())
@@ -117,7 +117,7 @@ def test_server_lets_nobody_in_with_a_wrong_password_and_lets_them_try_again(ser
     assert server.username == USER
 
 
-def test_server_lets_nobody_in_whose_password_is_not_set():
+def test_server_refuses_a_user_without_a_password():
     guard = SaslServer({USER: ""})
     for token in (f"\0{USER}\0", f"\0{USER}\0x"):
         with pytest.raises(AuthenticationError):

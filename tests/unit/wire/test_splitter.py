@@ -1,4 +1,4 @@
-"""A stream becomes the same frames however it is cut, and no peer can make us allocate."""
+"""A stream gives the same frames however it is cut, and no peer can exhaust memory."""
 
 import resource
 import struct
@@ -192,7 +192,7 @@ def test_an_impossible_length_is_refused(length):
         receive(splitter, framed(b"after"))
 
 
-def test_a_length_too_large_names_both_numbers_and_the_way_out():
+def test_the_error_for_a_long_frame_has_both_lengths_and_a_hint():
     splitter = FrameSplitter(frame_bytes_max=100)
     assert receive(splitter, framed(b"x" * 100)) == [b"x" * 100]
     with pytest.raises(ProtocolError, match=r"101, the limit is 100 bytes") as refusal:

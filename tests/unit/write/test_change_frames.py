@@ -1,4 +1,4 @@
-"""Frames that say of each row what happened to it."""
+"""Changelogs as frames: the change of each row."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def test_rows_that_are_replaced_are_left_out_and_counted():
     assert found.counts == {"insert": 3, "update_before": 2, "update_after": 2, "delete": 3}
 
 
-def test_a_column_of_numbers_says_nothing():
+def test_a_column_of_numbers_is_refused():
     with pytest.raises(InvalidValueError, match="holds int8, not texts"):
         change_types(pa.array([1, 2], pa.int8()))
 
 
-def test_the_first_row_that_is_wrong_is_named():
+def test_the_error_names_the_first_wrong_row():
     with pytest.raises(InvalidValueError, match="has 'x', which is no change type") as error:
         change_types(pa.array(["+I", "-D", "x", "x"]))
     assert error.value.facts["row"] == 2
@@ -99,7 +99,7 @@ def table_of(*names):
     return TableInfo.of(descriptor, table_path=TablePath("d", "t"), table_id=1, schema_id=1)
 
 
-def test_columns_that_scans_add_are_told_from_the_table_s_own():
+def test_columns_that_scans_add_differ_from_columns_of_the_table():
     names = ["id", "_log_offset", "_change_type", "_other"]
     assert added_columns(table_of("id"), names) == ["_log_offset", "_change_type"]
     assert added_columns(table_of("id", "_change"), ["id", "_change"]) == []

@@ -1,4 +1,4 @@
-"""Rows of a frame by partition and bucket, against the same done row by row."""
+"""Rows of a frame by partition and bucket, compared with single keys."""
 
 from itertools import pairwise
 
@@ -47,7 +47,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.sampled_from([None, "paimon", "lance"]))
-def test_every_row_goes_where_its_key_says_and_keeps_its_place(rows, lake):
+def test_every_row_goes_to_the_bucket_of_its_key_in_order(rows, lake):
     properties = {} if lake is None else {"table.datalake.format": lake}
     info = table(
         primary_keys=["region", "id", "name"], partition_keys=["region"], properties=properties
@@ -70,13 +70,13 @@ def test_without_a_key_a_frame_stays_together():
     assert len(found.shares) == 1
 
 
-def test_without_a_key_the_next_frame_goes_elsewhere():
+def test_without_a_key_the_next_frame_goes_to_another_bucket():
     placed = placement(table())
     buckets = [placed.place(batch([{"id": 1}])).shares[0].bucket_id for _ in range(20)]
     assert all(a != b for a, b in pairwise(buckets))
 
 
-def test_round_robin_goes_on_where_it_stopped():
+def test_round_robin_continues_where_it_stopped():
     placed = placement(table(), is_round_robin=True)
     counts = [0] * 5
     for size in (3, 4, 8):

@@ -30,14 +30,14 @@ def test_whatever_comes_back_in_whatever_order_the_queue_is_in_order(returns, se
     assert list(queue.waiting) == batches
 
 
-def test_five_of_a_bucket_are_under_way_and_no_more():
+def test_at_most_five_batches_of_a_bucket_are_in_flight():
     queue, _ = queue_with(8)
     while (batch := queue.next_batch(SETTINGS, now=0)) is not None:
         queue.send(batch)
     assert len(queue.in_flight) == SETTINGS.in_flight_max == 5
 
 
-def test_a_batch_that_is_sent_again_goes_alone():
+def test_a_retried_batch_is_sent_alone():
     queue, batches = queue_with(3)
     queue.send(batches[0])
     queue.send(batches[1])

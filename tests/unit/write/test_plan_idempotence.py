@@ -44,7 +44,7 @@ def test_acknowledgements_may_come_out_of_order(sequences):
     assert not sequences.has_passed(third)
 
 
-def test_gaps_are_closed_behind_what_was_acknowledged(sequences):
+def test_gaps_are_closed_after_the_last_acknowledged_batch(sequences):
     first, _, third, fourth = numbered(sequences, 4)
     sequences.acknowledge(first)
     sequences.close_gaps([third, fourth])

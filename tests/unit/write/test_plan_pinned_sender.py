@@ -1,4 +1,4 @@
-"""Batches that bring their writer id and numbers along."""
+"""The plan for batches with their own writer id and sequences."""
 
 from fluss.errors import ConnectError, LimitExceededError, WriterStateError
 from fluss.write.plan_pinned_sender import PinnedSendPlan
@@ -81,7 +81,7 @@ def test_a_bucket_that_refuses_the_next_number_fails_as_a_whole_and_gets_no_othe
     assert harness.plan.is_idle
 
 
-def test_a_bucket_that_has_come_to_rest_goes_on_with_any_number():
+def test_an_idle_bucket_continues_with_any_sequence():
     harness = PinnedHarness()
     (batch,) = harness.add_from(40, 1)
     harness.sent()

@@ -62,7 +62,7 @@ def test_only_batches_of_one_route_travel_together(other):
         assert [len(each) for each in harness.go()] == [1, 1]
 
 
-def test_five_of_a_bucket_are_under_way_and_the_next_goes_with_the_first_answer():
+def test_five_batches_of_a_bucket_are_in_flight_and_the_next_is_sent_with_the_first_answer():
     harness = Harness()
     batches = harness.add_many(7)
     assert harness.sent() == batches[:5]
@@ -85,7 +85,7 @@ def test_without_idempotence_batches_carry_no_numbers():
     assert (batch.writer_id, batch.sequence) == (-1, -1)
 
 
-def test_nothing_goes_before_there_is_a_writer_id():
+def test_nothing_is_sent_before_there_is_a_writer_id():
     harness = Harness(writer_id=None)
     batch = harness.add()
     plan = harness.next_requests()
@@ -156,7 +156,7 @@ def test_order_is_kept_when_only_the_first_fails():
     assert [each.sequence for each in batches] == list(range(6))
 
 
-def test_pauses_double_and_say_when_to_wake_up():
+def test_pauses_double_and_set_the_time_to_wake_up():
     harness = Harness()
     harness.add()
     (batch,) = harness.sent()
@@ -214,7 +214,7 @@ def test_a_batch_that_a_server_finds_too_large_is_not_sent_again():
     assert harness.plan.is_idle
 
 
-def test_the_error_says_which_rows_and_whether_they_are_in_doubt():
+def test_the_error_names_the_rows_and_whether_they_are_in_doubt():
     harness = Harness()
     certain, doubtful = harness.add(0, rows=2), harness.add(1, rows=5)
     harness.leave()
@@ -227,7 +227,7 @@ def test_the_error_says_which_rows_and_whether_they_are_in_doubt():
     assert "before you write these rows again" in second.error.hint
 
 
-def test_rows_that_wait_behind_a_doubt_were_never_sent():
+def test_rows_that_wait_after_a_batch_in_doubt_were_never_sent():
     harness = Harness(delivery_timeout_ms=1_000, in_flight_max=1)
     sent, waiting = harness.add_many(2)
     harness.leave()
@@ -274,7 +274,7 @@ def test_later_batches_move_up_only_when_nothing_is_under_way():
     (settled,) = harness.fail(bad, LimitExceededError("too large", 13))
     assert settled.error is not None
     assert harness.fail(good[0], out_of_order(1, -1)) == []
-    assert harness.sent() == []  # two are still under way with their old numbers
+    assert harness.sent() == []  # two are still in flight with their old sequences
     assert [each.sequence for each in good] == [1, 2, 3]
     harness.fail(good[1], out_of_order(2, -1))
     harness.fail(good[2], out_of_order(3, -1))
@@ -343,7 +343,7 @@ def test_a_batch_in_doubt_is_not_written_with_a_new_id():
     assert (sound.writer_id, sound.sequence) == (9, 0)
 
 
-def test_what_may_have_landed_behind_a_batch_in_doubt_fails_too():
+def test_batches_after_one_in_doubt_fail_too():
     harness = Harness(delivery_timeout_ms=10_000)
     first, second = harness.add_many(2)
     harness.sent()

@@ -1,4 +1,4 @@
-"""Frames of Polars as Arrow: what Polars would hand over as something else."""
+"""Frames of Polars as Arrow: types that Polars would export differently."""
 
 from decimal import Decimal
 

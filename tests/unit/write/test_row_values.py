@@ -1,4 +1,4 @@
-"""A row as it is given, and the tuple of physical values that it becomes."""
+"""Rows as users give them, and their tuples of physical values."""
 
 from collections import OrderedDict, UserDict, namedtuple
 from datetime import UTC, datetime, time, timedelta, timezone

@@ -190,14 +190,14 @@ def test_the_columns_of_rows_are_those_of_any_row():
     ids=repr,
 )
 def test_what_a_column_without_a_type_holds_is_what_arrow_says(values):
-    wanted = pa.record_batch({"a": pa.array(values)})
+    expected = pa.record_batch({"a": pa.array(values)})
     frame = frame_of({"a": values})
-    assert frame.schema == wanted.schema
+    assert frame.schema == expected.schema
     (batch,) = frame.batches({})
-    assert batch.schema == wanted.schema
-    assert repr(batch.to_pylist()) == repr(wanted.to_pylist())
+    assert batch.schema == expected.schema
+    assert repr(batch.to_pylist()) == repr(expected.to_pylist())
     if isinstance(values, list) and values:
-        assert frame_of([{"a": each} for each in values]).schema == wanted.schema
+        assert frame_of([{"a": each} for each in values]).schema == expected.schema
 
 
 def test_numbers_beyond_64_bits_are_refused_with_their_column():
@@ -222,7 +222,7 @@ def test_what_is_not_tabular_is_refused(data):
     assert error.value.hint
 
 
-def test_a_pandas_frame_of_mixed_objects_says_what_is_wrong():
+def test_a_pandas_frame_of_mixed_objects_is_refused_with_a_reason():
     with pytest.raises(InvalidValueError, match="DataFrame cannot be read as Arrow") as error:
         frame_of(pd.DataFrame({"v": [1, "x", object()]}))
     assert "one kind" in error.value.hint

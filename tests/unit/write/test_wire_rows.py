@@ -1,4 +1,4 @@
-"""The partitions of rows, carried along with them."""
+"""The partitions that travel with rows."""
 
 import numpy as np
 import pyarrow as pa

@@ -63,7 +63,7 @@ def test_the_end_of_a_stream_is_not_counted():
     assert tally.report().of(None).rows_to_write().tolist() == [0, 1, 2]
 
 
-def test_what_is_under_way_is_kept_over_a_reset():
+def test_parts_in_flight_survive_a_reset():
     tally = WriteTally()
     late = chunk("open")
     tally.add(0, 2, chunk("refused"))

@@ -267,7 +267,7 @@ def read_or_refuse(layout, encoded):
         (b"\x0a\x07\x08\x01\x12\x03\x22\x01\xff", 8, "error_message is not UTF-8"),
     ],
 )
-def test_the_refusal_says_what_is_wrong_and_where(encoded, at, why):
+def test_the_error_names_the_reason_and_the_position(encoded, at, why):
     with pytest.raises(ProtocolError) as refusal:
         FETCH_LOG_RESPONSE.read(encoded)
     assert (refusal.value.at, refusal.value.why) == (at, why)

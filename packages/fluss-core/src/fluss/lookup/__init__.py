@@ -1,4 +1,4 @@
-"""Rows of a primary-key table by key, or by the beginning of keys.
+"""Rows of a primary-key table by key, or by a prefix of keys.
 
 Rule: keys are encoded and values decoded on the caller's thread; the engine only moves bytes.
 """

@@ -19,8 +19,6 @@ from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder, primary_key_encoder
 from fluss.rows.keys.partition_text import partition_text
 
-KEY_TYPES = (dict, list, tuple)
-
 
 class PlacedKey(NamedTuple):
     """A key, ready to be looked up."""

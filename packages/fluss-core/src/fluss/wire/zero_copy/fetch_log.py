@@ -104,7 +104,7 @@ _FETCHED_TABLE = Layout(
 )
 FETCH_LOG_RESPONSE = Layout(FetchLogResponse, {1: ("tables_resp", NestedList(_FETCHED_TABLE))})
 
-# Their tags mean the same wherever they stand: tables, their buckets, and the records of these.
+# These tags mean the same in every message: tables, their buckets, and the records of these.
 _AROUND_RECORDS: Final = frozenset(number << 3 | WireType.LENGTH for number in (1, 2))
 _RECORDS: Final = 8 << 3 | WireType.LENGTH
 
@@ -112,7 +112,8 @@ _RECORDS: Final = 8 << 3 | WireType.LENGTH
 def find_first_records(head: memoryview) -> int:
     """Where the first records of an answer begin; 0 where the received bytes do not show it.
 
-    Only the beginning of the answer need be there. Nothing is refused: who reads it all does that.
+    Only the beginning of the answer is needed. Damage is not reported: reading the whole answer
+    does.
     """
     at, end = 0, len(head)
     try:
