@@ -14,7 +14,6 @@ from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.types.type_json import type_from_json, type_to_json
 from fluss.records.log.segment import OffsetIndex, TimeIndex
-from fluss.records.manifest import KvSnapshot, RemoteLogManifest
 from fluss.wire.api import ApiKey
 from tests.support.differential.golden import golden
 from tests.support.generators.golden_cases import (
@@ -29,8 +28,6 @@ READERS = {
     "schema": Schema,
     "table": TableDescriptor,
     "database": DatabaseDescriptor,
-    "manifest": RemoteLogManifest,
-    "snapshot": KvSnapshot,
 }
 
 

@@ -1,4 +1,4 @@
-"""Schemas, tables, databases, manifests and snapshots as JSON: what Java reads in them, we read."""
+"""Schemas, tables and databases as JSON: what Java reads in them, we read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.types.data_type import ArrayType, DecimalType, RowType
 from fluss.model.types.type_json import type_to_json
-from fluss.records.manifest import KvSnapshot, RemoteLogManifest
 from tests.support.generators.golden_documents import DOCUMENTS
 from tests.support.generators.seeded_values import KEY_TYPES, random_type
 
@@ -20,8 +19,6 @@ READERS = {
     "schema": Schema,
     "table": TableDescriptor,
     "database": DatabaseDescriptor,
-    "manifest": RemoteLogManifest,
-    "snapshot": KvSnapshot,
 }
 NAMES = ("id", "größe", "a-b", "with space", "\U0001f600", 'quo"ted', "x1", "Y", "z.z", "_u")
 TABLES = 300

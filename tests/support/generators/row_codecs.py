@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fluss.model.types.data_type import DataType
-from fluss.rows.formats.aligned import read_aligned_rows, write_aligned_rows
+from fluss.rows.buffers.columns import Column
+from fluss.rows.formats.aligned import write_aligned_rows
 from fluss.rows.formats.aligned_row import read_aligned_row, write_aligned_row
 from fluss.rows.formats.compacted import read_compacted_rows, write_compacted_rows
 from fluss.rows.formats.compacted_row import read_compacted_row, write_compacted_row
@@ -76,6 +77,15 @@ def _row_by_row(
     )
 
 
+def _read_aligned_rows(data: Any, starts: Any, ends: Any, types: Types) -> list[Column]:
+    """Aligned rows are only read one by one: there are two of them in a batch."""
+    rows = [
+        read_aligned_row(data[start:end].tobytes(), types)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    return columns_of(types, rows)
+
+
 def _types_of(row_format: RowFormat) -> tuple[DataType, ...]:
     # Aligned rows are made for the statistics of log batches, which have no nested columns.
     return LEAF_TYPES if row_format == "ALIGNED" else ALL_TYPES
@@ -86,6 +96,6 @@ ROW_CODECS = (
     _row_by_row("COMPACTED", write_compacted_row, read_compacted_row),
     _by_columns("INDEXED", write_indexed_rows, read_indexed_rows),
     _row_by_row("INDEXED", write_indexed_row, read_indexed_row),
-    _by_columns("ALIGNED", write_aligned_rows, read_aligned_rows),
+    _by_columns("ALIGNED", write_aligned_rows, _read_aligned_rows),
     _row_by_row("ALIGNED", write_aligned_row, read_aligned_row),
 )

@@ -6,7 +6,6 @@ from fluss.errors import ConfigError
 from fluss.model.paths import TableBucket
 from fluss.model.servers import (
     Address,
-    BucketOffset,
     LakeSnapshot,
     ServerNode,
     ServerType,
@@ -90,8 +89,3 @@ def test_a_lake_snapshot_knows_how_far_each_bucket_is():
     assert LakeSnapshot(5).table_buckets_offset == {}
     assert pickled(snapshot) == snapshot
     assert hash(snapshot) == hash(LakeSnapshot(5, {bucket: 42}))
-
-
-def test_an_offset_belongs_to_a_bucket():
-    offset = BucketOffset(bucket=TableBucket(1, 0), log_offset=3)
-    assert (offset.bucket.bucket_id, offset.log_offset, offset.partition_name) == (0, 3, None)

@@ -15,11 +15,8 @@ import pytest
 
 from fluss.errors import CorruptDataError
 from fluss.rows.formats.compacted import (
-    read_compacted_key,
-    read_compacted_keys,
     read_compacted_row,
     read_compacted_rows,
-    write_compacted_key,
     write_compacted_row,
 )
 from fluss.rows.formats.indexed import read_indexed_row, read_indexed_rows, write_indexed_row
@@ -29,7 +26,6 @@ from tests.support.generators.random_values import exact, random_rows, random_ty
 
 CODECS = {
     "compacted": (write_compacted_row, read_compacted_row, read_compacted_rows),
-    "key": (write_compacted_key, read_compacted_key, read_compacted_keys),
     "indexed": (write_indexed_row, read_indexed_row, read_indexed_rows),
 }
 TELLING_NUMBERS = (-1, 0, 8, 2**16, 2**28, 2**31 - 1, -(2**31))
@@ -77,8 +73,6 @@ def test_both_paths_agree_about_damaged_rows(codec):
     for seed in range(150):
         rng = Random(f"{codec} {seed}")
         types = random_types(rng, rng.randint(1, 6), depth=rng.randrange(4))
-        if codec == "key":
-            types = tuple(each.not_null() for each in types)
         for row in random_rows(rng, types, 4):
             data = damaged(rng, write(row, types))
             single = read_single(read_row, data, types)

@@ -15,7 +15,7 @@ from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BigIntType, StringType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import BodyCodec
-from fluss.records.log.log_batch import iter_log_batches, iter_log_headers, last_log_header
+from fluss.records.log.log_batch import iter_log_batches, iter_log_headers
 from fluss.records.log.log_header import (
     LogBatchHeader,
     format_of,
@@ -88,7 +88,6 @@ def test_a_walk_can_begin_behind_something():
 
 def test_nothing_holds_no_batches():
     assert list(iter_log_batches(b"")) == []
-    assert last_log_header(b"") is None
 
 
 def test_change_types_stand_in_front_of_the_rows():
@@ -198,7 +197,7 @@ def test_a_negative_length_is_refused_and_not_followed(length):
     struct.pack_into("<i", data, 8, length)
     assert refused(bytes(data)).why == f"its length is {length}"
     with pytest.raises(CorruptBatchError):
-        last_log_header(bytes(data))
+        list(iter_log_headers(bytes(data)))
 
 
 @pytest.mark.parametrize("length", range(36))
@@ -244,9 +243,10 @@ def test_headers_alone_say_where_the_next_fetch_begins():
         (0, 0),
         (len(stored(rows(1, 2))), 2),
     ]
-    assert last_log_header(data).next_offset == 3
-    assert last_log_header(data + data[:60]).next_offset == 3
-    assert last_log_header(data[:20]) is None
+    for whole in (data, data + data[:60]):
+        *_, (_, last) = iter_log_headers(whole)
+        assert last.next_offset == 3
+    assert not list(iter_log_headers(data[:20]))
 
 
 def test_a_batch_keeps_its_bytes_alive():

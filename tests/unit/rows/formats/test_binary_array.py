@@ -25,7 +25,7 @@ from fluss.model.types.data_type import (
 )
 from fluss.rows.formats.compacted import (
     read_compacted_key,
-    read_compacted_keys,
+    read_compacted_rows,
     write_compacted_key,
     write_compacted_keys,
 )
@@ -51,7 +51,7 @@ def write(data_type, value):
 def read(data_type, section):
     types = (data_type.not_null(),)
     encoded = varint(len(section)) + section
-    (by_columns,) = rows_in(read_compacted_keys(*joined([encoded]), types), length=1)
+    (by_columns,) = rows_in(read_compacted_rows(*joined([b"\0" + encoded]), types), length=1)
     assert repr(read_compacted_key(encoded, types)) == repr(by_columns)
     return by_columns[0]
 
@@ -65,7 +65,7 @@ def refused(data_type, section, why):
         with pytest.raises(CorruptDataError, match=why):
             read_compacted_key(encoded, types)
         with pytest.raises(CorruptDataError, match=why):
-            read_compacted_keys(*joined([encoded]), types)
+            read_compacted_rows(*joined([b"\0" + encoded]), types)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000 + 100 * len(section)
     finally:
         tracemalloc.stop()
@@ -243,4 +243,7 @@ def test_a_long_column_of_long_lists_keeps_every_list_apart():
     types = (ArrayType(FloatType()).not_null(),)
     encoded = list(write_compacted_keys(columns_of(types, rows)))
     assert encoded == [write_compacted_key(row, types) for row in rows]
-    assert rows_in(read_compacted_keys(*joined(encoded), types), length=50) == rows
+    assert (
+        rows_in(read_compacted_rows(*joined([b"\0" + each for each in encoded]), types), length=50)
+        == rows
+    )

@@ -39,7 +39,6 @@ from fluss.rows.formats.compacted import (
     CompactedRowReader,
     CompactedRowWriter,
     read_compacted_key,
-    read_compacted_keys,
     read_compacted_row,
     read_compacted_rows,
     write_compacted_key,
@@ -120,8 +119,6 @@ def test_a_key_is_the_field_without_null_bits(data_type, value, encoded):
     types = (data_type.not_null(),)
     assert write_compacted_keys(columns_of(types, [(value,)]))[0].hex() == encoded
     assert write_compacted_key((value,), types).hex() == encoded
-    keys = joined([bytes.fromhex(encoded)])
-    assert rows_in(read_compacted_keys(*keys, types), length=1) == [(value,)]
     assert read_compacted_key(bytes.fromhex(encoded), types) == (value,)
 
 
@@ -156,8 +153,6 @@ def test_keys_of_every_type_come_back():
     rows = random_rows(rng, types, 60)
     encoded = list(write_compacted_keys(columns_of(types, rows)))
     assert encoded == [write_compacted_key(row, types) for row in rows]
-    back = rows_in(read_compacted_keys(*joined(encoded), types), length=len(rows))
-    assert exact(back) == exact(rows)
     assert exact([read_compacted_key(each, types) for each in encoded]) == exact(rows)
 
 

@@ -102,15 +102,6 @@ class ServerNode:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketOffset:
-    """How far something has come in one bucket."""
-
-    bucket: TableBucket
-    log_offset: int
-    partition_name: str | None = None
-
-
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class LakeSnapshot:
     """What a lake holds of a table: up to which offset each bucket has been copied.

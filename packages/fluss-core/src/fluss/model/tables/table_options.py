@@ -23,8 +23,6 @@ from fluss.model.options.declaration import (
 )
 
 PREFIX = "table."
-# The server of this line is the oldest that this client talks to.
-SINCE_ALWAYS = "0.9.1"
 SINCE_1_0 = "1.0"
 
 _DAY_MS = 86_400_000

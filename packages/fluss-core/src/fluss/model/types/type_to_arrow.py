@@ -86,14 +86,6 @@ def to_arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([to_arrow_field(each) for each in columns])
 
 
-def to_wire_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of the bytes in a log batch."""
-    import pyarrow as pa
-
-    writer = _Writer(for_wire=True)
-    return pa.schema([writer.column_field(each) for each in schema.columns])
-
-
 class _Writer:
     """Walks a Fluss type and builds the Arrow type, for people or for the wire."""
 

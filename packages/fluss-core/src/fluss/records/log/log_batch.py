@@ -181,25 +181,6 @@ def iter_log_headers(
         yield at, header
 
 
-def last_log_header(data: ByteSource, *, magic_1: Magic1 = "statistics") -> LogBatchHeader | None:
-    """The header of the last whole batch, None where there is none.
-
-    It says where the next fetch begins, before anything of this one has been decoded.
-
-    Raises:
-        CorruptBatchError: A length is negative, or that header contradicts itself.
-    """
-    view = to_view(data)
-    at = size = 0
-    for at, size in iter_log_places(view):  # noqa: B007 - it is the last one that counts
-        continue
-    if not size:
-        return None
-    header = read_log_header(view[: at + size], at, magic_1=magic_1)
-    check_log_header(header, at=at)
-    return header
-
-
 def iter_log_places(
     data: ByteSource, *, start: int = 0, tail: Tail = "drop"
 ) -> Iterator[tuple[int, int]]:

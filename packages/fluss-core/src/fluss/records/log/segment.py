@@ -15,7 +15,6 @@ Only bytes are handled here; opening and fetching files is done elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -24,8 +23,6 @@ import numpy.typing as npt
 
 from fluss.records.arrow.received_bytes import ByteSource, to_view
 from fluss.records.corrupt import corrupt_batch
-from fluss.records.log.log_batch import LogBatch, iter_log_batches
-from fluss.records.log.log_header import LogBatchHeader, Magic1
 from fluss.rows.buffers.columns import Int64Array
 
 INDEX_INTERVAL_BYTES: Final = 4096  # Java's default for how much log one entry stands for
@@ -38,69 +35,6 @@ _FILE_NAME_DIGITS: Final = 20
 def segment_file_name(first_offset: int, suffix: str) -> str:
     """The name of a segment's file: `log`, `index` or `timeindex`."""
     return f"{first_offset:0{_FILE_NAME_DIGITS}d}.{suffix}"
-
-
-def iter_segment(
-    data: ByteSource,
-    *,
-    start: int = 0,
-    end_offset: int | None = None,
-    magic_1: Magic1 = "statistics",
-    verify_crc: bool = True,
-) -> Iterator[LogBatch]:
-    """Walk over the batches of a log file.
-
-    Args:
-        data: The file's bytes.
-        start: Where the first batch wanted begins.
-        end_offset: Where to stop; a batch that begins there or later is not read.
-        magic_1: What a magic byte of 1 means to the server that wrote the file.
-        verify_crc: Whether to compute checksums.
-
-    Raises:
-        CorruptBatchError: A batch is damaged or cut off.
-    """
-    batches = iter_log_batches(
-        data, start=start, magic_1=magic_1, verify_crc=verify_crc, tail="refuse"
-    )
-    for batch in batches:
-        if end_offset is not None and batch.base_offset >= end_offset:
-            return
-        yield batch
-
-
-def build_indexes(
-    headers: Iterable[tuple[int, LogBatchHeader]],
-    *,
-    first_offset: int,
-    interval_bytes: int = INDEX_INTERVAL_BYTES,
-) -> tuple[OffsetIndex, TimeIndex]:
-    """The indexes of a log file, made from its headers as a server does after a crash.
-
-    Args:
-        headers: The batches' positions and headers, as `iter_log_headers` gives them.
-        first_offset: The offset the segment begins with.
-        interval_bytes: How much log one entry stands for.
-    """
-    positions: list[tuple[int, int]] = []
-    times: list[tuple[int, int]] = []
-    indexed_to, newest, newest_offset = 0, -1, first_offset
-    for at, header in headers:
-        if header.commit_timestamp > newest:
-            newest, newest_offset = header.commit_timestamp, header.base_offset
-        if at - indexed_to > interval_bytes:
-            positions.append((header.next_offset - 1, at))
-            if not times or newest > times[-1][0]:
-                times.append((newest, newest_offset))
-            indexed_to = at
-    offset_pairs = np.array(positions, dtype=np.int64).reshape(-1, 2)
-    time_pairs = np.array(times, dtype=np.int64).reshape(-1, 2)
-    return (
-        OffsetIndex(
-            first_offset=first_offset, offsets=offset_pairs[:, 0], positions=offset_pairs[:, 1]
-        ),
-        TimeIndex(first_offset=first_offset, timestamps=time_pairs[:, 0], offsets=time_pairs[:, 1]),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

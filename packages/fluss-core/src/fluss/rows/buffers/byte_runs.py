@@ -22,7 +22,6 @@ import numpy.typing as npt
 from fluss.errors import LimitExceededError
 from fluss.rows.buffers.columns import ByteArray, Int32Array, Int64Array, RowBytes
 
-UInt8Array = npt.NDArray[np.uint8]
 UInt64Array = npt.NDArray[np.uint64]
 
 # Behind a padded source a word may be read at every position a run can end at, twice over.

@@ -20,14 +20,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluss.model.types.data_type import (
-    DataType,
-    TimestampFamily,
-)
 from fluss.model.types.type_facts import DecimalStorage
-from fluss.rows.buffers.byte_runs import Part, Runs, UInt64Array, join_parts, words_of
-from fluss.rows.buffers.columns import ByteArray, Column, Int64Array, RowBytes
-from fluss.rows.buffers.take import with_gaps
+from fluss.rows.buffers.byte_runs import Part, Runs, UInt64Array, join_parts
+from fluss.rows.buffers.columns import Column, RowBytes
 from fluss.rows.formats.aligned_row import (
     HEADER_BITS,
     INSERT_KIND,
@@ -41,9 +36,7 @@ from fluss.rows.formats.aligned_row import (
     write_paimon_row,
 )
 from fluss.rows.formats.nulls import check_not_null, naming_column, rows_in_columns
-from fluss.rows.formats.row_cursor import RowCursor
 from fluss.rows.formats.slots import (
-    OpenSlots,
     Slots,
     decimal_slots,
     number_slots,
@@ -53,10 +46,6 @@ from fluss.rows.formats.slots import (
 from fluss.rows.formats.stored import (
     FixedWidth,
     SplitTimestamp,
-    fixed_dtype,
-    restore_fixed,
-    restore_runs,
-    restore_timestamps,
     store,
 )
 
@@ -65,7 +54,6 @@ __all__ = [
     "AlignedRowReader",
     "AlignedRowWriter",
     "read_aligned_row",
-    "read_aligned_rows",
     "write_aligned_row",
     "write_aligned_rows",
     "write_paimon_row",
@@ -112,30 +100,6 @@ def write_paimon_rows(columns: Sequence[Column]) -> RowBytes:
     return write_aligned_rows(columns)
 
 
-def read_aligned_rows(
-    data: ByteArray, starts: Int64Array, ends: Int64Array, types: Sequence[DataType]
-) -> list[Column]:
-    """Decodes the aligned rows `data[starts[i]:ends[i]]`; their row kinds are ignored.
-
-    The bytes may come from anywhere; text is handed on as it is, UTF-8 or not.
-
-    Raises:
-        CorruptDataError: The bytes cannot be rows of these types.
-        UnsupportedTypeError: A type is nested.
-    """
-    cursor = RowCursor.over(data, starts, ends, what="aligned row")
-    row_starts = cursor.position(None)
-    heads = [cursor.fixed(None, "<u8") for _ in range(null_words_bytes(len(types)) // SLOT_BYTES)]
-    columns = []
-    for index, data_type in enumerate(types):
-        word, bit = divmod(index + HEADER_BITS, _WORD_BITS)
-        is_null = heads[word] >> np.uint64(bit) & np.uint64(1)
-        rows = np.flatnonzero(is_null == 0) if is_null.any() else None
-        column = _read_field(cursor, row_starts, data_type, rows)
-        columns.append(with_gaps(column, rows, len(cursor)))
-    return columns
-
-
 def _column_slots(column: Column) -> Slots:
     check_flat(column.type)
     match store(column):
@@ -158,32 +122,3 @@ def _joined(words: UInt64Array, variable: list[Part]) -> RowBytes:
     widths = np.full(count, width, np.int64)
     fixed = Runs(data=data, starts=starts[:-1], lengths=widths, spans=widths)
     return join_parts([fixed, *variable], count)
-
-
-def _read_field(
-    cursor: RowCursor, row_starts: Int64Array, data_type: DataType, rows: Int64Array | None
-) -> Column:
-    """The next slot of all rows; what is not NULL of it, as a column."""
-    check_flat(data_type)
-    at, refuse = cursor.position(rows), cursor.refusal(rows)
-    words = cursor.fixed(None, "<u8")
-    words = words if rows is None else words[rows]
-    dtype = fixed_dtype(data_type)
-    if dtype is not None:
-        width = np.dtype(dtype).itemsize
-        return restore_fixed(data_type, words.astype(f"<u{width}").view(dtype), refuse)
-    row_lengths = cursor.ends - row_starts
-    slots = OpenSlots(
-        words=words,
-        at=at,
-        section_starts=row_starts if rows is None else row_starts[rows],
-        section_lengths=row_lengths if rows is None else row_lengths[rows],
-        refuse=refuse,
-    )
-    data = cursor.source.data
-    if isinstance(data_type, TimestampFamily):
-        places, nanos = slots.timestamps()
-        return restore_timestamps(data_type, words_of(data, "<i8")[places], nanos, refuse)
-    is_number = isinstance(data_type.storage, DecimalStorage)
-    places, lengths = slots.sections() if is_number else slots.texts()
-    return restore_runs(data_type, data, places, lengths, refuse)

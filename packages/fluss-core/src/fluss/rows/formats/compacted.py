@@ -62,7 +62,6 @@ __all__ = [
     "CompactedRowReader",
     "CompactedRowWriter",
     "read_compacted_key",
-    "read_compacted_keys",
     "read_compacted_row",
     "read_compacted_rows",
     "write_compacted_key",
@@ -118,21 +117,6 @@ def read_compacted_rows(
     """
     cursor = RowCursor.over(data, starts, ends, what="compacted row")
     return _read_rows(cursor, types)
-
-
-def read_compacted_keys(
-    data: ByteArray, starts: Int64Array, ends: Int64Array, types: Sequence[DataType]
-) -> list[Column]:
-    """Decodes the keys `data[starts[i]:ends[i]]`.
-
-    Raises:
-        CorruptDataError: The bytes cannot be keys of these types.
-        LimitExceededError: A column would be longer than columns can be.
-    """
-    cursor = RowCursor.over(data, starts, ends, what="compacted key")
-    columns = [_read_field(cursor, each, None) for each in types]
-    cursor.finish()
-    return columns
 
 
 def _write_rows(columns: Sequence[Column], rows: int) -> RowBytes:

@@ -55,15 +55,6 @@ def bucket_function(lake_format: str | None) -> BucketFunction:
             )
 
 
-def pyfluss_bucket_function() -> BucketFunction:
-    """Where pyfluss, up to 1.0.0, puts a key of a table without a lake.
-
-    It differs from Java for keys with a byte of 0x80 or above among the last `length % 4`. Use it
-    to look for rows that pyfluss wrote, never to write: Java would not find them either.
-    """
-    return FlussBuckets(tail=Tail.UNSIGNED_BYTES)
-
-
 class BucketFunction(ABC):
     """Maps encoded keys to buckets 0 … `bucket_count` - 1.
 
@@ -104,22 +95,16 @@ class BucketFunction(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FlussBuckets(BucketFunction):
-    """Fluss's own function: the key's hash is hashed once more, then |h| mod n.
-
-    Args:
-        tail: What becomes of a key's last bytes; see `pyfluss_bucket_function`.
-    """
-
-    tail: Tail = Tail.SIGNED_BYTES
+    """Fluss's own function: the key's hash is hashed once more, then |h| mod n."""
 
     def _bucket(self, key: bytes, bucket_count: int) -> int:
-        code = hash_int(hash_bytes(key, seed=FLUSS_SEED, tail=self.tail))
+        code = hash_int(hash_bytes(key, seed=FLUSS_SEED, tail=Tail.SIGNED_BYTES))
         if code == _SIGN_BIT:  # the one integer without a positive counterpart
             return 0
         return (2 * _SIGN_BIT - code if code & _SIGN_BIT else code) % bucket_count
 
     def _buckets(self, keys: RowBytes, bucket_count: int) -> Int32Array:
-        codes = hash_ints(hash_rows(keys, seed=FLUSS_SEED, tail=self.tail)).view(np.int32)
+        codes = hash_ints(hash_rows(keys, seed=FLUSS_SEED, tail=Tail.SIGNED_BYTES)).view(np.int32)
         np.abs(codes, out=codes)
         codes[codes < 0] = 0
         return _modulo(codes, bucket_count)

@@ -43,9 +43,6 @@ class Tail(Enum):
     SIGNED_BYTES = auto()
     """Each is mixed in as a word of its own, sign-extended: Fluss's and Flink's Java."""
 
-    UNSIGNED_BYTES = auto()
-    """The same, zero-extended: what pyfluss does, and differs from Java in, from 0x80 on."""
-
     ONE_WORD = auto()
     """Together they are one last word, as Murmur3 defines it: Guava and Iceberg."""
 
@@ -69,7 +66,7 @@ def hash_bytes(key: bytes, *, seed: int, tail: Tail) -> int:
 @lru_cache(maxsize=256)
 def _words(length: int, tail: Tail) -> struct.Struct:
     """How a key of this length becomes words; what is signed is extended as Java does it."""
-    kinds = {Tail.SIGNED_BYTES: "b", Tail.UNSIGNED_BYTES: "B", Tail.ONE_WORD: "x"}
+    kinds = {Tail.SIGNED_BYTES: "b", Tail.ONE_WORD: "x"}
     return struct.Struct(f"<{length // 4}i{length % 4}{kinds[tail]}")
 
 
