@@ -80,8 +80,8 @@ def generate_messages() -> dict[Path, str]:
         )
         made = [staged.with_name("messages_pb2.py"), staged.with_name("messages_pb2.pyi")]
         return {
-            FLUSS / "wire" / "_generated" / each.name: f"# {_origin(PROTO)}\n{each.read_text()}"
-            for each in made
+            FLUSS / "wire" / "_generated" / module.name: f"# {_origin(PROTO)}\n{module.read_text()}"
+            for module in made
         }
 
 

@@ -235,8 +235,8 @@ def _talk(name: str, address: str, sent: list[bytes]) -> dict[str, Any]:
         socket.create_connection((host, int(port)), TIMEOUT_S) as connection,
         connection.makefile("rb") as stream,
     ):
-        for each in sent:
-            connection.sendall(each)
+        for request in sent:
+            connection.sendall(request)
             head = stream.read(4)
             answers.append((head + stream.read(struct.unpack(">i", head)[0])).hex())
     return {"kind": "talk", "name": name, "sent": [each.hex() for each in sent], "got": answers}

@@ -55,20 +55,20 @@ def document(oracle: Oracle, entries: Entries) -> str:
 
 def _rows(oracle: Oracle, row_format: RowFormat) -> Entries:
     return [
-        _asked(each) | {"bytes": _hex(oracle.write_rows(row_format, each.types, each.rows))}
-        for each in cases.ROW_CASES
+        _asked(case) | {"bytes": _hex(oracle.write_rows(row_format, case.types, case.rows))}
+        for case in cases.ROW_CASES
     ]
 
 
 def _keys(oracle: Oracle, lake: Lake, asked: Sequence[cases.RowCase]) -> Entries:
     return [
-        _asked(each)
+        _asked(case)
         | {
             "bytes": _hex(
-                oracle.bucket_keys(each.types, range(len(each.types)), each.rows, lake=lake)
+                oracle.bucket_keys(case.types, range(len(case.types)), case.rows, lake=lake)
             )
         }
-        for each in asked
+        for case in asked
     ]
 
 
@@ -92,17 +92,17 @@ def _buckets(oracle: Oracle) -> Entries:
 
 def _partition_texts(oracle: Oracle) -> Entries:
     return [
-        _asked(each)
-        | {"texts": oracle.partition_texts(each.types[0], [row[0] for row in each.rows])}
-        for each in cases.PARTITION_CASES
+        _asked(case)
+        | {"texts": oracle.partition_texts(case.types[0], [row[0] for row in case.rows])}
+        for case in cases.PARTITION_CASES
     ]
 
 
 def _type_json(oracle: Oracle) -> Entries:
     written = oracle.write_type_json(cases.TYPE_CASES)
     return [
-        {"name": str(each), "json": text.decode()}
-        for each, text in zip(cases.TYPE_CASES, written, strict=True)
+        {"name": str(data_type), "json": text.decode()}
+        for data_type, text in zip(cases.TYPE_CASES, written, strict=True)
     ]
 
 
@@ -120,44 +120,44 @@ def _documents(oracle: Oracle) -> Entries:
 def _log_batches(oracle: Oracle) -> Entries:
     return [
         {
-            "name": each.name,
-            "types": [str(one) for one in each.types],
-            "header": repr(each.header),
-            "records": [repr(one) for one in each.records],
+            "name": case.name,
+            "types": [str(data_type) for data_type in case.types],
+            "header": repr(case.header),
+            "records": [repr(record) for record in case.records],
             "bytes": oracle.write_log(
-                each.log_format, each.types, each.records, each.header, compression=each.compression
+                case.log_format, case.types, case.records, case.header, compression=case.compression
             ).hex(),
         }
-        for each in cases.LOG_CASES
+        for case in cases.LOG_CASES
     ]
 
 
 def _kv_batches(oracle: Oracle) -> Entries:
     return [
         {
-            "name": each.name,
-            "types": [str(one) for one in each.types],
-            "records": [repr(one) for one in each.records],
+            "name": case.name,
+            "types": [str(data_type) for data_type in case.types],
+            "records": [repr(record) for record in case.records],
             "bytes": oracle.write_kv(
-                each.kv_format,
-                each.types,
-                each.records,
-                schema_id=each.schema_id,
-                writer_id=each.writer_id,
-                sequence=each.sequence,
+                case.kv_format,
+                case.types,
+                case.records,
+                schema_id=case.schema_id,
+                writer_id=case.writer_id,
+                sequence=case.sequence,
             ).hex(),
         }
-        for each in cases.KV_CASES
+        for case in cases.KV_CASES
     ]
 
 
 def _values(oracle: Oracle) -> Entries:
     entries = []
-    for each in cases.VALUE_CASES:
+    for case in cases.VALUE_CASES:
         values, batch = oracle.write_values(
-            "COMPACTED", each.types, each.rows, schema_id=cases.VALUE_SCHEMA_ID
+            "COMPACTED", case.types, case.rows, schema_id=cases.VALUE_SCHEMA_ID
         )
-        entries.append(_asked(each) | {"bytes": _hex(values), "batch": batch.hex()})
+        entries.append(_asked(case) | {"bytes": _hex(values), "batch": batch.hex()})
     return entries
 
 

@@ -287,8 +287,8 @@ def test_a_member_is_as_in_the_reference(owner, line):
     signature = inspect.signature(function)
     bound = signature.bind(*itself, **named(owner, given), **defaults)
     assert bound
-    for each, default in defaults.items():
-        assert signature.parameters[each].default == default
+    for parameter, default in defaults.items():
+        assert signature.parameters[parameter].default == default
     assert str(signature.return_annotation).startswith("Awaitable[") is is_awaited
 
 

@@ -40,8 +40,8 @@ def test_what_was_acknowledged_is_there_once_and_rows_follow_their_changelog(
             threads = load.start(cluster.bootstrap_servers)
             _wait_for_some(load, chance.randrange(BATCHES_MAX))
             cluster.kill()
-            for each in threads:
-                each.join()
+            for thread in threads:
+                thread.join()
     with cluster:
         _look(cluster, load)
     assert load.count > 10 * ROUNDS[durability], "there was some load"

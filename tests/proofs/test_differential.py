@@ -67,8 +67,8 @@ def _compare(real: str, embedded: LocalCluster, seed: int) -> None:
 def _operate(
     chance: Random, servers: ServerPair, tables: list[DifferentialTable], embedded: LocalCluster
 ) -> None:
-    for each in tables:
-        create(chance, servers, each)
+    for table in tables:
+        create(chance, servers, table)
     for number in range(1, OPERATIONS + 1):
         operate(chance, servers, chance.choice(tables))
         if number % RESTART_AFTER == 0:
@@ -86,12 +86,12 @@ def _start_again(servers: ServerPair, embedded: LocalCluster, *, is_killed: bool
 
 
 def _compare_all(servers: ServerPair, tables: list[DifferentialTable]) -> None:
-    for each in tables:
-        for partition in _partitions_of(each):
-            for bucket in range(each.descriptor.bucket_count or 1):
-                read_log(servers, each, (partition, bucket))
-                if each.kind.keys:
-                    scan_first(servers, each, (partition, bucket), limit=10_000)
+    for table in tables:
+        for partition in _partitions_of(table):
+            for bucket in range(table.descriptor.bucket_count or 1):
+                read_log(servers, table, (partition, bucket))
+                if table.kind.keys:
+                    scan_first(servers, table, (partition, bucket), limit=10_000)
 
 
 def _partitions_of(table: DifferentialTable) -> list[str | None]:

@@ -38,8 +38,8 @@ def write_on(rows):
 
     yield begin
     stop.set()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.join()
 
 
 def ordered(table):

@@ -194,8 +194,8 @@ class Stage:
 
     def close(self):
         """End all processes."""
-        for each in self._drivers:
-            each.kill()
+        for driver in self._drivers:
+            driver.kill()
 
 
 class Driver:

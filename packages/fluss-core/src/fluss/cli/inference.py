@@ -137,8 +137,8 @@ def _type_of_moments(texts: list[str]) -> pa.DataType | None:
 
 def _all_are(texts: list[str], kind: pa.DataType) -> bool:
     try:
-        for each in texts:
-            value_of(each, kind)
+        for text in texts:
+            value_of(text, kind)
     except CellError:
         return False
     return True

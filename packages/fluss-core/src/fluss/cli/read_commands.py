@@ -54,8 +54,8 @@ def list_names(
             names = [each.partition_name for each in session.table(name).partitions()]
         else:
             names = session.tables(name)
-    for each in names:
-        typer.echo(each)
+    for found in names:
+        typer.echo(found)
 
 
 def describe(
@@ -205,14 +205,14 @@ def _column_rows(table: Table) -> list[pa.RecordBatch]:
     info = table.info
     rows = [
         {
-            "name": each.name,
-            "type": str(each.data_type),
-            "nullable": each.data_type.nullable,
-            "primary_key": each.name in info.primary_keys,
-            "partition_key": each.name in info.partition_keys,
-            "bucket_key": each.name in info.bucket_keys,
-            "comment": each.comment,
+            "name": column.name,
+            "type": str(column.data_type),
+            "nullable": column.data_type.nullable,
+            "primary_key": column.name in info.primary_keys,
+            "partition_key": column.name in info.partition_keys,
+            "bucket_key": column.name in info.bucket_keys,
+            "comment": column.comment,
         }
-        for each in info.schema.columns
+        for column in info.schema.columns
     ]
     return [pa.RecordBatch.from_pylist(rows, schema=_COLUMN_SCHEMA)]
