@@ -13,7 +13,7 @@ import pytest
 
 import fluss
 import fluss_duckdb
-from tests.engines.duckdb.conftest import DATABASE_REST_S
+from tests.engines.duckdb.conftest import DATABASE_SETTLE_S
 from tests.support.profiles import IS_EXHAUSTIVE
 
 QUERIES = 1_000 if IS_EXHAUSTIVE else 60
@@ -128,7 +128,7 @@ def asked(cluster):
         fluss_duckdb.connect(session=session) as con,
     ):
         session.create_database(name)
-        time.sleep(DATABASE_REST_S)
+        time.sleep(DATABASE_SETTLE_S)
         try:
             table = session.create_table("log", rows, buckets=3, partition_by=["day"])
             for start in range(0, ROWS, 250):

@@ -15,7 +15,7 @@ import fluss.net.ddl_pacing
 from fluss.errors import TableNotFoundError
 from fluss.model.paths import TablePath
 from fluss.net.cluster_client import Cluster
-from fluss.net.ddl_pacing import DATABASE_REST_S, TABLE_REST_S, DdlPacing
+from fluss.net.ddl_pacing import DATABASE_SETTLE_S, TABLE_SETTLE_S, DdlPacing
 
 PATH = TablePath("sales", "orders")
 SCHEDULING_S = 0.01
@@ -56,14 +56,14 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def _rest(ddl_pacing: DdlPacing, cluster: _FakeCluster) -> float:
     """How long it took."""
     since = asyncio.get_running_loop().time()
-    await ddl_pacing.let_table_rest(cast("Cluster", cluster), PATH)
+    await ddl_pacing.wait_until_table_settled(cast("Cluster", cluster), PATH)
     return asyncio.get_running_loop().time() - since
 
 
 async def test_a_table_that_somebody_else_has_just_made_rests() -> None:
     cluster = _FakeCluster(age_s=0.0)
 
-    assert await _rest(DdlPacing(), cluster) >= TABLE_REST_S - SCHEDULING_S
+    assert await _rest(DdlPacing(), cluster) >= TABLE_SETTLE_S - SCHEDULING_S
 
 
 async def test_an_old_table_is_asked_for_its_age_once_and_never_waited_for(
@@ -81,16 +81,16 @@ async def test_an_old_table_is_asked_for_its_age_once_and_never_waited_for(
 async def test_our_own_new_table_rests_without_a_question() -> None:
     cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
 
-    ddl_pacing.made(PATH)
+    ddl_pacing.created(PATH)
 
-    assert await _rest(ddl_pacing, cluster) >= TABLE_REST_S - SCHEDULING_S
+    assert await _rest(ddl_pacing, cluster) >= TABLE_SETTLE_S - SCHEDULING_S
     assert cluster.asked == 0
 
 
 async def test_a_clock_that_runs_ahead_costs_no_more_than_the_rest(slept: list[float]) -> None:
     await _rest(DdlPacing(), _FakeCluster(age_s=-3600.0))
 
-    assert 0 < sum(slept) <= TABLE_REST_S
+    assert 0 < sum(slept) <= TABLE_SETTLE_S
 
 
 async def test_a_dropped_table_is_unknown_again() -> None:
@@ -111,12 +111,12 @@ async def test_a_missing_table_is_left_to_the_request_that_follows(slept: list[f
 
 async def test_a_new_database_rests_and_a_known_one_does_not(slept: list[float]) -> None:
     ddl_pacing = DdlPacing()
-    ddl_pacing.made("sales")
+    ddl_pacing.created("sales")
     since = asyncio.get_running_loop().time()
 
     await ddl_pacing.wait_until_settled("sales")
     rested = asyncio.get_running_loop().time() - since
     await ddl_pacing.wait_until_settled("elsewhere")
 
-    assert rested >= DATABASE_REST_S - SCHEDULING_S
+    assert rested >= DATABASE_SETTLE_S - SCHEDULING_S
     assert len(slept) == 1

@@ -145,7 +145,7 @@ def test_a_change_that_the_coordinator_does_not_answer_is_in_doubt_and_sent_once
     cluster.silent = {ApiKey.CREATE_DATABASE}
     with ended_in_time("may or may not have carried it out") as raised:
         session.create_database("other")
-    assert "Look whether it has been done" in raised.value.hint
+    assert "Check whether it has been carried out" in raised.value.hint
     assert cluster.asked.count(ApiKey.CREATE_DATABASE) == 1
 
 

@@ -15,9 +15,10 @@ from fluss.errors import (
     UnsupportedOperationError,
     UnsupportedVersionError,
 )
+from fluss.model.change_type import ChangeType
 from fluss.model.predicates.predicate import col
 from fluss.records.filter.row_filter import RowFilter
-from fluss.state import changelog_batches, plan_state, read_state
+from fluss.state import plan_state, read_state
 from fluss.state.log_rows import read_changes
 from fluss.write.writer_pool import upsert_core
 from fluss_testkit.cluster_profiles import FAST_SNAPSHOTS
@@ -117,20 +118,21 @@ def test_a_pin_inside_a_batch_and_inside_an_update_is_exact(new_table):
         table.write(30)
     (bucket,) = table.places
     end = table.ends()[bucket]
-    changes = list(
-        changelog_batches(
-            read_changes(table.table, bucket, 0, end, range(4)), table.table.info.schema.to_arrow()
+    changes = [
+        (offset, kind, row)
+        for batch in read_changes(table.table, bucket, 0, end, range(4))
+        for offset, kind, row in zip(
+            batch.row_offsets(), batch.change_types, batch.batch.to_pylist(), strict=True
         )
-    )
-    rows = [row for batch in changes for row in batch.to_pylist()]
+    ]
     for pin in table.rng.sample(range(end + 1), 16):
         state = {}
-        for row in rows:
-            if row["_log_offset"] >= pin:
+        for offset, kind, row in changes:
+            if offset >= pin:
                 break
-            if row["_change_type"] == "delete":
+            if kind == ChangeType.Delete:
                 state.pop((row["id"],))
-            elif row["_change_type"] != "update_before":
+            elif kind != ChangeType.UpdateBefore:
                 names = ("id", "name", "amount", "place")
                 state[row["id"],] = {name: row[name] for name in names}
         for strategy in STRATEGIES:

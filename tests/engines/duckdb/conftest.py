@@ -14,7 +14,7 @@ from tests.support.servers.fix_tables import DAYS, ROWS
 
 # A coordinator of 0.9.1 may overlook a table that follows its database at once; these are shared,
 # and one that is overlooked would fail many tests.
-DATABASE_REST_S = 1.0
+DATABASE_SETTLE_S = 1.0
 
 
 @pytest.fixture(scope="package")
@@ -23,7 +23,7 @@ def shared(cluster):
     name = f"duckdb_{uuid.uuid4().hex[:8]}"
     with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
         session.create_database(name)
-        time.sleep(DATABASE_REST_S)
+        time.sleep(DATABASE_SETTLE_S)
         try:
             yield name
         finally:

@@ -181,17 +181,17 @@ def test_ctrl_c_ends_a_blocking_call_and_leaves_the_engine_usable():
     assert process.returncode == 0
 
 
-def test_the_end_of_the_process_waits_for_farewells():
+def test_the_end_of_the_process_waits_for_exit_hooks():
     program = """
         import asyncio
         from fluss.net.engine_thread import engine
 
-        async def farewell(wait_s):
+        async def deliver(wait_s):
             assert wait_s == 30
             await asyncio.sleep(0.1)
             print("delivered", flush=True)
 
-        engine().at_exit(farewell)
+        engine().at_exit(deliver)
     """
     result = run_program(program)
     assert (result.returncode, result.stdout) == (0, "delivered\n")

@@ -44,7 +44,7 @@ def changed(counts, memory, *, seed=0, as_bytes=False, keys=300, stored=()):
             assert row["id"] not in found
             found[row["id"]] = row["text"]
     expected = dict.fromkeys(stored, "stored") | model
-    is_spilled = changes.is_spilled
+    is_spilled = changes._spill is not None
     changes.close()
     return found, {key: text for key, text in expected.items() if text is not None}, is_spilled
 

@@ -88,7 +88,7 @@ class AdminCore:
         if database_descriptor is not None:
             request.database_json = database_descriptor.to_json().encode()
         await self._change(ApiKey.CREATE_DATABASE, request)
-        self._cluster.ddl_pacing.made(database_name)
+        self._cluster.ddl_pacing.created(database_name)
 
     async def drop_database(
         self,
@@ -175,7 +175,7 @@ class AdminCore:
         await self._cluster.ddl_pacing.wait_until_settled(path.database_name)
         try:
             await self._change(ApiKey.CREATE_TABLE, request)
-            self._cluster.ddl_pacing.made(path)
+            self._cluster.ddl_pacing.created(path)
         except DatabaseNotFoundError as error:
             raise await self._missing_database(path.database_name) from error
 
@@ -248,7 +248,7 @@ class AdminCore:
             # The name of the flag in the protocol is the opposite of its meaning.
             ignore_if_not_exists=bool(ignore_if_exists),
         )
-        await self._cluster.ddl_pacing.let_table_rest(self._cluster, path)
+        await self._cluster.ddl_pacing.wait_until_table_settled(self._cluster, path)
         await self._change_table(path, ApiKey.CREATE_PARTITION, request)
 
     async def drop_partition(

@@ -1,4 +1,4 @@
-"""What users pass, made into the one thing that is meant: paths, configs, positions of columns."""
+"""Converts arguments of users: paths of tables, configs, positions of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fluss.model.tables.table_info import TableInfo
 
 
 def table_path_of(path: TablePath | str) -> TablePath:
-    """A table's path, given as one or as `database.table`.
+    """Return a table's path, given as one or as `database.table`.
 
     Raises:
         InvalidNameError: It is neither.
@@ -28,7 +28,7 @@ def table_path_of(path: TablePath | str) -> TablePath:
 
 
 def config_of(config: Config | Mapping[str, Any] | None) -> Config:
-    """A config, given as one or as its properties.
+    """Return a config, given as one or as its properties.
 
     Raises:
         ConfigError: It is neither, or has an unknown option.
@@ -37,7 +37,7 @@ def config_of(config: Config | Mapping[str, Any] | None) -> Config:
         return config
     if config is None or isinstance(config, Mapping):
         return Config(config)
-    # What it is instead is not shown: it may be an address with a password in it.
+    # The value is not shown: it may be an address with a password in it.
     raise ConfigError(
         f"A connection is made with a Config, not with a {type(config).__name__}.",
         hint='write Config({"bootstrap.servers": "127.0.0.1:9123"})',
@@ -45,7 +45,7 @@ def config_of(config: Config | Mapping[str, Any] | None) -> Config:
 
 
 def positions_of(table: TableInfo, indices: Iterable[Any]) -> tuple[int, ...]:
-    """Positions of columns, each of which the table has.
+    """Check positions of columns of a table.
 
     Raises:
         SchemaMismatchError: There is no column there, or one is named twice.
@@ -68,7 +68,7 @@ def positions_of(table: TableInfo, indices: Iterable[Any]) -> tuple[int, ...]:
 
 
 def positions_by_name(table: TableInfo, names: Iterable[str]) -> tuple[int, ...]:
-    """The positions of columns of these names.
+    """Return the positions of columns by their names.
 
     Raises:
         InvalidSchemaError: There is no such column; the hint names the nearest.

@@ -1,10 +1,10 @@
-"""Where settings come from, and which of them counts: `fluss.config`.
+"""Finds settings in their sources, in order of precedence: `fluss.config`.
 
 The first layer that has a setting counts: an argument, the URL, a profile that is named as an
 argument, the active session, the environment, the profile file, the default. `explain()` reports
-which it was. A user and a password belong to the
-servers they were written for: a layer that names other servers, or another user, lends neither. A
-session that is only open lends them only to what takes its servers, too (decision 0010).
+which it was. A user and a password belong to the servers they were written for: a layer that names
+other servers, or another user, lends neither. A session that is open, but not in a `with`, lends
+them only to calls that take its servers, too (decision 0010).
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """Settings, and where each of them is from.
+    """Settings, and the source of each.
 
     Attributes:
         config: The settings.
-        sources: For each key that is set, the layer.
-        ignored: For each key that a layer has and that does not count, why not.
+        sources: The layer of each key that is set.
+        ignored: The keys of layers that do not count, with the reason.
     """
 
     config: Config
@@ -81,19 +81,19 @@ def resolve(
     with_active: bool = True,
     **arguments: Any,
 ) -> Resolved:
-    """The settings that count.
+    """Find the settings that count.
 
     Args:
-        given: Settings, a URL, or nothing.
+        given: Settings, a URL, or None.
         profile: A profile of the configuration file; it counts more than the active session and
             the environment.
         environ: The environment; the process's by default.
-        with_active: Whether the active session counts; to other processes it does not.
+        with_active: Whether the active session counts; not for other processes.
         **arguments: Single settings, by the names of `Config`; they count most.
 
     Raises:
-        ConfigError: A setting is unknown or not one it takes, a profile is missing, a file that
-            holds passwords can be read by others.
+        ConfigError: A setting is unknown or invalid, a profile is missing, or a file that holds
+            passwords can be read by others.
     """
     variables = os.environ if environ is None else environ
     layers = [Layer(name="argument", settings=_keyed(arguments))]
@@ -105,16 +105,16 @@ def resolve(
     if with_active:
         layers += _session_layers()
     layers.append(Layer(name="environment", settings=_of_environment(variables)))
-    # A file that nobody needs is not opened: what is wrong with it would be in the way.
+    # A file that is not needed is not opened: its errors would be in the way.
     if profile is None and not any(SERVERS in each.settings for each in layers):
         layers += _profile_layers(variables, None)
     return _merged(layers)
 
 
 def completed(config: Config) -> Config:
-    """Settings that were resolved before, with a password that their pickle has lost.
+    """Complete settings that were resolved before with the password that their pickle has lost.
 
-    No session that is active now gives them a user: they are to mean what they meant.
+    A session that is active now does not add a user: the settings keep their meaning.
     """
     return resolve(config, with_active=bool(config.security_sasl_username)).config
 
@@ -135,7 +135,7 @@ def _profile_layers(environ: Mapping[str, str], name: str | None) -> list[Layer]
 
 
 def explain(given: Settings = None, **arguments: Any) -> str:
-    """Which layer gave each setting, as text; passwords are hidden.
+    """Show which layer gave each setting, as text; passwords are hidden.
 
     Takes what `fluss.connect` takes.
 
@@ -148,7 +148,7 @@ def explain(given: Settings = None, **arguments: Any) -> str:
 
 
 def written(settings: Settings) -> dict[str, Any]:
-    """What some settings say, by key; passwords that stand in them are hidden.
+    """Return settings by key; literal passwords are hidden.
 
     Raises:
         ConfigError: A setting is unknown; the hint names the nearest.
@@ -207,7 +207,7 @@ def _why_no_login(layer: Layer, settings: Mapping[str, Any]) -> str | None:
 
 
 def _unmarked(key: str, value: Any) -> Any:
-    # A password that somebody's program hands over may be a function that asks a keyring.
+    # A program may pass a function as the password, which asks a keyring.
     if key == PASSWORD and callable(value):
         answer = value()
         if not isinstance(answer, str):
@@ -218,7 +218,7 @@ def _unmarked(key: str, value: Any) -> Any:
 
 # --- the active session ---------------------------------------------------------------------------
 
-# The innermost `with` of this thread or task; and all that were opened and not closed.
+# The `with` blocks of this thread or task, innermost last; and all sessions that are open.
 _entered: ContextVar[tuple[Config, ...]] = ContextVar("fluss_sessions", default=())
 _opened: list[OpenedConfig] = []
 _opened_lock = threading.Lock()
@@ -229,8 +229,8 @@ class OpenedConfig:
 
     Attributes:
         config: The settings.
-        is_dropped: Whether nobody has the session any more. It stays the active one until another
-            session is opened.
+        is_dropped: Whether nothing refers to the session any more. It stays the active one until
+            another session is opened.
     """
 
     def __init__(self, config: Config) -> None:
@@ -238,7 +238,7 @@ class OpenedConfig:
         self.is_dropped = False
 
     def forget(self) -> None:
-        """The session is closed. Idempotent."""
+        """Note that the session is closed. Idempotent."""
         with _opened_lock:
             _remove(_opened, self)
 
@@ -246,7 +246,7 @@ class OpenedConfig:
 def active_config() -> Config | None:
     """The settings of the active session: the innermost `with`, else the last one opened.
 
-    The last one opened gives no login to what names servers by itself; see `resolve`.
+    The last one opened lends no login to calls that name servers themselves; see `resolve`.
     """
     entered = _entered.get()
     if entered:
@@ -266,20 +266,20 @@ def opened(config: Config) -> OpenedConfig:
 
 @contextmanager
 def entered(config: Config) -> Iterator[None]:
-    """Make these settings the active ones, here and in what is called from here."""
+    """Make these settings the active ones, here and in all calls from here."""
     _entered.set((*_entered.get(), config))
     try:
         yield
     finally:
-        # Not back to what was active before: that may have ended meanwhile, as where generators
-        # that hold sessions end in the order in which they began.
+        # Not back to what was active before: that may have ended, as with generators that hold
+        # sessions and end in the order in which they began.
         left = list(_entered.get())
         _remove(left, config)
         _entered.set(tuple(left))
 
 
 def _remove(items: list[T], item: T) -> None:
-    """Remove this one, and not one that says the same; of several, the last."""
+    """Remove this very item, not an equal one; of several, the last."""
     for index in reversed(range(len(items))):
         if items[index] is item:
             del items[index]

@@ -1,4 +1,4 @@
-"""From a user's `Config` to the settings of a connection; secrets are resolved late."""
+"""Converts a user's `Config` to the settings of a connection; secrets are resolved late."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fluss.net.plan_retry import RetryPolicy
 
 
 def without_markers(config: Config) -> Config:
-    """A copy in which markers such as `${env:NAME}` have become what they stand for now.
+    """Copy a config with markers such as `${env:NAME}` replaced by their current values.
 
     Raises:
-        ConfigError: Settings that do not go together, or a marker that stands for nothing.
+        ConfigError: Settings contradict each other, or a marker has no value.
     """
     resolved = config.resolved(os.environ, _read_file)
     resolved.check()
@@ -25,10 +25,10 @@ def without_markers(config: Config) -> Config:
 
 
 def connection_settings(config: Config) -> ConnectionSettings:
-    """How to reach the cluster of a config.
+    """Make the settings to connect to the cluster of a config.
 
     Raises:
-        ConfigError: Settings that do not go together, or a marker that stands for nothing.
+        ConfigError: Settings contradict each other, or a marker has no value.
     """
     resolved = without_markers(config)
     login = None
@@ -55,7 +55,7 @@ def connection_settings(config: Config) -> ConnectionSettings:
 
 
 def _password(config: Config) -> Callable[[], str]:
-    # Asked anew for every connection: a file or the environment may have a newer one by then.
+    # Read again for every connection: a file or the environment may have a newer one by then.
     kept = config.copy()
     return lambda: kept.resolved(os.environ, _read_file).security_sasl_password
 

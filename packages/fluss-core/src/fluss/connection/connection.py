@@ -1,4 +1,4 @@
-"""One connection to a cluster, and handles of its tables: what the rooms of all verbs work with.
+"""One connection to a cluster, and handles of its tables, which every verb works with.
 
 A connection knows no verbs. A room that keeps something per connection (the sender of writers, the
 queue of lookups) makes it on first use through `ClientConnection.service`; the connection ends it.
@@ -42,14 +42,14 @@ ServiceCloser: TypeAlias = Callable[[float], Awaitable[object]]
 class ClientConnection:
     """One connection. Plain methods from any thread; coroutines on the engine's loop.
 
-    What users hold of it (tables, scanners, writers, admins) refers to it. When the last of that is
-    gone, it is closed by itself, after delivering what was written.
+    Objects that users hold (tables, scanners, writers, admins) refer to it. When the last of them
+    is gone, it closes by itself, after delivering what was written.
     """
 
     def __init__(self, engine: Engine, config: Config) -> None:
         self.engine = engine
         self.config = config.copy()
-        # The same without markers, for us; users are shown the markers and not what they stand for.
+        # The same without markers. Users are shown the markers and not their values.
         self.options = without_markers(config)
         self.cluster = Cluster(connection_settings(config), version=VERSION)
         # How this cluster's servers lay out log batches whose magic byte is 1.
@@ -57,10 +57,10 @@ class ClientConnection:
         self._tables = TableCache(self.cluster)
         self._services: dict[ServiceFactory[Any], Any] = {}
         self._lock = threading.RLock()
-        # What closes must not refer to what it is to outlive.
+        # Closing must not refer to the connection: it runs after the connection is gone.
         self._closing = _Closing(self.cluster)
-        finalizer = weakref.finalize(self, engine.let_run, self._closing.close)
-        finalizer.atexit = False  # the engine does it then, and waits
+        finalizer = weakref.finalize(self, engine.run_in_background, self._closing.close)
+        finalizer.atexit = False  # the engine's exit hook does it then
 
     @classmethod
     async def open(cls, engine: Engine, config: Config) -> ClientConnection:
@@ -73,14 +73,14 @@ class ClientConnection:
         core = cls(engine, config)
         try:
             await core.cluster.open()
-            # Servers of the 1.0 line mean something else by a magic byte of 1 than 0.9.1 does,
-            # and are known by an API that came with it.
+            # A magic byte of 1 means another layout to servers of the 1.0 line than to 0.9.1. They
+            # are recognised by an API that came with 1.0.
             if not await core.cluster.offers(ApiKey.SCAN_KV):
                 core.magic_1 = "leader_epoch"
         except BaseException:
             await core.cluster.close()
             raise
-        core._closing.forget_farewell = engine.at_exit(core._closing.close)
+        core._closing.forget_exit_hook = engine.at_exit(core._closing.close)
         return core
 
     @property
@@ -117,7 +117,7 @@ class ClientConnection:
         self.engine.post_cleanup(lambda: self._tables.forget(path))
 
     def service(self, make: ServiceFactory[T]) -> T:
-        """What a room keeps once per connection; made on first use, by any thread.
+        """Return what a room keeps once per connection; made on first use, by any thread.
 
         Args:
             make: Makes it, and is the key under which it is kept.
@@ -129,11 +129,11 @@ class ClientConnection:
             return service
 
     def at_close(self, close: ServiceCloser) -> None:
-        """Have a service ended with the connection, in the reverse order of these calls.
+        """End a service with the connection, in the reverse order of these calls.
 
         Args:
             close: Ends it; gets the seconds that delivering may take. It must not refer to the
-                connection, which would then never be given up.
+                connection, which would then never be freed.
         """
         self._closing.add(close)
 
@@ -153,10 +153,10 @@ class _Closing:
         self._cluster = cluster
         self._closers: list[ServiceCloser] = []
         self.has_begun = False
-        self.forget_farewell: Callable[[], None] = lambda: None
+        self.forget_exit_hook: Callable[[], None] = lambda: None
 
     def add(self, close: ServiceCloser) -> None:
-        """Have a service ended before the cluster is left."""
+        """End a service before the cluster's connections are closed."""
         self._closers.append(close)
 
     async def close(self, delivery_s: float = CLOSE_WAIT_S) -> None:
@@ -171,7 +171,7 @@ class _Closing:
         if self.has_begun:
             return
         self.has_begun = True
-        self.forget_farewell()
+        self.forget_exit_hook()
         try:
             for close in self._closers[::-1]:
                 await _close_service(close, delivery_s)
@@ -196,7 +196,7 @@ class TableHandle:
     ) -> None:
         self.connection = connection
         self.info = info
-        self.book = SchemaCache(
+        self.schemas = SchemaCache(
             connection.cluster,
             info.table_path,
             schemas={info.schema_id: info.schema} if schemas is None else schemas,

@@ -1,4 +1,4 @@
-"""What a cluster says about a table, and what to say about one that is not there."""
+"""Asks a cluster for the facts of a table, and makes the error for one that does not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES_SHOWN_MAX = 8
 
 
 async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
-    """The facts of a table.
+    """Ask for the facts of a table.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
@@ -40,7 +40,7 @@ async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
 
 
 async def missing_table(cluster: Cluster, path: TablePath) -> TableNotFoundError:
-    """The error for a table that does not exist, with what there is instead."""
+    """Make the error for a table that does not exist, with the nearest names as its hint."""
     try:
         tables = await _list_tables(cluster, path.database_name)
     except DatabaseNotFoundError:

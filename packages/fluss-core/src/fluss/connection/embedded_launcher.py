@@ -1,7 +1,7 @@
 """`embedded:./folder`: servers that other packages start, found by their entry points.
 
-This package starts none itself: what is installed under the group `fluss.launchers` does, and where
-nothing is, the error is the pip command.
+This package starts no server itself: installed packages do by the entry point group
+`fluss.launchers`. Where there is none, the error names the pip command.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
     """Start a server that keeps its data in a folder.
 
     Returns:
-        Its bootstrap servers, and what stops it.
+        Its bootstrap servers, and a function that stops it.
 
     Raises:
-        MissingExtraError: No installed package can.
+        MissingExtraError: No installed package can start one.
     """
     for each in entry_points(group=GROUP, name=NAME):
         start: Callable[[str], tuple[str, Callable[[], None]]] = each.load()

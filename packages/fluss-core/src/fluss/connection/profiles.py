@@ -1,4 +1,4 @@
-"""Profiles: named settings in a file of the user's, `~/.config/fluss/config.toml`.
+"""Profiles: named settings in the user's file `~/.config/fluss/config.toml`.
 
     default = "dev"
 
@@ -47,32 +47,34 @@ class Profile:
 
 
 def find_profile(environ: Mapping[str, str], name: str | None = None) -> Profile | None:
-    """The profile that is asked for, or the file's default; None where there is no file.
+    """Find the requested profile, or the file's default; None where there is no file.
 
     Args:
         environ: The environment; FLUSS_CONFIG names the file, FLUSS_PROFILE the profile.
-        name: The profile, before all others.
+        name: The profile; counts before the environment and the default.
 
     Raises:
-        ConfigError: The profile is not there, or the file cannot be used.
+        ConfigError: The profile does not exist, or the file cannot be used.
     """
     named_path = environ.get(PATH_VARIABLE)
     path = Path(named_path) if named_path else _usual_path(environ)
-    wanted = name or environ.get(PROFILE_VARIABLE)
-    content = _read(path, must_exist=bool(named_path) or wanted is not None)
+    requested = name or environ.get(PROFILE_VARIABLE)
+    content = _read(path, must_exist=bool(named_path) or requested is not None)
     if content is None:
         return None
     profiles = content.get("profiles", {})
     if not isinstance(profiles, dict):
         raise ConfigError(f"In {path}, 'profiles' is no table.", path=str(path))
-    wanted = wanted or content.get("default")
-    if wanted is None:
+    requested = requested or content.get("default")
+    if requested is None:
         return None
-    if not isinstance(profiles.get(wanted), dict):
-        hint = did_you_mean(str(wanted), profiles) or f"there are: {', '.join(profiles) or 'none'}"
-        raise ConfigError(f"{path} has no profile {wanted!r}.", hint=hint, path=str(path))
-    settings = dict(_flattened(profiles[wanted], path))
-    return Profile(name=str(wanted), path=path, settings=settings)
+    if not isinstance(profiles.get(requested), dict):
+        hint = (
+            did_you_mean(str(requested), profiles) or f"there are: {', '.join(profiles) or 'none'}"
+        )
+        raise ConfigError(f"{path} has no profile {requested!r}.", hint=hint, path=str(path))
+    settings = dict(_flattened(profiles[requested], path))
+    return Profile(name=str(requested), path=path, settings=settings)
 
 
 def _usual_path(environ: Mapping[str, str]) -> Path:
@@ -103,7 +105,7 @@ def _read(path: Path, *, must_exist: bool) -> dict[str, Any] | None:
     try:
         content = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        # The parser's own sentence may quote a line with a password.
+        # The parser's message may quote a line with a password.
         raise ConfigError(f"The configuration file {path} is not TOML.", path=str(path)) from None
     if os.name == "posix" and mode & OTHERS and _holds_secret(content):
         raise ConfigError(

@@ -1,10 +1,10 @@
 """Connections that sessions and adapters share: one per cluster, user and settings in a process.
 
 Readers of one scan run in several threads of an engine, and a notebook scans the same cluster all
-day; neither is to connect each time. A session shares a connection until it is closed, and the last
-session closes the connection. A connection that an adapter has used stays open for the next scan;
-of those that no session shares, the least recently used beyond `IDLE_MAX` are let go, and close
-when nothing refers to them any more.
+day; neither should connect each time. A session shares a connection until it is closed, and the
+last session closes the connection. A connection that an adapter has used stays open for the next
+scan; of those that no session shares, the least recently used beyond `IDLE_MAX` are dropped, and
+close when nothing refers to them any more.
 
 A connection that was made before a fork belongs to the parent and is never used in the child. All
 are closed when the process ends.
@@ -30,7 +30,7 @@ _Key = tuple[int, str, Secret]
 
 
 class _Entry:
-    """A connection that can be shared, opened by whoever needs it first.
+    """A connection that can be shared; the first caller opens it.
 
     Attributes:
         sessions: How many sessions share it.
@@ -46,7 +46,7 @@ class _Entry:
         self._connection: ClientConnection | None = None
 
     def opened(self) -> ClientConnection:
-        """The connection; opened when there is none. Others with this key wait meanwhile."""
+        """Return the connection; opens one if needed, while others with this key wait."""
         with self._opening:
             found = self._connection
             if found is None or found.is_closed:
@@ -65,7 +65,7 @@ class Share:
         self.connection = entry.opened()
 
     def end(self, *, closes: bool = True) -> None:
-        """Give the share back. Idempotent; any thread may call it.
+        """Return the share. Idempotent; any thread may call it.
 
         Args:
             closes: Whether the last share closes the connection, and waits for that. Otherwise it
@@ -81,18 +81,18 @@ class Share:
             connection.engine.run(connection.close())
 
 
-# Held for the time of a change, never while a server is asked.
+# Held for the time of a change, never during a request.
 _lock = threading.Lock()
 _entries: OrderedDict[_Key, _Entry] = OrderedDict()
 
 
 def config_of(settings: Settings) -> Config:
-    """The settings given, completed by the active session, the environment and the profile."""
+    """Complete settings by the active session, the environment and the profile."""
     return settings if isinstance(settings, Config) else resolve(settings).config
 
 
 def connection_for(config: Config) -> ClientConnection:
-    """A connection with these settings for an adapter, opened when there is none."""
+    """Return a connection with these settings for an adapter; opens one if needed."""
     with _lock:
         entry = _entry_of(config)
         entry.is_of_adapters = True
@@ -101,9 +101,9 @@ def connection_for(config: Config) -> ClientConnection:
 
 
 def share_connection(config: Config) -> Share:
-    """A share of a connection with these settings, opened when there is none."""
+    """Return a share of a connection with these settings; opens one if needed."""
     with _lock:
-        # Counted before it is opened: nobody closes it in between.
+        # Counted before it is opened, so that no other session closes it in between.
         entry = _entry_of(config)
         entry.sessions += 1
     try:
@@ -115,7 +115,7 @@ def share_connection(config: Config) -> Share:
 
 
 def _entry_of(config: Config) -> _Entry:
-    # By all settings: who gives another password, or other limits, does not get this connection.
+    # By all settings: another password, or other limits, mean another connection.
     key = (os.getpid(), repr(config), Secret(config.security_sasl_password))
     entry = _entries.get(key)
     if entry is None:
@@ -125,7 +125,7 @@ def _entry_of(config: Config) -> _Entry:
 
 
 def _end_share(entry: _Entry) -> bool:
-    """Count one session less; whether nobody shares the connection any more."""
+    """Count one session less; whether no session shares the connection any more."""
     entry.sessions -= 1
     if entry.sessions or entry.is_of_adapters:
         _forget_idle()

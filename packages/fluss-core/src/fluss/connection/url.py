@@ -3,10 +3,10 @@
     fluss://[user[:password]@]host[:port][,host2[:port]…][/database[.table]][?name=value&…]
     embedded:./folder
 
-What follows the question mark are options of a scan (`tail=100`, `partitions=dt=2026-01-01`) and
+After the question mark come options of a scan (`tail=100`, `partitions=dt=2026-01-01`) and
 settings of the client (`writer.acks=all`). Names and values may be percent-encoded. A password is
-better kept in the environment, a file, or a marker such as `${env:NAME}`; where one stands in the
-text, nothing here ever shows it again.
+better kept in the environment, a file, or a marker such as `${env:NAME}`; one in the URL is never
+shown again.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _GRAMMAR = "write fluss://user@host:9123,host2:9123/database.table?tail=100"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlussUrl:
-    """What a URL says.
+    """The parts of a URL.
 
     Attributes:
         servers: The bootstrap servers, `host:port` each; empty for an embedded server.
         embedded: The folder of an embedded server; None for a cluster.
-        user: Who connects.
-        password: With which password; never shown.
+        user: The user.
+        password: The password; never shown.
         database: The database.
         table: The table in it.
         settings: Settings of the client, by key.
@@ -59,7 +59,7 @@ class FlussUrl:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def to_settings(self) -> dict[str, Any]:
-        """What it says about connecting, by the keys of `Config`."""
+        """The settings for connecting, by the keys of `Config`."""
         settings: dict[str, Any] = {
             key: Secret(value) if Config.OPTIONS[key].secret and not is_marker(value) else value
             for key, value in self.settings.items()
@@ -83,10 +83,10 @@ class FlussUrl:
 
 
 def parse_url(text: str) -> FlussUrl:
-    """What a URL says.
+    """Parse a URL.
 
     Raises:
-        ConfigError: It is none; the error never repeats a password.
+        ConfigError: It is not a valid URL; the error never repeats a password.
     """
     if len(text) > LENGTH_MAX:
         raise ConfigError(f"A URL of {len(text)} characters is too long to be one.")
@@ -115,7 +115,7 @@ def parse_url(text: str) -> FlussUrl:
 
 
 def hidden(text: str) -> str:
-    """The text without what may be a password."""
+    """Remove what may be a password from a text."""
     text = _SECRETS.sub(r"\1…", text)
     before, at, behind = text.rpartition("@")
     if not at:
@@ -140,7 +140,7 @@ def _servers(hosts: str, text: str) -> tuple[str, ...]:
         host = unquote(each.strip())
         has_port = ":" in host.rpartition("]")[2]
         servers.append(host if has_port else f"{host}:{DEFAULT_PORT}")
-    parse_addresses(",".join(servers))  # says what is wrong with one
+    parse_addresses(",".join(servers))  # refuses a bad one
     return tuple(servers)
 
 

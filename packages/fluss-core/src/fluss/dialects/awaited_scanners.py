@@ -30,18 +30,18 @@ class LogScanner(LogScannerBase):
     def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
         polled = self._fill(timeout_ms, self._decode_records, batches=False, method="poll()")
-        return self._engine.submit_dressed(polled, self._give_records)
+        return self._engine.submit_and_convert(polled, self._give_records)
 
     def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
         polled = self._fill(timeout_ms, self._decode_batches, batches=True, method="poll_arrow()")
-        return self._engine.submit_dressed(polled, self._give_table)
+        return self._engine.submit_and_convert(polled, self._give_table)
 
     def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
         """The batches that came in since the last poll, with buckets and offsets."""
         method = "poll_record_batch()"
         polled = self._fill(timeout_ms, self._decode_batches, batches=True, method=method)
-        return self._engine.submit_dressed(polled, self._give_batches)
+        return self._engine.submit_and_convert(polled, self._give_batches)
 
     poll_batches = poll_record_batch
 

@@ -157,7 +157,7 @@ class LogScannerBase:
             yield from self._decode(self._fetches_of(source))
         finally:
             # Not waited for: an iterator that is dropped may end on any thread.
-            self._engine.let_run(source.aclose)
+            self._engine.run_in_background(source.aclose)
 
     def _decode(self, fetched: Iterable[Fetched]) -> Iterator[DecodedBatch]:
         for decoded in decode_ahead(self._core.decoder, fetched):

@@ -149,8 +149,8 @@ async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
     claimed = Claim.of_numbers(found.table_id, found.numbers).schema_id
     if claimed is None or claimed == table.info.schema_id:
         return frozenset()
-    await table.book.learn([claimed])
-    before = table.book.known(claimed)
+    await table.schemas.load([claimed])
+    before = table.schemas.get(claimed)
     names = frozenset(table.info.schema.column_names)
     return names.difference(names if before is None else before.column_names)
 

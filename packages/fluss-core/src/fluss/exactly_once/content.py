@@ -150,8 +150,8 @@ def _same(
 
 def _names_of(table: TableHandle, schema_id: int) -> list[str]:
     """The columns of the table that a schema has."""
-    table.connection.engine.run(table.book.learn([schema_id]))
-    written = table.book.known(schema_id)
+    table.connection.engine.run(table.schemas.load([schema_id]))
+    written = table.schemas.get(schema_id)
     names = table.info.schema.column_names
     if written is None:
         return list(names)

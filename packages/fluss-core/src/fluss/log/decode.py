@@ -1,8 +1,8 @@
-"""From fetched bytes to rows: each batch read with its own schema, laid out in the one asked for.
+"""Decodes fetched bytes: each batch is read with its own schema and laid out in the requested one.
 
-Runs on the thread of whoever reads. Checksums are verified wherever the server left them valid;
-rows before the offset wanted, or behind the end of a bounded read, are cut off. What the rows look
-like to users of single records is the business of `dialects.scan_records`.
+Runs on the reader's thread. Checksums are verified wherever the server left them valid; rows before
+the requested offset, or after the end of a bounded read, are cut off. `dialects.scan_records` makes
+single records of the rows.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class DecodedBatch:
     """Rows of one bucket, written at one moment.
 
     Attributes:
-        batch: The rows, in the columns asked for.
-        bucket: Where they are from.
+        batch: The rows, in the requested columns.
+        bucket: Their bucket.
         base_offset: The offset of the first row.
-        timestamp: When the server took them in, in milliseconds.
+        timestamp: When the server committed them, in milliseconds.
         change_types: One change type per row; None where all are appends.
         offsets: One offset per row; None where they are consecutive.
     """
@@ -73,7 +73,7 @@ class DecodedBatch:
         return range(self.base_offset, self.base_offset + self.num_rows)
 
     def slice(self, start: int, count: int) -> DecodedBatch:
-        """`count` of the rows, from `start` on."""
+        """Return `count` of the rows, from `start` on."""
         types, offsets = self.change_types, self.offsets
         return DecodedBatch(
             batch=self.batch.slice(start, count),
@@ -85,7 +85,7 @@ class DecodedBatch:
         )
 
     def take(self, rows: Int64Array, batch: pa.RecordBatch) -> DecodedBatch:
-        """Some of the rows, at least one, in their order; `batch` holds their columns."""
+        """Return some of the rows, at least one, in their order; `batch` holds their columns."""
         types = self.change_types
         offsets = rows + self.base_offset if self.offsets is None else self.offsets[rows]
         return DecodedBatch(
@@ -103,9 +103,9 @@ class _Reading:
     """How batches of one schema are read.
 
     Attributes:
-        layout: The columns that are read of them.
-        projection: How to read these alone, where the batches have more.
-        evolution: From there to the columns of the scan.
+        layout: The columns that are read.
+        projection: How to read only these, where the batches have more.
+        evolution: The conversion to the columns of the scan.
     """
 
     layout: BatchLayout
@@ -114,12 +114,12 @@ class _Reading:
 
 
 class Decoder:
-    """Decodes what is fetched of one table into the columns of one scan; any thread may use it.
+    """Decodes fetched batches of one table into the columns of one scan. Any thread may use it.
 
     Args:
         table: The table, with the schema that rows are laid out in.
-        book: The schemas that rows may have been written with.
-        columns: The positions of the columns wanted, in the order wanted; None for all.
+        schemas: The schemas that rows may have been written with.
+        columns: The positions of the columns, in the requested order; None for all.
         magic_1: What a magic byte of 1 means to the servers.
         checks_crc: Whether checksums are verified, where they are valid.
         row_filter: Which rows are kept; None for all.
@@ -129,7 +129,7 @@ class Decoder:
     def __init__(
         self,
         table: TableInfo,
-        book: SchemaCache,
+        schemas: SchemaCache,
         columns: Sequence[int] | None,
         *,
         magic_1: Magic1,
@@ -138,7 +138,7 @@ class Decoder:
         pruning: messages.PbPredicate | None = None,
     ) -> None:
         self._table = table
-        self._book = book
+        self._schemas = schemas
         self._magic_1: Magic1 = magic_1
         self._checks_crc = checks_crc
         self._filter = row_filter
@@ -146,7 +146,7 @@ class Decoder:
         whole = BatchLayout.of_schema(table.schema)
         self._target = self._read = whole
         if columns is not None:
-            # Columns that only the filter looks at are read behind those that are wanted.
+            # Columns that only the filter needs come after the requested ones.
             looked_at = () if row_filter is None else row_filter.columns
             further = [each for each in looked_at if each not in columns]
             self._target = whole.project(columns)
@@ -167,7 +167,7 @@ class Decoder:
 
     @property
     def read_layout(self) -> BatchLayout:
-        """The columns that are read: those wanted, and behind them those a filter looks at."""
+        """The columns that are read: the requested ones, then those that only the filter needs."""
         return self._read
 
     @property
@@ -181,10 +181,10 @@ class Decoder:
         return self._target.types
 
     def decode(self, fetched: Fetched) -> Iterator[DecodedBatch]:
-        """The rows of what was fetched, batch by batch.
+        """Decode fetched bytes, batch by batch.
 
         Raises:
-            CorruptDataError: The bytes are damaged; the error says table, bucket and offset.
+            CorruptDataError: The bytes are damaged; the error has table, bucket and offset.
         """
         offset = fetched.start
         try:
@@ -224,7 +224,7 @@ class Decoder:
         return self.filtered(decoded)
 
     def filtered(self, decoded: DecodedBatch) -> DecodedBatch | None:
-        """The wanted rows of a batch in `read_layout`, in the columns wanted; None for none."""
+        """The matching rows of a batch in `read_layout`, in the requested columns; None if none."""
         if self._filter is None:
             return decoded if decoded.num_rows else None
         rows = self._filter.matching(decoded.batch)
@@ -259,7 +259,7 @@ class Decoder:
         )
 
     def _source(self, schema_id: int) -> BatchLayout:
-        schema = self._book.known(schema_id)
+        schema = self._schemas.get(schema_id)
         if schema is None:
             why = f"it was written with schema {schema_id}, which the table does not have"
             raise CorruptDataError(
@@ -268,7 +268,7 @@ class Decoder:
         return BatchLayout.of_schema(schema)
 
     def _has_all_columns(self, schema_id: int) -> bool:
-        schema: Schema | None = self._book.known(schema_id)
+        schema: Schema | None = self._schemas.get(schema_id)
         positions = self.fetch_target.positions
         return schema is not None and (positions is None or positions[-1] < len(schema.columns))
 

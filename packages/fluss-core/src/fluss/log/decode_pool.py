@@ -1,8 +1,8 @@
-"""Decodes what was fetched in several pieces at a time, and gives them in their order.
+"""Decodes fetched bytes in several threads, and returns the rows in their order.
 
-Decompression and checksums release the GIL, so that a few threads decode as many times faster; what
-is small, or made of small batches, is decoded where it is asked for. The threads are shared by all
-scanners of the process and end with it.
+Decompression and checksums release the GIL, so a few threads decode several times faster. Small
+pieces, and pieces of small batches, are decoded on the caller's thread. The threads are shared by
+all scanners of the process and end with it.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from fluss.waiting import result_of
 WORKERS_MAX = 4
 # Below this, handing bytes to another thread costs more than it saves.
 BYTES_MIN = 128 * 1024
-# Smaller batches are mostly Python's work, for which threads only wait for each other: a million
+# Smaller batches are mostly work of the interpreter, where threads wait for each other: a million
 # rows in batches of 300 take two threads 1.0 s and one 0.7 s, in those of 3 000 0.16 and 0.20 s.
 BATCH_BYTES_MIN = 32 * 1024
-# What several threads share is cut into pieces of this size, or of one batch where that is larger.
+# Bytes are cut into pieces of this size, or of one batch where that is larger.
 PIECE_BYTES = 384 * 1024
-# How many pieces may wait, decoded or not, for an event loop that takes them.
+# How many pieces may wait, decoded or not, for an event loop to take them.
 WAITING_MAX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """What became of one piece.
+    """The result of decoding one piece.
 
     Attributes:
-        batches: The rows, up to the first damage.
-        error: The damage.
-        rest: What to decode again to meet it again, and nothing else.
+        batches: The rows before the first damaged batch.
+        error: The error of the damaged batch.
+        rest: The damaged batch and all after it.
     """
 
     batches: list[DecodedBatch]
@@ -49,7 +49,7 @@ class Decoded:
 
 
 def pieces_of(fetched: Fetched) -> list[Fetched]:
-    """The same batches in pieces that are worth a thread each."""
+    """Cut batches into pieces that are each worth a thread."""
     data = fetched.data
     if len(data) <= PIECE_BYTES:
         return [fetched]
@@ -63,7 +63,7 @@ def pieces_of(fetched: Fetched) -> list[Fetched]:
 
 
 def decode_one(decoder: Decoder, fetched: Fetched) -> Decoded:
-    """Decode one piece, here and now."""
+    """Decode one piece on this thread."""
     batches: list[DecodedBatch] = []
     try:
         batches.extend(decoder.decode(fetched))
@@ -74,7 +74,7 @@ def decode_one(decoder: Decoder, fetched: Fetched) -> Decoded:
 
 
 def decode_ahead(decoder: Decoder, fetched: Iterable[Fetched]) -> Iterator[Decoded]:
-    """Decode fetches ahead of whoever takes them; what is a piece already stays one."""
+    """Decode fetches ahead of the caller."""
     waiting: deque[_Decoding] = deque()
     for each in fetched:
         waiting.extend(_Decoding(decoder, piece) for piece in pieces_of(each))
@@ -87,7 +87,7 @@ def decode_ahead(decoder: Decoder, fetched: Iterable[Fetched]) -> Iterator[Decod
 async def decode_while_fetching(
     decoder: Decoder, source: AsyncIterable[list[Fetched]]
 ) -> AsyncGenerator[Decoded, None]:
-    """Decode what a source brings while it brings more; never on the event loop this runs on."""
+    """Decode batches while a source fetches more, never on the event loop this runs on."""
     waiting: deque[Future[Decoded]] = deque()
     try:
         async for fetched in source:
@@ -104,7 +104,7 @@ async def decode_while_fetching(
 
 
 class _Decoding:
-    """One piece being decoded: by a worker, or by whoever wants it before a worker has begun."""
+    """One piece being decoded: by a worker, or by a caller that comes before a worker."""
 
     __slots__ = ("_decoder", "_fetched", "_future")
 
@@ -127,11 +127,11 @@ def _is_worth_a_thread(fetched: Fetched) -> bool:
     try:
         _, size = next(iter_log_places(fetched.data), (0, 0))
     except FlussError:
-        return False  # said when it is decoded
+        return False  # raised when it is decoded
     return size >= BATCH_BYTES_MIN
 
 
-@cache  # to count processors takes longer than to hand over a piece
+@cache  # counting processors takes longer than handing over a piece
 def _workers() -> int:
     return min(WORKERS_MAX, os.cpu_count() or 1)
 

@@ -1,4 +1,4 @@
-"""Pinning a scan: where each bucket begins and ends at this moment, as its leader says.
+"""Asks leaders where their buckets begin and end at this moment, to pin a scan.
 
 LIST_OFFSETS is answered by followers too, with an end of their own, and is asked table by table and
 partition by partition. A FETCH_LOG is answered by leaders alone, carries the high watermark, which
@@ -40,14 +40,14 @@ Places = Mapping[TableBucket, PhysicalTablePath]
 async def fetch_extents(
     cluster: Cluster, places: Places, *, reached: Mapping[TableBucket, int] | None = None
 ) -> dict[TableBucket, Extent]:
-    """What each bucket has now; one round of requests, one per server.
+    """Return the first offset and the end of each bucket, with one round of requests.
 
-    The end that a new leader names lags for a moment behind what readers have seen before. Where
-    that is known, it is waited for, unless the leader does not have the rows at all.
+    For a moment a new leader reports an earlier end than readers have already seen. Where `reached`
+    shows that, the call waits for the leader, unless it does not have the rows at all.
 
     Args:
-        cluster: Whom to ask.
-        places: The buckets, and the table or partition each is of.
+        cluster: The cluster to ask.
+        places: The buckets, and the table or partition of each.
         reached: How far the logs are known to have reached.
     """
     return await cluster.in_one_call(_pin(cluster, places, reached or {}))
@@ -62,7 +62,7 @@ async def _pin(
     while behind := _behind(extents, places, reached):
         log_ends = await _offsets(cluster, behind, OffsetSpec.latest(), as_replica=True)
         is_lost = any((log_ends[each] or 0) < reached[each] for each in behind)
-        # A server that has just lost the lead may have answered; the next answer is the leader's.
+        # The answer may be from a server that has just lost the lead; the next one is not.
         times_lost = times_lost + 1 if is_lost else 0
         waited_s = asyncio.get_running_loop().time() - begin
         if times_lost == TIMES_LOST or waited_s >= LAG_S_MAX:
@@ -91,7 +91,7 @@ async def _extents(cluster: Cluster, places: Places) -> dict[TableBucket, Extent
         trimmed = {bucket: path for bucket, path in places.items() if bucket not in extents}
         if not trimmed:
             return extents
-        # Rows may be trimmed again between the two: then the fetch is out of range once more.
+        # Rows may be trimmed between the two requests: then the fetch is out of range again.
         ends, earliest = await asyncio.gather(
             _high_watermarks(cluster, trimmed, offset=EARLIEST_OFFSET),
             _offsets(cluster, trimmed, OffsetSpec.earliest()),
@@ -105,7 +105,7 @@ async def _extents(cluster: Cluster, places: Places) -> dict[TableBucket, Extent
 
 
 async def _listed(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]:
-    """What buckets have whose beginning moves whenever they are fetched from."""
+    """The extents of buckets whose beginning moves with every fetch."""
     earliest, ends = await asyncio.gather(
         _offsets(cluster, places, OffsetSpec.earliest()),
         _offsets(cluster, places, OffsetSpec.latest()),
@@ -119,10 +119,10 @@ async def _listed(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]
 async def offsets_at(
     cluster: Cluster, places: Places, timestamp_ms: int
 ) -> dict[TableBucket, int | None]:
-    """Where the first batch committed at or after a time begins, by the servers' time indexes.
+    """Return where the first batch committed at or after a time begins, by the servers' indexes.
 
-    None where a server refused the time because its clock has not reached it. That says nothing of
-    its log, which may hold rows of that time: see `scan.commit_times`.
+    None where a server refused the time because its clock has not reached it. Its log may hold rows
+    of that time all the same: see `scan.commit_times`.
     """
     spec = OffsetSpec.timestamp(timestamp_ms)
     return await _offsets(cluster, places, spec)
@@ -150,7 +150,7 @@ async def _offsets(
 async def _high_watermarks(
     cluster: Cluster, places: Places, *, offset: int
 ) -> dict[TableBucket, int | None]:
-    """The high watermark of each bucket; None where the offset is not there any more."""
+    """The high watermark of each bucket; None where the log no longer has the offset."""
     found: dict[TableBucket, int | None] = {}
 
     async def attempt() -> None:
@@ -176,7 +176,7 @@ async def _high_watermarks(
 
 
 async def by_leader(cluster: Cluster, places: Places) -> dict[int, list[TableBucket]]:
-    """The buckets by the server that leads each, asked for where it is not known."""
+    """Group buckets by the server that leads each; unknown leaders are asked for."""
     unknown = [path for bucket, path in places.items() if cluster.view.leader_of(bucket) is None]
     if unknown:
         await cluster.refresh(dict.fromkeys(unknown))

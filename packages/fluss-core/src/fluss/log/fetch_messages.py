@@ -1,7 +1,7 @@
-"""What goes into a FETCH_LOG and what comes out: requests, answers, undecoded batches, errors.
+"""FETCH_LOG messages: requests, answers, undecoded batches, errors.
 
-Of what was fetched only the batches' headers are looked at here; the records in them are decoded by
-whoever reads (`log.decode`).
+Only the headers of fetched batches are read here; `log.decode` decodes the records on the reader's
+thread.
 """
 
 from __future__ import annotations
@@ -26,18 +26,16 @@ from fluss.wire.byte_buffers import Buffer
 from fluss.wire.messages import write_message
 from fluss.wire.zero_copy.fetch_log import FETCH_LOG_RESPONSE, FetchedBucket
 
-# What FETCH_LOG and LIST_OFFSETS want to know of whoever asks; followers name their server.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fetched:
     """Batches of one bucket as they were received.
 
     Attributes:
-        position: Where they belong.
+        position: The position they were fetched for.
         data: The bytes; the last batch may be cut off.
-        start: The first offset wanted; the first batch may begin before it.
-        stop: The first offset not wanted, where one is known.
+        start: The first requested offset; the first batch may begin before it.
+        stop: One past the last requested offset, where it is known.
         projected: Whether they hold the projected columns only, with stale checksums.
     """
 
@@ -57,8 +55,8 @@ class Fetched:
 class FetchTarget:
     """What is fetched of a table: which columns, and which schemas have them all.
 
-    Batches of which no row can fulfil `pruning`, a predicate over the fields of one schema, may be
-    left out by servers that can tell.
+    Servers with statistics may leave out batches in which no row matches `pruning`, a predicate
+    over the fields of one schema.
     """
 
     table_id: int
@@ -98,7 +96,7 @@ def write_fetch(fetch: Fetch, target: FetchTarget) -> bytes:
 
 
 def read_fetch(body: memoryview) -> Mapping[TableBucket, FetchedBucket]:
-    """What an answer says of each bucket.
+    """Read an answer, by bucket.
 
     Raises:
         ProtocolError: The bytes are no such answer.
@@ -112,15 +110,15 @@ def read_fetch(body: memoryview) -> Mapping[TableBucket, FetchedBucket]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headers:
-    """What the headers of batches say, of the whole ones in a buffer.
+    """Facts from the headers of the whole batches in a buffer.
 
     Attributes:
         size: How many bytes they take.
-        next_offset: The offset behind the last; None where there is no whole batch.
+        next_offset: One past the last offset; None where there is no whole batch.
         schema_ids: The schemas they were written with, and `last_schema_id` that of the last.
         batches: How many there are.
         rows: How many rows they have together.
-        error: What is wrong with the batch behind them.
+        error: What is wrong with the batch after them.
     """
 
     size: int
@@ -133,7 +131,7 @@ class Headers:
 
 
 def read_headers(data: Buffer, *, magic_1: Magic1) -> Headers:
-    """Walk over the batches in a buffer; a batch that cannot be one ends the walk."""
+    """Read the headers of the batches in a buffer, up to the first that is damaged."""
     size = batches = rows = 0
     next_offset: int | None = None
     last_schema_id: int | None = None
@@ -161,7 +159,7 @@ def read_headers(data: Buffer, *, magic_1: Magic1) -> Headers:
 
 
 def size_before(data: Buffer, schema_ids: Collection[int], *, magic_1: Magic1) -> int:
-    """How many bytes stand before the first batch that was written with one of these schemas."""
+    """How many bytes precede the first batch that was written with one of these schemas."""
     return next(
         (
             at
@@ -185,14 +183,14 @@ def error_of(position: Position, found: FetchedBucket) -> FlussError:
 
 def unanswered(position: Position) -> ProtocolError:
     """The error for an answer that leaves a bucket out."""
-    why = f"it says nothing of bucket {position.bucket.bucket_id}"
+    why = f"it leaves out bucket {position.bucket.bucket_id}"
     return ProtocolError(
         f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
     )
 
 
 def unreadable(position: Position, why: str) -> CorruptBatchError:
-    """The error for batches that cannot be read on."""
+    """The error for a batch after which a bucket cannot be read."""
     return CorruptBatchError(
         f"In bucket {position.bucket.bucket_id} of {position.path} at offset {position.offset}: "
         f"{why}",

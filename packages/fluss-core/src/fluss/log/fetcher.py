@@ -1,12 +1,12 @@
-"""Fetches what `log.plan_fetch` decides, and keeps it undecoded until somebody reads.
+"""Sends the requests that `log.plan_fetch` decides on, and keeps the answers undecoded.
 
-When an answer comes, only the batches' headers are looked at: to know the next offset, so that the
-next request leaves before anything is decoded, and to know the schemas the batches were written
-with, so that whoever decodes has them at hand. Records that have moved to the remote store are
-fetched from there (`log.remote_log`) and take the same way.
+When an answer comes, only the headers of its batches are read: for the next offset, so that the
+next request is sent before anything is decoded, and for the schemas of the batches, so that they
+are loaded when the reader decodes. Records that have moved to the remote store are read from there
+(`log.remote_log`) and take the same way.
 
-A bucket that cannot be read does not stop the others. Its error takes its place in the queue and is
-raised when the reader comes to it, and again whenever there is nothing else to give.
+A bucket that cannot be read does not stop the others. Its error takes its place in the queue, is
+raised when the reader comes to it, and again whenever nothing else can be taken.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Fetcher:
     def __init__(
         self,
         cluster: Cluster,
-        book: SchemaCache,
+        schemas: SchemaCache,
         target: FetchTarget,
         *,
         limits: FetchLimits,
@@ -85,11 +85,11 @@ class Fetcher:
         self.plan = FetchPlan(limits, is_bounded)
         self._magic_1: Magic1 = magic_1
         self._cluster = cluster
-        self._book = book
+        self._schemas = schemas
         self._target = target
         self._remote = remote
         self._loop = asyncio.get_running_loop()
-        # What has been fetched, and in its place whatever position could not be read on.
+        # Fetched batches; and in its place in the order, each position that has failed.
         self._ready: deque[Fetched | Position] = deque()
         self._news = asyncio.Event()
         self._taken = asyncio.Event()
@@ -97,16 +97,16 @@ class Fetcher:
         self._alarm: asyncio.TimerHandle | None = None
         self._closed = False
 
-    # --- what the reader does -----------------------------------------------------------------
+    # --- for the reader -----------------------------------------------------------------
 
     def subscribe(self, position: Position) -> None:
-        """Read a bucket from a position on; one it had is forgotten."""
+        """Read a bucket from a position on; an earlier position is dropped."""
         self.unsubscribe(position.bucket)
         self.plan.subscribe(position, now=self._loop.time())
         self._begin(position)
 
     def unsubscribe(self, bucket: TableBucket) -> None:
-        """Read a bucket no more; what lies unread of it is thrown away."""
+        """Stop reading a bucket; its unread bytes are dropped."""
         position = self.plan.unsubscribe(bucket)
         if position is None:
             return
@@ -115,22 +115,22 @@ class Fetcher:
         self._ready = deque(each for each in self._ready if each.bucket != bucket)
 
     async def take(self, timeout_s: float | None) -> list[Fetched]:
-        """All that has been fetched; waits for something, at most `timeout_s`.
+        """Take all that has been fetched; wait for it, at most `timeout_s`.
 
         Returns:
-            Nothing when the time is over, or when a bounded read has come to its end.
+            An empty list when the time is over, or at the end of a bounded read.
 
         Raises:
             ClosedError: The fetcher has been closed.
-            FlussError: What keeps a bucket from being read, after all before it has been taken.
+            FlussError: A bucket cannot be read; raised after all before it has been taken.
         """
         self._pump()
         if self._has_nothing():
             if timeout_s is None:
-                await self._something()
+                await self._wait_for_news()
             else:
                 with anyio.move_on_after(timeout_s):
-                    await self._something()
+                    await self._wait_for_news()
         if self._closed:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
         taken = self._take_ready()
@@ -144,7 +144,7 @@ class Fetcher:
         return []
 
     def close(self) -> None:
-        """Fetch no more, and forget what lies unread."""
+        """Stop fetching, and drop unread bytes."""
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
@@ -153,7 +153,7 @@ class Fetcher:
         self._ready.clear()
         self._news.set()
 
-    async def _something(self) -> None:
+    async def _wait_for_news(self) -> None:
         while self._has_nothing():
             self._news.clear()
             await self._news.wait()
@@ -187,10 +187,10 @@ class Fetcher:
         # An error that is raised again must not collect the tracebacks of the times before.
         return copy.copy(error)
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Send whatever the plan wants sent now."""
+        """Send the requests of the plan."""
         if self._closed:
             return
         now = self._loop.time()
@@ -214,7 +214,7 @@ class Fetcher:
     async def _fetch(self, fetch: Fetch) -> None:
         starts = {each.bucket: each.offset for each in fetch.positions}
         deadline = give_up_at(
-            fetch.positions, now=self._loop.time(), patience_s=self._moment().patience_s
+            fetch.positions, now=self._loop.time(), patience_s=self._context().patience_s
         )
         request = [write_fetch(fetch, self._target)]
         try:
@@ -261,10 +261,10 @@ class Fetcher:
         if served:
             return  # the answer was full before it came to the others
         for position, high_watermark in empty:
-            self._apply(position, decide_stall(position, high_watermark, self._moment()))
+            self._apply(position, decide_stall(position, high_watermark, self._context()))
 
     def _take_in_bucket(self, position: Position, found: FetchedBucket, *, projected: bool) -> bool:
-        """Take in what came of a bucket; whether anything did."""
+        """Take in the part of an answer for one bucket; whether it brought anything."""
         if found.high_watermark is not None:
             self.plan.pin(position, found.high_watermark)
         if position.is_finished:
@@ -277,7 +277,7 @@ class Fetcher:
         for records in filter(len, found.records):
             headers = read_headers(records, magic_1=self._magic_1)
             if self._unknown_schemas(headers):
-                # Rare enough that the rest of the answer is not worth keeping: it comes again.
+                # This is rare: the rest of the answer is dropped and fetched again.
                 self._start(self._learn(position, headers, records, projected=projected), position)
                 return True
             self._publish(position, records, headers, projected=projected)
@@ -286,16 +286,16 @@ class Fetcher:
         return position.offset > before or position.error is not None
 
     def _unknown_schemas(self, headers: Headers) -> list[int]:
-        return [each for each in headers.schema_ids if self._book.known(each) is None]
+        return [each for each in headers.schema_ids if self._schemas.get(each) is None]
 
     async def _learn(
         self, position: Position, headers: Headers, records: Buffer, *, projected: bool
     ) -> None:
         unknown = self._unknown_schemas(headers)
         try:
-            await self._book.learn(unknown)
+            await self._schemas.load(unknown)
         except FlussError as error:
-            # A call may also end while the server is asked once more after it has refused.
+            # A call may also time out while it retries after the server has refused.
             if not isinstance(error, ServerError) and not isinstance(error.__cause__, ServerError):
                 raise
             known = records[: size_before(records, unknown, magic_1=self._magic_1)]
@@ -307,7 +307,7 @@ class Fetcher:
     def _publish(
         self, position: Position, records: Buffer, headers: Headers, *, projected: bool
     ) -> None:
-        """Hand records to the reader; all their schemas are known."""
+        """Queue records for the reader; all their schemas are loaded."""
         if headers.next_offset is not None:
             self._ready.append(
                 Fetched(
@@ -324,7 +324,7 @@ class Fetcher:
             self._cluster.counters.rows_read += headers.rows
         last_schema_id = headers.last_schema_id
         if last_schema_id is not None and self._target.has_all_columns(last_schema_id):
-            # The old batches without the column are behind us: the server can project again.
+            # All older batches, without the column, have been read: the server can project again.
             position.pushes_projection = True
         if headers.error is not None:
             self._fail(position, unreadable(position, headers.error.message))
@@ -346,33 +346,33 @@ class Fetcher:
                         break
                     await self._room()
         except FlussError as error:
-            self._apply(position, decide_remote_failure(position, error, self._moment()))
+            self._apply(position, decide_remote_failure(position, error, self._context()))
 
     async def _room(self) -> None:
-        """Wait until the reader has made room; the unread bytes are bounded for files, too."""
+        """Wait until the reader has made room; unread bytes are bounded for files, too."""
         while self.plan.is_full:
             self._taken.clear()
             await self._taken.wait()
 
-    # --- trouble ------------------------------------------------------------------------------
+    # --- errors ------------------------------------------------------------------------------
 
     def _refused(self, position: Position, error: FlussError) -> None:
         log.debug("bucket %s: %s", position.bucket, error.message)
-        moment = self._moment()
-        self._apply(position, decide_refusal(position, error, moment))
+        context = self._context()
+        self._apply(position, decide_refusal(position, error, context))
         if position.attempts and position.error is None:
             notices.retried(
                 f"rows of bucket {position.bucket.bucket_id} of {position.path}",
                 error.message,
                 since=position.failing_since,
-                now=moment.now,
-                limit_ms=round(moment.patience_s * 1_000),
+                now=context.now,
+                limit_ms=round(context.patience_s * 1_000),
             )
 
-    def _apply(self, position: Position, remedy: Recovery) -> None:
+    def _apply(self, position: Position, recovery: Recovery) -> None:
         if not self.plan.is_current(position):
             return
-        match remedy:
+        match recovery:
             case Recovery.GIVEN_UP:
                 self._ready.append(position)
                 self._news.set()
@@ -387,7 +387,7 @@ class Fetcher:
     def _fail(self, position: Position, error: FlussError) -> None:
         self._apply(position, give_up(position, error))
 
-    def _moment(self) -> RetryContext:
+    def _context(self) -> RetryContext:
         return RetryContext(
             policy=self._cluster.retry_policy,
             patience_s=self._cluster.settings.retry_timeout_ms / 1_000,
@@ -395,11 +395,11 @@ class Fetcher:
             jitter=random.random(),  # noqa: S311 - spreads clients, hides nothing
         )
 
-    # --- finding out --------------------------------------------------------------------------
+    # --- lookups --------------------------------------------------------------------------
 
     def _begin(self, position: Position) -> None:
         if position.needs_name or position.offset == LATEST_OFFSET:
-            # At once, and not at the first read: rows that come in between are wanted.
+            # Immediately, and not at the first read: rows that are written in between count.
             self._start(self._prepare(position), position)
 
     async def _prepare(self, position: Position) -> None:

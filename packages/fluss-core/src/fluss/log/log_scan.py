@@ -1,9 +1,9 @@
-"""Scanning logs: subscriptions, and rows as they come or up to the end of now.
+"""Scans logs: subscriptions, and rows as they come or up to the current end.
 
-A core holds what a scanner is subscribed to. Its reading coroutines run on the engine's loop and
-bring fetched bytes; decoding them is left to the caller's thread. Reading on and on uses one
-fetcher, which runs ahead of the reader; reading up to now uses a fetcher of its own, from the
-subscribed offsets to where the leaders' logs end when they are first asked, and can be done again.
+A core holds the subscriptions of a scanner. Its reading coroutines run on the engine's loop and
+return fetched bytes; the caller decodes them on its own thread. Following a log uses one fetcher,
+which runs ahead of the reader. Reading up to the end uses a `RangeReader` each time, from the
+subscribed offsets to where the leaders' logs end when they are first asked.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ NOT_PARTITIONED_CODE = 37
 
 
 class LogScanCore:
-    """The subscriptions of one scanner, and what is read of them. Any thread may call it.
+    """The subscriptions of one scanner, and their rows. Any thread may call it.
 
     Args:
         table: The table.
-        columns: The positions of the columns wanted, in the order wanted; None for all.
-        predicate: Which rows are wanted; None for all.
+        columns: The positions of the columns, in the requested order; None for all.
+        predicate: Which rows to return; None for all.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class LogScanCore:
         self._follower: Fetcher | None = None
         self._fetchers: set[Fetcher | RangeReader] = set()
         self._closed = False
-        # A scanner that nobody refers to fetches no more; its fetchers do not refer to it.
+        # A scanner without references stops fetching; its fetchers do not refer to it.
         finalizer = weakref.finalize(self, _close_all, table.connection.engine, self._fetchers)
         finalizer.atexit = False
 
@@ -63,13 +63,13 @@ class LogScanCore:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of what is read."""
+        """The columns of the rows."""
         return self.decoder.schema
 
     # --- subscriptions ------------------------------------------------------------------------
 
     def subscribe(self, bucket_offsets: Mapping[int, int]) -> None:
-        """Read these buckets from these offsets on, of a table without partitions."""
+        """Read buckets of a table without partitions from these offsets on."""
         if self.table.is_partitioned():
             raise FlussError(
                 f"{self.table.table_path} is partitioned: its buckets are those of a partition.",
@@ -80,7 +80,7 @@ class LogScanCore:
         self._subscribe([(None, bucket, offset) for bucket, offset in bucket_offsets.items()])
 
     def subscribe_partitions(self, offsets: Mapping[tuple[int, int], int]) -> None:
-        """Read these (partition id, bucket) from these offsets on, of a partitioned table."""
+        """Read buckets of a partitioned table, by (partition id, bucket), from these offsets on."""
         if not self.table.is_partitioned():
             raise FlussError(
                 f"{self.table.table_path} is not partitioned.",
@@ -100,12 +100,12 @@ class LogScanCore:
         with self._lock:
             self.check_open()
             self._offsets |= checked
-            # At once, and not at the first read: who subscribes at the latest offset wants all
-            # rows from this moment on.
+            # Immediately, and not at the first read: a subscription at the latest offset includes
+            # all rows from this moment on.
             self._handle.connection.engine.post(lambda: self._follow(checked))
 
     def unsubscribe(self, bucket_id: int, *, partition_id: int | None = None) -> None:
-        """Read a bucket no more; one that was not subscribed is not missed."""
+        """Stop reading a bucket; no error if it is not subscribed."""
         bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
         with self._lock:
             self.check_open()
@@ -113,14 +113,14 @@ class LogScanCore:
             self._handle.connection.engine.post(lambda: self._follow_no_more(bucket))
 
     def subscriptions(self) -> dict[TableBucket, int]:
-        """What is subscribed, and from which offsets on."""
+        """The subscribed buckets, and the offset from which each is read."""
         with self._lock:
             return dict(self._offsets)
 
     # --- reading (on the engine's loop) -------------------------------------------------------
 
     async def take(self, timeout_s: float) -> list[Fetched]:
-        """What has come in since the last time; waits for something, at most `timeout_s`."""
+        """Take what has come in since the last call; wait for it, at most `timeout_s`."""
         self.check_open()
         if not self._offsets:
             return []
@@ -129,10 +129,10 @@ class LogScanCore:
     async def read_to_end(
         self, stops: Mapping[TableBucket, int] | None = None
     ) -> AsyncGenerator[list[Fetched], None]:
-        """Everything subscribed, from the subscribed offsets to where the logs end now.
+        """Read all subscribed buckets from the subscribed offsets to where the logs end now.
 
         Args:
-            stops: Where to end instead: ends that a plan has pinned before.
+            stops: Where to end instead: the ends of a plan.
 
         Raises:
             FlussError: Nothing is subscribed.
@@ -165,7 +165,7 @@ class LogScanCore:
             reader.close()
 
     async def close(self) -> None:
-        """Read no more; whoever is reading is told. Twice is once."""
+        """Stop reading; a reader that waits gets an error. Idempotent."""
         with self._lock:
             self._closed = True
         for fetcher in list(self._fetchers):
@@ -208,7 +208,7 @@ class LogScanCore:
             )
 
     def check_open(self) -> None:
-        """Refuse what is asked of a scanner that has been closed."""
+        """Raise if the scanner has been closed."""
         if self._closed:
             raise ClosedError("The scanner has been closed.", hint="Create a new one.")
 

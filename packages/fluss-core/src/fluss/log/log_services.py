@@ -9,22 +9,22 @@ from fluss.model.options.config import Config
 from fluss.net.remote_files import RemoteFiles
 
 # Measured with four buckets: 7 % less processor time per row than with the 1 MiB of a scanner that
-# follows, which wants its rows soon; more is faster still, and takes memory in proportion.
+# follows, which needs its rows soon; more is faster still, and takes memory in proportion.
 BUCKET_BYTES_SCANNED = 2 * 1024 * 1024
 
 
 def fetch_limits(connection: ClientConnection) -> FetchLimits:
-    """How much the scanners of a connection fetch per request."""
+    """The limits of a connection's scanners."""
     return connection.service(_make_limits)
 
 
 def remote_log_reader(connection: ClientConnection) -> RemoteLogReader:
-    """What reads the log segments that have moved to the remote store."""
+    """The reader of log segments that have moved to the remote store."""
     return connection.service(_make_remote_reader)
 
 
 def limits_of(config: Config) -> FetchLimits:
-    """The limits that a config sets; a limit that the user set for a bucket holds for all reads."""
+    """The limits of a config; a limit for a bucket that the user set holds for all reads."""
     for_bucket = config.scanner_log_fetch_max_bytes_for_bucket
     is_set = config.is_set(Config.scanner_log_fetch_max_bytes_for_bucket)
     return FetchLimits(

@@ -1,4 +1,4 @@
-"""Finding out what a position lacks before it can be fetched: its partition's name, its offset."""
+"""Looks up what a position lacks before it can be fetched: its partition's name, its offset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fluss.net.partition_ids import find_partition_path
 
 
 async def find_name(cluster: Cluster, position: Position) -> PhysicalTablePath:
-    """The path of a position's partition, of which only the id is known.
+    """Look up the path of a position's partition by its id.
 
     Raises:
         PartitionNotFoundError: The table has no such partition.
@@ -25,13 +25,13 @@ async def find_name(cluster: Cluster, position: Position) -> PhysicalTablePath:
 
 
 async def find_offset(cluster: Cluster, position: Position) -> int:
-    """Where the log of a position's bucket ends now."""
+    """Ask where the log of a position's bucket ends now."""
     spec = OffsetSpec.latest()
     return (await list_offsets(cluster, position.path, [position.bucket], spec))[position.bucket]
 
 
 async def find_range(cluster: Cluster, position: Position) -> tuple[int, int]:
-    """The offsets that can be read of a position's bucket: the earliest, and the end."""
+    """Ask which offsets of a position's bucket can be read: the earliest, and the end."""
     first, last = await asyncio.gather(
         list_offsets(cluster, position.path, [position.bucket], OffsetSpec.earliest()),
         list_offsets(cluster, position.path, [position.bucket], OffsetSpec.latest()),

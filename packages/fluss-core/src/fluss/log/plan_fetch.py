@@ -1,13 +1,13 @@
-"""What a scanner fetches next: one position per bucket, and the requests that go now.
+"""Decides what a scanner fetches next: one position per bucket, and the requests to send now.
 
-A plan knows where each subscribed bucket stands, what is under way and how much lies fetched but
-unread. Asked with the leaders of the moment, it answers with requests: at most one under way per
-server and kind, none while too much lies unread, none for what is finished. A bounded plan stops
-each bucket at the high watermark its leader named first, so however long it reads, it reads one
-fixed set of rows.
+A plan knows the position of each subscribed bucket, what is in flight and how many fetched bytes
+are unread. Given the current leaders, it returns requests: at most one in flight per server and
+kind, none while too much is unread, none for finished buckets. A bounded plan stops each bucket at
+the high watermark that its leader named first, so it reads one fixed set of rows, however long it
+takes.
 
-What is not here: sending (`log.fetcher`), decoding (`log.decode`), and what becomes of a
-bucket whose fetch went wrong (`log.plan_fetch_errors`).
+What is not here: sending (`log.fetcher`), decoding (`log.decode`), and what follows when a fetch
+fails (`log.plan_fetch_errors`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fluss.errors import FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.plan_routing import Leader
 
-# A server of 0.9.1 does not wake a parked reader when rows arrive, so how long it parks bounds how
-# late rows are seen. A reader that has been idle for long may be parked for longer.
+# A server of 0.9.1 does not wake a parked request when rows arrive, so the parking time bounds how
+# late rows are seen. Requests of a reader that has been idle for long may be parked for longer.
 PARKED_MS_BUSY = 20
 PARKED_MS_QUIET = 100
 BUSY_FOR_S = 10.0
 QUIET_FOR_S = 60.0
-# Where more batches than that fit into a fetch, one that is cut off does not count.
+# Where more batches than this fit into a fetch, a last one that is cut off does not matter.
 CUT_COUNTS_MAX = 16
-# The first rows of a bucket are shown as soon as a server can read and send so little; behind them
-# it is asked for as much as may be.
+# The first request for a bucket asks for little, so that its first rows come soon; later requests
+# ask for as much as the limits allow.
 BYTES_FIRST = 128 * 1024
-# How many fetches of one bucket may lie unread: enough to keep a reader busy, and little enough
-# that who reads a few rows of many buckets does not have them sent in full.
+# How many fetches of one bucket may be unread: enough to keep a reader busy, and few enough that a
+# caller that reads a few rows of many buckets does not fetch them in full.
 FETCHES_AHEAD = 4
 # A caller that reads on is fetched for further and further ahead; one that stops soon costs little.
 UNREAD_BYTES_FIRST = 4 * 1024 * 1024
@@ -42,7 +42,7 @@ GROWTH = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """How much is fetched at once, and how much may lie unread.
+    """How much is fetched per request, and how much may be unread.
 
     Attributes:
         bytes_max: How much of all buckets together.
@@ -50,7 +50,7 @@ class FetchLimits:
         bytes_max_for_bucket_scanned: How much of one where all of a range is read: the fewer
             answers there are, the less is done for each.
         bytes_min: How much a server waits for, and how long at most.
-        unread_bytes_max: How much may lie unread.
+        unread_bytes_max: How much may be unread.
     """
 
     bytes_max: int = 16 * 1024 * 1024
@@ -91,33 +91,33 @@ class FetchLimits:
 
     @property
     def unread_bytes_max_for_bucket(self) -> int:
-        """How much of one bucket may lie unread."""
+        """How much of one bucket may be unread."""
         return FETCHES_AHEAD * self.bytes_max_for_bucket
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Position:
-    """Where one bucket stands.
+    """The position of one bucket.
 
     Attributes:
         bucket: The bucket.
         path: Its table, and its partition as soon as the name is known.
-        offset: The next offset wanted; below 0 where it is still to be found.
-        stop: The first offset not wanted; None where there is no end, or none known yet.
-        skips_trimmed: Whether rows that have been trimmed are passed over.
+        offset: The next offset; below 0 where it must still be looked up.
+        stop: One past the last offset; None where there is no end, or none is known yet.
+        skips_trimmed: Whether rows that have been trimmed are skipped.
         begins_at_earliest: The same as long as none of the bucket have been read.
         has_read: Whether `offset` was reached by reading, and not given by the user.
         pushes_projection: Whether the server is asked to leave columns out.
-        is_busy: Whether a request or something else is under way for it.
+        is_busy: Whether a request or a lookup is in flight for it.
         batch_bytes: How large its batches are; 0 before the first.
-        begins_small: Whether it is asked for little at first, because somebody waits for rows.
-        unread_bytes: What lies fetched and not taken.
+        begins_small: Whether the first request asks for little, because a reader waits for rows.
+        unread_bytes: How much is fetched and not taken.
         asked_at: When it was last fetched.
-        attempts: How often in a row it has gone wrong, and `failing_since` when the first of these
-            fetches left.
-        remote_attempts: How often in a row that happened to a file of the remote store.
+        attempts: How many fetches in a row have failed.
+        failing_since: When the first of these was sent.
+        remote_attempts: How many reads of remote files in a row have failed.
         paused_until: When it may be fetched again.
-        error: Why it is not fetched any more.
+        error: Why it is no longer fetched.
     """
 
     bucket: TableBucket
@@ -141,7 +141,7 @@ class Position:
 
     @property
     def may_skip_trimmed(self) -> bool:
-        """Whether rows that have been trimmed are passed over now."""
+        """Whether rows that have been trimmed are skipped now."""
         return self.skips_trimmed or (self.begins_at_earliest and not self.has_read)
 
     @property
@@ -150,7 +150,7 @@ class Position:
         return self.stop is not None and max(self.offset, 0) >= self.stop
 
     def bytes_to_ask(self, limit: int) -> int:
-        """As many whole batches as fit into a limit: one that is cut off would come twice."""
+        """The bytes of as many whole batches as fit: a batch that is cut off is sent twice."""
         if not self.batch_bytes:
             return min(limit, BYTES_FIRST) if self.begins_small else limit
         count = limit // self.batch_bytes
@@ -160,7 +160,7 @@ class Position:
 
     @property
     def needs_name(self) -> bool:
-        """Whether its partition is known by id only; requests for metadata want the name."""
+        """Whether its partition is known by id only; metadata requests need the name."""
         return self.bucket.partition_id is not None and self.path.partition_name is None
 
 
@@ -183,28 +183,28 @@ class FetchPlan:
 
     limits: FetchLimits
     is_bounded: bool
-    # In the order in which they are asked for: who got something goes to the end.
+    # In the order in which they are requested: a bucket that got rows goes to the end.
     positions: dict[TableBucket, Position] = field(default_factory=dict)
     _busy: set[tuple[int, bool]] = field(default_factory=set)
     _unread_bytes: int = 0
     _last_rows_at: float = 0.0
 
     def subscribe(self, position: Position, *, now: float) -> None:
-        """Read a bucket from here on; a position it had is forgotten, with what lies unread."""
+        """Read a bucket from this position on; an earlier position is dropped, with its bytes."""
         self.unsubscribe(position.bucket)
         position.begins_small = not self.is_bounded
         self.positions[position.bucket] = position
         self._last_rows_at = now
 
     def unsubscribe(self, bucket: TableBucket) -> Position | None:
-        """Read a bucket no more."""
+        """Stop reading a bucket."""
         position = self.positions.pop(bucket, None)
         if position is not None:
             self._unread_bytes -= position.unread_bytes
         return position
 
     def is_current(self, position: Position) -> bool:
-        """Whether the position is still the one its bucket is read at."""
+        """Whether its bucket is still read at this position."""
         return self.positions.get(position.bucket) is position
 
     @property
@@ -214,19 +214,19 @@ class FetchPlan:
 
     @property
     def is_full(self) -> bool:
-        """Whether as much lies unread as may."""
+        """Whether as much is unread as the limits allow."""
         return self._unread_bytes >= self.limits.unread_bytes_max
 
     def failed(self) -> Position | None:
-        """A position that is not fetched any more because of an error."""
+        """A position that is no longer fetched because of an error."""
         return next((each for each in self.positions.values() if each.error is not None), None)
 
-    # --- what goes now ------------------------------------------------------------------------
+    # --- what to send now ------------------------------------------------------------------------
 
     def next_fetches(
         self, *, now: float, leader_of: Callable[[TableBucket], Leader | None]
     ) -> tuple[list[Fetch], list[Position]]:
-        """The requests that go now, and the positions whose leader must be found first."""
+        """The requests to send now, and the positions whose leader must be looked up first."""
         if self.is_full:
             return [], []
         groups: dict[tuple[int, bool], list[Position]] = {}
@@ -281,10 +281,10 @@ class FetchPlan:
             return min(PARKED_MS_QUIET, self.limits.wait_ms_max)
         return self.limits.wait_ms_max
 
-    # --- what came of it ----------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------
 
     def ended(self, fetch: Fetch) -> None:
-        """The request is over, whatever came of it."""
+        """Note that a request has ended, with or without an error."""
         self._busy.discard((fetch.server_id, fetch.pushes_projection))
         for position in fetch.positions:
             position.is_busy = False
@@ -292,7 +292,7 @@ class FetchPlan:
     def advance(
         self, position: Position, *, next_offset: int, unread_bytes: int, now: float
     ) -> None:
-        """Bytes have been fetched; they lie unread until `consumed`."""
+        """Note fetched bytes; they are unread until `consumed`."""
         if next_offset > position.offset:
             self._last_rows_at = now
             position.offset = next_offset
@@ -303,7 +303,7 @@ class FetchPlan:
             self._unread_bytes += unread_bytes
 
     def served(self, positions: Iterable[Position]) -> None:
-        """These got something, so the others come first in the next request.
+        """Note which buckets got rows: the others come first in the next request.
 
         A server fills an answer with the first buckets it is asked for.
         """
@@ -313,12 +313,12 @@ class FetchPlan:
                 self.positions[position.bucket] = position
 
     def pin(self, position: Position, high_watermark: int) -> None:
-        """A bounded read stops where the leader's log ended when it was first asked."""
+        """End a bounded read where the leader's log ended when it was first asked."""
         if self.is_bounded and position.stop is None:
             position.stop = high_watermark
 
     def consumed(self, position: Position, unread_bytes: int) -> None:
-        """Fetched bytes have been read, or thrown away."""
+        """Note that fetched bytes have been read, or dropped."""
         if self.is_current(position):
             position.unread_bytes -= unread_bytes
             self._unread_bytes -= unread_bytes

@@ -57,9 +57,9 @@ class RangeRequest:
     Attributes:
         ranges: The ranges, at most one for each bucket.
         target: Which columns are fetched, and which rows servers may leave out.
-        unread_bytes_max: How much may lie fetched and unread; None for the connection's limit.
+        unread_bytes_max: How many fetched bytes may be unread; None for the connection's limit.
         rows_max: How many rows the caller takes, where that is known: so little is fetched first.
-        skips_missing: Whether partitions that are gone are left out instead of being an error.
+        skips_missing: Whether dropped partitions are left out instead of being an error.
         cancellation: Ends the reading of a blocking thread from another one.
     """
 
@@ -101,7 +101,7 @@ class RangeReader:
             self.close()
 
     def close(self) -> None:
-        """Fetch no more; a thread that waits gets an error. Idempotent; any thread may call it."""
+        """Stop fetching; a thread that waits gets an error. Idempotent; any thread may call it."""
         if not self._closed:
             self._closed = True
             self._engine.post_cleanup(self._close_fetcher)
@@ -118,14 +118,14 @@ class RangeReader:
             self.close()
 
     async def take(self) -> list[Fetched]:
-        """All that has been fetched since the last time; waits for something.
+        """Take all that has been fetched since the last call; wait for it.
 
         Returns:
-            Nothing at the end of all ranges.
+            An empty list at the end of all ranges.
 
         Raises:
             ClosedError: The reader has been closed.
-            FlussError: What keeps a bucket from being read, after all before it has been taken.
+            FlussError: A bucket cannot be read; raised after all before it has been taken.
         """
         if self._closed:
             raise ClosedError("The scan has been closed.", hint="Open it again to read it.")
@@ -143,7 +143,7 @@ class RangeReader:
             return taken
 
     def leave(self, bucket: TableBucket) -> None:
-        """Read a bucket no more, before its end."""
+        """Stop reading a bucket before its end."""
         if self._fetcher is not None:
             self._fetcher.unsubscribe(bucket)
 

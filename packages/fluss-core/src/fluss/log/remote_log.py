@@ -1,8 +1,8 @@
-"""Reads log segments that have moved to the remote store, ahead of whoever reads.
+"""Reads log segments that have moved to the remote store, ahead of the reader.
 
-A FETCH_LOG answer names the segments, from the one the wanted offset is in to the last that has
-moved; behind them the log goes on at the tablet server. Files are read in parts, several at a time
-and also of the segments to come, and passed on in their order, cut behind whole batches.
+A FETCH_LOG answer names the segments, from the one with the requested offset to the last that has
+moved; after them the log continues at the tablet server. Files are read in parts, several
+concurrently and across segments, and passed on in their order, cut after whole batches.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class RemoteLogReader:
     """Reads segments for the scanners of one connection.
 
     Args:
-        files: Where they are.
-        reads_at_once_max: How many parts are read at a time, by all scanners together.
-        parts_ahead_max: How many parts one scanner reads at a time.
-        segments_ahead_max: Of how many segments these may be.
+        files: The remote store.
+        reads_at_once_max: How many parts all scanners together read concurrently.
+        parts_ahead_max: How many parts one scanner reads concurrently.
+        segments_ahead_max: How many segments these parts may belong to.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class RemoteLogReader:
     async def read(
         self, info: RemoteLogFetchInfo, offset: int, stop: int | None = None
     ) -> AsyncGenerator[memoryview, None]:
-        """The batches of the segments wanted, from `first_start_pos` on.
+        """Read the batches of the requested segments, from `first_start_pos` on.
 
         Args:
-            info: What the tablet server said.
-            offset: The offset wanted; segments that end before it are passed over.
-            stop: The first offset not wanted; segments from there on are not read ahead either.
+            info: The segments, from the answer of the tablet server.
+            offset: The first requested offset; segments that end before it are skipped.
+            stop: One past the last requested offset; later segments are not read ahead either.
 
         Raises:
             CorruptBatchError: A file is not made of whole batches.
@@ -104,7 +104,7 @@ class RemoteLogReader:
             part = left.popleft()
             file = await self._files.prepare(part.path)
             task = asyncio.ensure_future(self._read(file, part))
-            # Of a part that nobody comes to any more, nobody wants to hear either.
+            # An error of a part that is not read any more must not be logged as unhandled.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             reading.append((part, task))
 
@@ -137,7 +137,7 @@ def _path(directory: str, segment: RemoteLogSegment) -> str:
 
 
 class _WholeBatches:
-    """Puts the parts of files together, file by file, and cuts them behind whole batches."""
+    """Joins the parts of each file, and cuts them after whole batches."""
 
     def __init__(self) -> None:
         self._parts: list[bytes | memoryview] = []
@@ -145,7 +145,7 @@ class _WholeBatches:
         self._needed = 0
 
     def add(self, part: _Part, data: bytes) -> memoryview | None:
-        """What is whole now; None where the first batch is not.
+        """Return all whole batches; None where not even one is complete.
 
         Raises:
             CorruptBatchError: The file ends within a batch, or a batch is longer than the file.
@@ -156,7 +156,7 @@ class _WholeBatches:
         if self._size >= self._needed:
             found = self._cut()
         end = part.at + len(data)
-        begun_at = end - self._size  # where the batch begins that is not whole yet
+        begun_at = end - self._size  # where the incomplete batch begins
         room = min(part.file_size - begun_at, BATCH_BYTES_MAX)
         is_cut = len(data) < part.size or (part.is_last and self._size > 0)
         if is_cut or (self._size and self._needed > room):

@@ -1,9 +1,9 @@
-"""What of a predicate servers are told, so that they may leave out batches that cannot fulfil it.
+"""Makes the predicate that is sent to servers, by which they leave out batches without matches.
 
-Servers of the 1.0 line compare a predicate with the statistics that batches carry, and send what
-may hold rows that fulfil it. So what they are told may be weaker than what is wanted, and never
-stronger: parts they cannot use are left out of an AND, and make an OR useless. Which rows are
-wanted in the end is decided by `records.filter.row_filter`.
+Servers of the 1.0 line compare a predicate with the statistics of batches, and send those that may
+hold matching rows. So the predicate that is sent may be weaker than the filter, and never stronger:
+parts that servers cannot use are left out of an AND, and make an OR useless.
+`records.filter.row_filter` decides in the end which rows match.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fluss.wire import messages
 LEAF: Final = 0
 COMPOUND: Final = 1
 
-# The others never leave out a batch, so that servers need not be told.
+# Other functions never rule out a batch, so they are not sent.
 _PRUNING: Final = frozenset(
     {
         LeafFunction.EQUAL,
@@ -47,15 +47,15 @@ _PRUNING: Final = frozenset(
         LeafFunction.IN,
     }
 )
-_BEHIND_SURROGATES: Final = "\ue000"
+_AFTER_SURROGATES: Final = "\ue000"
 
 
 def pruning_predicate(predicate: Predicate, schema: Schema) -> messages.PbPredicate | None:
-    """What servers are told of a predicate that fits the schema; None where nothing helps."""
-    return _told(bind(predicate, column_types(schema)), schema)
+    """Make the predicate for servers; None where no part of it can rule out a batch."""
+    return _sent(bind(predicate, column_types(schema)), schema)
 
 
-def _told(bound: BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
+def _sent(bound: BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
     match bound:
         case ColumnTest():
             return _leaf(bound, schema)
@@ -66,7 +66,7 @@ def _told(bound: BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
 
 
 def _compound(bound: Joined, schema: Schema) -> messages.PbPredicate | None:
-    parts = [_told(child, schema) for child in bound.children]
+    parts = [_sent(child, schema) for child in bound.children]
     usable = [each for each in parts if each is not None]
     if not usable or (bound.function is CompoundFunction.OR and len(usable) < len(parts)):
         return None
@@ -95,17 +95,17 @@ def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
 
 
 def _compares_otherwise(value: object, test: ColumnTest) -> bool:
-    """Whether servers might leave out a batch with a row that fulfils the test."""
+    """Whether servers might leave out a batch with a matching row."""
     if isinstance(value, float):
         return value == 0  # Java has -0.0 before 0.0
     if isinstance(test.data_type, TimeType):
         return (
             UNITS_PER_SECOND[test.data_type.unit] > UNITS_PER_SECOND["ms"]
-        )  # statistics end at those
+        )  # statistics have milliseconds
     if test.function is LeafFunction.STARTS_WITH:
         # Texts are ordered by their bytes, but this test by Java's characters of 16 bits, of which
-        # two stand for what comes behind all others.
-        return isinstance(value, str) and any(each >= _BEHIND_SURROGATES for each in value)
+        # two encode the characters that come after all others.
+        return isinstance(value, str) and any(each >= _AFTER_SURROGATES for each in value)
     return False
 
 

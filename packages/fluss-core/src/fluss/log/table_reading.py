@@ -1,4 +1,4 @@
-"""Fetchers and decoders of one table, with what its connection has for them."""
+"""Makes fetchers and decoders of one table, with the settings and caches of its connection."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fluss.records.filter.row_filter import RowFilter
 def table_fetcher(
     table: TableHandle, target: FetchTarget, *, limits: FetchLimits, is_bounded: bool
 ) -> Fetcher:
-    """A fetcher without subscriptions; to be made on the engine's loop."""
+    """Make a fetcher without subscriptions, on the engine's loop."""
     connection = table.connection
     return Fetcher(
         connection.cluster,
-        table.book,
+        table.schemas,
         target,
         limits=limits,
         is_bounded=is_bounded,
@@ -34,11 +34,11 @@ def table_fetcher(
 def table_decoder(
     table: TableHandle, columns: Sequence[int] | None, predicate: Predicate | None = None
 ) -> Decoder:
-    """What reads fetched bytes as rows.
+    """Make a decoder of fetched bytes.
 
     Args:
         table: The table.
-        columns: The positions of the columns, in the order requested; None for all.
+        columns: The positions of the columns, in the requested order; None for all.
         predicate: Which rows to keep; None for all. Servers that know statistics leave out batches
             that have none of them; which rows are kept is decided here.
     """
@@ -50,7 +50,7 @@ def table_decoder(
             pruning = pruning_predicate(predicate, schema)
     return Decoder(
         table.info,
-        table.book,
+        table.schemas,
         columns,
         magic_1=connection.magic_1,
         checks_crc=connection.options.scanner_log_check_crc,

@@ -72,12 +72,14 @@ class LookupCore(Generic[AnswerT]):
         self._engine = table.connection.engine
         self._queue = lookup_queue(table.connection)
         self._table_id = table.info.table_id
-        self._schemas = table.book
+        self._schemas = table.schemas
         self._placer = placer
         self._api = api
         self._decode = decode
         self._targets: dict[tuple[str | None, int], LookupTarget] = {}
-        self._reader = StoredRowReader(table.book, table.info.schema, table.info.options.kv_format)
+        self._reader = StoredRowReader(
+            table.schemas, table.info.schema, table.info.options.kv_format
+        )
 
     def ask(self, key: Key, caller: ResultSink[Any]) -> None:
         """Send a key without waiting; `caller` gets the value bytes, or the error."""
@@ -144,7 +146,7 @@ class _SchemaLoadingSink:
         except FlussError as error:
             self._inner.fail(error)
             return
-        task = asyncio.ensure_future(self._schemas.learn(unknown))
+        task = asyncio.ensure_future(self._schemas.load(unknown))
         task.add_done_callback(_passing_on(self._inner, result))
 
     def fail(self, error: BaseException) -> None:

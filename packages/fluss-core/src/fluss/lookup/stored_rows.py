@@ -41,8 +41,8 @@ def schema_id_of(value: bytes | memoryview) -> int:
 class StoredRowReader:
     """Reads values of one table as rows of one schema; any thread may use it."""
 
-    def __init__(self, book: SchemaCache, schema: Schema, kv_format: KvFormat) -> None:
-        self._book = book
+    def __init__(self, schemas: SchemaCache, schema: Schema, kv_format: KvFormat) -> None:
+        self._schemas = schemas
         self._schema = schema
         self._kv_format = kv_format
         self._known: set[bytes] = set()  # the schema ids that are loaded, as they are stored
@@ -53,7 +53,7 @@ class StoredRowReader:
         prefix = bytes(value[:SCHEMA_ID_BYTES])
         if prefix in self._known:
             return True
-        if len(prefix) < SCHEMA_ID_BYTES or self._book.known(schema_id_of(value)) is None:
+        if len(prefix) < SCHEMA_ID_BYTES or self._schemas.get(schema_id_of(value)) is None:
             return False
         self._known.add(prefix)
         return True
@@ -71,7 +71,7 @@ class StoredRowReader:
         return plan.read(value[SCHEMA_ID_BYTES:])
 
     def _plan(self, schema_id: int) -> _Plan:
-        source = self._book.known(schema_id)
+        source = self._schemas.get(schema_id)
         if source is None:
             raise AssertionError(f"schema {schema_id} was to be loaded before it is read")
         return _Plan(source, self._schema, self._kv_format)
@@ -134,10 +134,10 @@ class ValueDecoder:
         new = schema_ids - self._layouts.keys()
         if not new:
             return
-        book = self._table.book
-        if any(book.known(each) is None for each in new):
-            self._table.connection.engine.run(book.learn(new))
+        schemas = self._table.schemas
+        if any(schemas.get(each) is None for each in new):
+            self._table.connection.engine.run(schemas.load(new))
         for each in new:
-            schema = book.known(each)
+            schema = schemas.get(each)
             if schema is not None:
                 self._layouts[each] = BatchLayout.of_schema(schema)

@@ -1,8 +1,9 @@
-"""The ways in which a door carries out what waits: at once, awaited, or answered.
+"""Three ways to run work on the engine: blocking, awaitable, and awaitable without a task.
 
-The first two run the waiting part on the engine and the dressing part (decoding, building tables)
-off it: at once on the caller's own thread, awaited on a worker, so that the caller's event loop
-runs on. What comes by thousands (lookups, handles of written rows) is answered without a task.
+The first two run the waiting part on the engine and the conversion of its result (decoding,
+building tables) off it: a blocking call on the caller's own thread, an awaitable on a worker, so
+that the caller's event loop is not blocked. Calls that come by thousands (lookups, handles of
+written rows) take the third way.
 """
 
 from __future__ import annotations
@@ -20,42 +21,45 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def run_blocking(engine: Engine, work: Coroutine[Any, Any, T], dress: Callable[[T], R]) -> R:
-    """Run the work, block until it is done, and dress the result here."""
-    return dress(engine.run(work))
+def run_blocking(engine: Engine, work: Coroutine[Any, Any, T], convert: Callable[[T], R]) -> R:
+    """Run the work, block until it is done, and convert the result on this thread."""
+    return convert(engine.run(work))
 
 
 def run_awaitable(
-    engine: Engine, begin: Callable[[], Coroutine[Any, Any, T]], dress: Callable[[T], R]
+    engine: Engine, begin: Callable[[], Coroutine[Any, Any, T]], convert: Callable[[T], R]
 ) -> Awaitable[R]:
-    """Start the work; the result is dressed on a worker thread and awaited by the caller.
+    """Start the work; its result is converted on a worker thread and awaited by the caller.
 
     Args:
         engine: Where the work runs.
-        begin: Makes the work, on the engine: what is cancelled before it has begun leaves nothing.
-        dress: Makes the result of what the work gives.
+        begin: Makes the work, on the engine: work that is cancelled before it begins is never made.
+        convert: Makes the caller's result of the result of the work.
     """
 
-    async def dressed() -> R:
-        return await anyio.to_thread.run_sync(dress, await begin())
+    async def converted() -> R:
+        return await anyio.to_thread.run_sync(convert, await begin())
 
-    return engine.submit(dressed())
+    return engine.submit(converted())
 
 
-def as_awaitable(ask: Callable[[ResultSink[Any]], None], dress: Callable[[Any], R]) -> Awaitable[R]:
-    """Ask something that is answered without a task of its own; any number of them is cheap.
+def as_awaitable(
+    ask: Callable[[ResultSink[Any]], None], convert: Callable[[Any], R]
+) -> Awaitable[R]:
+    """Send a question that is answered without a task of its own, so that many of them are cheap.
 
     Args:
-        ask: Sends the question off without waiting, and has its caller answered.
-        dress: Makes the result of the answer; cheap, because it runs on the caller's event loop.
+        ask: Sends the question without waiting, and has the answer given to the sink.
+        convert: Makes the caller's result of the answer, on the caller's event loop: it must be
+            cheap.
 
     Raises:
         RuntimeError: No event loop (asyncio or trio) is running in this thread.
     """
-    caller = result_sink_here(dress)
+    sink = result_sink_here(convert)
     try:
-        ask(caller)
+        ask(sink)
     except FlussError as error:
-        # Like an error of the answer: whoever gathers many gets it with the others.
-        caller.fail(error)
-    return caller if isinstance(caller, TrioSink) else caller.future
+        # Raised where the answer is awaited: a caller that gathers many gets it with the others.
+        sink.fail(error)
+    return sink if isinstance(sink, TrioSink) else sink.future

@@ -1,11 +1,10 @@
 """One client's way to a cluster: connections, metadata, and requests to the right server.
 
 Lives on the engine's loop. A request is addressed to a role (the coordinator, any server) or to a
-tablet server by id. What any server knows is asked of another one where one fails or hangs
-(`net.hedged_requests`). Who leads a bucket is looked up in `net.plan_routing` and asked for again
-when it proved wrong; whether and when to try again is decided in `net.plan_retry`, and how long at
-most by the call's operation (`net.operation_deadline`). What the answers mean is left to the
-callers.
+tablet server by id. A question that any server can answer goes to another one when one fails or
+hangs (`net.hedged_requests`). The leader of a bucket is looked up in `net.plan_routing` and asked
+for again when it proved wrong. `net.plan_retry` decides whether and when to retry, and the call's
+operation for how long (`net.operation_deadline`). What the answers mean is left to the callers.
 """
 
 from __future__ import annotations
@@ -88,17 +87,17 @@ class Cluster:
         await limited(self.settings.retry_timeout_ms, look)
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail. Idempotent."""
+        """Close every connection; requests in flight fail. Idempotent."""
         self._closed = True
         for task in self._refreshing.values():
             task.cancel()
         self._connections.close()
 
     async def in_one_call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something that takes several requests, all of them within one `operation-timeout`.
+        """Run work that takes several requests, all of them within one `operation-timeout`.
 
         Raises:
-            RequestTimeoutError: The time was over.
+            RequestTimeoutError: The deadline has passed.
         """
         return await limited(self.settings.retry_timeout_ms, lambda _: work)
 
@@ -107,22 +106,22 @@ class Cluster:
     async def ask_coordinator(
         self, api: ApiKey, request: Message, answer_type: type[AnswerT], *, repeatable: bool = True
     ) -> AnswerT:
-        """Ask the coordinator, again where that can help and does no harm.
+        """Ask the coordinator, with retries where they can help and do no harm.
 
         Args:
-            api: What to ask.
+            api: The API.
             request: The request.
             answer_type: The class of the answer.
-            repeatable: Whether the request may reach the server twice. What changes something
+            repeatable: Whether the request may reach the server twice. One that changes something
                 may not: it is sent again only where it has certainly not been received.
         """
-        is_under_way = False
+        is_in_flight = False
 
         async def attempt() -> AnswerT | FlussError:
-            nonlocal is_under_way
+            nonlocal is_in_flight
             connection = await self._coordinator()
             answer = await self._send(connection, api, [write_message(request)])
-            is_under_way = True
+            is_in_flight = True
             try:
                 return read_message(answer_type, await answer)
             except (ConnectError, RequestTimeoutError) as error:
@@ -130,12 +129,12 @@ class Cluster:
                     raise
                 return _in_doubt(api, error)
             finally:
-                is_under_way = answer.cancelled()
+                is_in_flight = answer.cancelled()
 
         try:
             found = await self.retrying(attempt)
         except RequestTimeoutError as error:
-            if is_under_way and not repeatable:
+            if is_in_flight and not repeatable:
                 raise _in_doubt(api, error) from error
             raise
         finally:
@@ -147,7 +146,7 @@ class Cluster:
         return found
 
     async def ask_any(self, api: ApiKey, request: Message, answer: type[AnswerT]) -> AnswerT:
-        """Ask whichever server answers; for what every server knows."""
+        """Ask any server that answers; for what every server knows."""
         return await self.retrying(lambda: self._ask_any(api, request, answer))
 
     async def ask_server(
@@ -170,10 +169,10 @@ class Cluster:
 
         Args:
             server_id: The server.
-            api: What to ask.
+            api: The API.
             body: The request.
             timeout_ms: How long the answer may take; `request-timeout` by default.
-            deadline: When the call ends that it is for, on the loop's clock.
+            deadline: When the call ends that needs the answer, on the loop's clock.
             idle_ms: How long the server may wait before it answers with nothing.
         """
 
@@ -185,15 +184,12 @@ class Cluster:
         return await limited(self.settings.retry_timeout_ms, send, deadline=deadline)
 
     async def offers(self, api: ApiKey) -> bool:
-        """Whether the tablet servers know an API; it decides what a newer server may be asked.
-
-        Asked of any of them that answers, once; all that are known by then have to offer it.
-        """
+        """Whether all tablet servers that are known offer an API; asks one where none is known."""
         known = self._known_apis() or await self.retrying(self._tablet_server_apis)
         return bool(known) and all(each.offers(api) for each in known)
 
     def offers_now(self, api: ApiKey) -> bool:
-        """The same without asking: as far as is known. Any thread may call it."""
+        """The same without asking, as far as is known. Any thread may call it."""
         known = self._known_apis()
         return bool(known) and all(each.offers(api) for each in known)
 
@@ -202,7 +198,7 @@ class Cluster:
         return [each for each in found if each.server_type is not ServerRole.COORDINATOR]
 
     async def _tablet_server_apis(self) -> list[ServerApis]:
-        """What a tablet server offers; nothing where the cluster names none."""
+        """The APIs of a tablet server; empty where the cluster names none."""
         if not self.view.tablet_servers:
             await self.refresh()
         if not self.view.tablet_servers:
@@ -213,10 +209,10 @@ class Cluster:
         return [connection.apis]
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Make an attempt again, as long as its error is one that may heal and time is left.
+        """Repeat an attempt as long as its error is retriable and time is left.
 
         Raises:
-            RequestTimeoutError: The call's time was over while something was under way.
+            RequestTimeoutError: The call's deadline passed during an attempt.
             FlussError: The error of the last attempt.
         """
         return await limited(
@@ -243,7 +239,7 @@ class Cluster:
                 if retry is None or self._closed:
                     raise
                 self.counters.retries += 1
-                log.debug("trying again after: %s", error.message)
+                log.debug("retrying after: %s", error.message)
                 await anyio.sleep(max(0.0, retry.at - loop.time()))
                 if retry.refresh_metadata:
                     await self._refresh_quietly()
@@ -256,7 +252,7 @@ class Cluster:
     async def leader(
         self, path: PhysicalTablePath, bucket: TableBucket, *, deadline: float | None = None
     ) -> Leader:
-        """Who leads a bucket; waits while there is none, until the deadline (of the loop's clock).
+        """The leader of a bucket; waits while there is none, until the deadline (loop's clock).
 
         Raises:
             ConnectError: No leader was elected in time.
@@ -298,7 +294,7 @@ class Cluster:
         return leader
 
     def _check_is_same(self, path: PhysicalTablePath, bucket: TableBucket) -> None:
-        """Waiting for a leader is in vain where the name belongs to something else by now."""
+        """Refuse to wait for a leader where the name belongs to another table by now."""
         table_id = self.view.table_id(path.table_path)
         if table_id is not None and table_id != bucket.table_id:
             raise TableNotFoundError(
@@ -319,7 +315,7 @@ class Cluster:
     async def refresh(self, paths: Iterable[PhysicalTablePath] = ()) -> None:
         """Fetch metadata of the cluster and of these tables and partitions.
 
-        Questions for the same path at the same time share one request.
+        Concurrent questions for the same path share one request.
         """
         wanted: list[PhysicalTablePath | None] = [*dict.fromkeys(paths)] or [None]
         new = [each for each in wanted if each not in self._refreshing]
@@ -331,7 +327,7 @@ class Cluster:
             task.add_done_callback(partial(self._refreshed, chunk))
         tasks = {self._refreshing[path] for path in wanted if path in self._refreshing}
         for task in tasks:
-            # Shielded: one caller who gives up must not take the answer from the others.
+            # Shielded: one caller that stops waiting must not cancel the request of the others.
             await asyncio.shield(task)
 
     async def refresh_partition(self, table: TablePath, partition_id: int) -> None:
@@ -353,8 +349,8 @@ class Cluster:
         except ServerError as error:
             self.metadata_epoch += 1
             if error.error_code == UNKNOWN_SERVER_ERROR_CODE:
-                # That is how 0.9.1 says that one of the tables does not exist; another question
-                # gets the answer that has a code.
+                # 0.9.1 reports a table that does not exist in this way; another request gets the
+                # error with its code.
                 await self._find_missing_table(paths)
             raise
         self.view.learn(read_facts(answer))
@@ -368,13 +364,13 @@ class Cluster:
         try:
             await self.refresh()
         except FlussError as error:
-            # The attempt that follows will fail in its own words, if it still has to.
+            # The next attempt reports its own error, if it still fails.
             log.debug("metadata could not be refreshed: %s", error.message)
 
     # --- servers ------------------------------------------------------------------------------
 
     async def _ask_any(self, api: ApiKey, request: Message, answer: type[AnswerT]) -> AnswerT:
-        """Ask the servers for what each of them knows, until one answers."""
+        """Ask the servers, one after the other, until one answers."""
         known = [*self.view.tablet_servers.values(), self.view.coordinator]
 
         async def ask(server: Address) -> AnswerT:
@@ -391,13 +387,13 @@ class Cluster:
             return answer
 
         return await first_answer(
-            self._connections.by_promise(servers), noted, given_up=self._connections.was_late
+            self._connections.in_asking_order(servers), noted, given_up=self._connections.was_late
         )
 
     async def ask_any_tablet_server(
         self, api: ApiKey, request: Message, answer: type[AnswerT]
     ) -> AnswerT:
-        """Ask the tablet servers for what each of them knows, until one answers; one round."""
+        """Ask the tablet servers, one after the other, until one answers; one round."""
 
         async def ask(server: Address) -> AnswerT:
             return await self._ask(await self._tablet_server_at(server), api, request, answer)
@@ -438,11 +434,11 @@ class Cluster:
         """The connection to a tablet server, opened where it is not.
 
         Raises:
-            ConnectError: The cluster has no such server any more, or it cannot be reached.
+            ConnectError: The cluster no longer has this server, or it cannot be reached.
         """
         address = self.view.tablet_servers.get(server_id)
         if address is None:
-            raise ConnectError(f"Tablet server {server_id} is not part of the cluster any more.")
+            raise ConnectError(f"Tablet server {server_id} is no longer part of the cluster.")
         return await self._tablet_server_at(address)
 
     async def _tablet_server_at(self, address: Address) -> ServerConnection:
@@ -473,5 +469,5 @@ def _in_doubt(api: ApiKey, error: FlussError) -> FlussError:
         f"No answer to {api.name} came: {error.message} "
         "The server may or may not have carried it out.",
         error.error_code,
-        hint="Look whether it has been done before you do it again.",
+        hint="Check whether it has been carried out before you repeat it.",
     )

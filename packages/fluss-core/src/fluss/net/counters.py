@@ -1,20 +1,20 @@
 """What a connection has done so far, in numbers: requests, bytes, batches, retries, latencies.
 
 Counters are plain integers that only the engine thread changes, so reading them from any thread
-needs no lock and costs the hot path next to nothing. A snapshot is a dictionary; nothing here
-formats, ships or resets.
+needs no lock and costs the hot path next to nothing. A snapshot is a dictionary; formatting,
+sending and resetting are left to others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-LATENCIES_KEPT_MAX = 1_024  # per kind of request; the oldest are forgotten
+LATENCIES_KEPT_MAX = 1_024  # per kind of request; the oldest are dropped
 
 
 @dataclass(slots=True)
 class RequestCounters:
-    """What has become of the requests of one kind."""
+    """Outcomes of the requests of one kind."""
 
     sent: int = 0
     answered: int = 0
@@ -23,7 +23,7 @@ class RequestCounters:
     latencies_s: list[float] = field(default_factory=list)
 
     def answer(self, latency_s: float) -> None:
-        """Count an answer and remember how long it took."""
+        """Count an answer and keep how long it took."""
         if len(self.latencies_s) < LATENCIES_KEPT_MAX:
             self.latencies_s.append(latency_s)
         else:
@@ -31,7 +31,7 @@ class RequestCounters:
         self.answered += 1
 
     def snapshot(self) -> dict[str, float]:
-        """The counts, and the median and 99th percentile of the latencies remembered."""
+        """The counts, with the median and the 99th percentile of the latencies that are kept."""
         ordered = sorted(self.latencies_s)
         facts: dict[str, float] = {
             "sent": self.sent,

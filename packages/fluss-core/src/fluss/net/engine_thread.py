@@ -1,10 +1,10 @@
 """The engine thread: one daemon thread with one event loop per process, started on first use.
 
 An anyio portal gives it its beginning and its end. Calls do not go through the portal one by one:
-they cross by a queue and at most one wake-up of the loop, and come back as `net.handoff` says.
+they cross by a queue and at most one wake-up of the loop, and come back by `net.handoff`.
 
 A fork copies the memory but not the thread. The child therefore forgets the engine: it gets a new
-one on first use, and what still belongs to the old one says so instead of hanging.
+one on first use, and calls on the old one raise instead of hanging.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ log = logging.getLogger("fluss.engine")
 
 T = TypeVar("T")
 R = TypeVar("R")
-# Called with the number of seconds that there are.
-Farewell = Callable[[float], Coroutine[Any, Any, None]]
+# Called with the number of seconds that it may take.
+ExitHook = Callable[[float], Coroutine[Any, Any, None]]
 
-# How long the end of the process may wait for what is still on its way to a server.
+# How long the end of the process may wait for rows that are still on their way to a server.
 EXIT_WAIT_S_MAX = 30.0
-# And how long where the user has interrupted the process.
+# The same where the user has interrupted the process.
 INTERRUPTED_WAIT_S_MAX = 0.5
-# How often Ctrl-C may come while the process waits for that.
+# How many times Ctrl-C may come during that wait.
 INTERRUPTS_MAX = 10
-# A farewell that has used up its time still closes sockets and reports what was not delivered.
-FAREWELL_EXTRA_S = 0.2
+# A hook that has used up its time still closes sockets and reports what was not delivered.
+EXIT_HOOK_EXTRA_S = 0.2
 
 
 class Engine:
@@ -60,7 +60,7 @@ class Engine:
         self._jobs: deque[Callable[[], None]] = deque()
         self._awake = False
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._at_exit: set[Farewell] = set()
+        self._at_exit: set[ExitHook] = set()
         self._stopped: str | None = None
         self._loop: asyncio.AbstractEventLoop
         self._portal: anyio.from_thread.BlockingPortal
@@ -87,19 +87,19 @@ class Engine:
             ClosedError: It has been cancelled by `cancellation`; the work may not have begun.
         """
         self._refuse_own_thread(work)
-        caller: BlockingSink[T] = BlockingSink()
+        sink: BlockingSink[T] = BlockingSink()
         if cancellation is not None and cancellation.is_cancelled:
             work.close()
             raise cancellation.error()
-        cancel = self._start(work, caller)
+        cancel = self._start(work, sink)
 
         def give_up() -> None:
             cancel()
-            caller.wake()
+            sink.wake()
 
         forget = None if cancellation is None else cancellation.listen(give_up)
         try:
-            caller.wait()
+            sink.wait()
         except BaseException:
             cancel()
             raise
@@ -108,12 +108,12 @@ class Engine:
                 forget()
         if cancellation is not None:
             cancellation.check()
-        return caller.result()
+        return sink.result()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Start `work` on the engine thread; the result is awaited in the caller's own loop.
 
-        The work has started when this returns, and goes on if nobody awaits it. Cancelling the
+        The work has started when this returns, and goes on if it is never awaited. Cancelling the
         awaiting task cancels it.
 
         Raises:
@@ -121,33 +121,35 @@ class Engine:
         """
         return self._submit(work, None)
 
-    def submit_dressed(self, work: Coroutine[Any, Any, T], dress: Callable[[T], R]) -> Awaitable[R]:
-        """The same, and what the caller gets is made of the result in its own loop, at the end.
+    def submit_and_convert(
+        self, work: Coroutine[Any, Any, T], convert: Callable[[T], R]
+    ) -> Awaitable[R]:
+        """The same; `convert` makes the caller's result of the work's, in the caller's own loop.
 
-        A caller who gives up before has `dress` not called: what it would take is left there.
+        It is not called for a caller that has stopped waiting: what it would take stays in place.
         """
-        return self._submit(work, dress)
+        return self._submit(work, convert)
 
     def _submit(
-        self, work: Coroutine[Any, Any, Any], dress: Callable[[Any], Any] | None
+        self, work: Coroutine[Any, Any, Any], convert: Callable[[Any], Any] | None
     ) -> Awaitable[Any]:
         self._refuse_own_thread(work)
-        caller: LoopSink[Any] | TrioSink[Any]
+        sink: LoopSink[Any] | TrioSink[Any]
         try:
-            caller = result_sink_here(dress)
+            sink = result_sink_here(convert)
         except RuntimeError:
             work.close()
             raise
-        return awaitable_of(caller, self._start(work, caller))
+        return awaitable_of(sink, self._start(work, sink))
 
-    def start(self, work: Coroutine[Any, Any, T], caller: ResultSink[T]) -> Callable[[], None]:
-        """Start `work` for a caller who waits by himself, so that several can be under way.
+    def start(self, work: Coroutine[Any, Any, T], sink: ResultSink[T]) -> Callable[[], None]:
+        """Start `work` whose result goes to `sink`, so that one caller can have several in flight.
 
         Returns:
-            What cancels it.
+            A function that cancels it.
         """
         self._refuse_own_thread(work)
-        return self._start(work, caller)
+        return self._start(work, sink)
 
     def post(self, job: Callable[[], None]) -> None:
         """Call `job` on the engine thread soon; it must not wait. Any thread may call this."""
@@ -162,15 +164,15 @@ class Engine:
             self._loop.call_soon_threadsafe(self._work)
 
     def post_cleanup(self, job: Callable[[], None]) -> None:
-        """`post` a job that only frees what the engine holds; one that is gone holds nothing."""
-        # It may go in this moment, and take its loop along.
+        """`post` a job that only frees what the engine holds; ignored if the engine is gone."""
+        # The engine may end at this moment, and its loop with it.
         with contextlib.suppress(ClosedError, RuntimeError):
             self.post(job)
 
-    def let_run(self, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start work for which nobody waits, unless the engine is gone. Any thread may call this.
+    def run_in_background(self, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start work without waiting for it, unless the engine is gone. Any thread may call this.
 
-        Finalizers may, which the interpreter runs on any thread and at any moment.
+        Finalizers may, too, which the interpreter runs on any thread and at any moment.
         """
 
         def start() -> None:
@@ -181,7 +183,7 @@ class Engine:
 
         self.post_cleanup(start)
 
-    def _start(self, work: Coroutine[Any, Any, T], caller: ResultSink[T]) -> Callable[[], None]:
+    def _start(self, work: Coroutine[Any, Any, T], sink: ResultSink[T]) -> Callable[[], None]:
         task: asyncio.Task[T] | None = None
 
         def begin() -> None:
@@ -189,7 +191,7 @@ class Engine:
             task = self._loop.create_task(work)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            task.add_done_callback(lambda done: _answer(caller, done))
+            task.add_done_callback(lambda done: _answer(sink, done))
 
         def cancel() -> None:
             with contextlib.suppress(ClosedError):
@@ -203,7 +205,7 @@ class Engine:
         return cancel
 
     def _work(self) -> None:
-        # First the flag, then the jobs: one that comes in between costs a wake-up, not a loss.
+        # The flag first: a job posted in between costs one more wake-up and is not lost.
         self._awake = False
         jobs = self._jobs
         while jobs:
@@ -220,15 +222,15 @@ class Engine:
         """Whether the caller is the engine thread."""
         return threading.get_ident() == self._thread.ident
 
-    def at_exit(self, farewell: Farewell) -> Callable[[], None]:
-        """Have `farewell` run before the process ends; returns what takes that back."""
-        self._at_exit.add(farewell)
-        return lambda: self._at_exit.discard(farewell)
+    def at_exit(self, hook: ExitHook) -> Callable[[], None]:
+        """Have `hook` run before the process ends; returns a function that takes it back."""
+        self._at_exit.add(hook)
+        return lambda: self._at_exit.discard(hook)
 
     def stop(self) -> None:
-        """Let what asked for a farewell finish, then end the thread. Idempotent.
+        """Run the exit hooks, then end the thread. Idempotent.
 
-        Ctrl-C shortens it. Nothing is raised: the process is ending.
+        Ctrl-C shortens the hooks. Nothing is raised: the process is ending.
         """
         if self._stopped is not None:
             return
@@ -242,21 +244,21 @@ class Engine:
                 return
 
     def _end(self, wait_s: float) -> None:
-        self.run(self._say_farewell(wait_s))
+        self.run(self._run_exit_hooks(wait_s))
         # Not by the portal's own calls, which wait and cannot be interrupted.
-        self.let_run(lambda: self._portal.stop(cancel_remaining=True))
+        self.run_in_background(lambda: self._portal.stop(cancel_remaining=True))
         self._stopped = "the process is ending"
         join(self._thread, wait_s)
 
     def disown(self) -> None:
-        """Called in a forked child: the thread stayed in the parent."""
+        """Mark it as gone in a forked child: the thread stayed in the parent."""
         self._stopped = "it was made before this process was forked"
 
-    async def _say_farewell(self, wait_s: float) -> None:
-        with anyio.move_on_after(wait_s + FAREWELL_EXTRA_S):
-            async with anyio.create_task_group() as farewells:
-                for farewell in list(self._at_exit):
-                    farewells.start_soon(farewell, wait_s)
+    async def _run_exit_hooks(self, wait_s: float) -> None:
+        with anyio.move_on_after(wait_s + EXIT_HOOK_EXTRA_S):
+            async with anyio.create_task_group() as hooks:
+                for hook in list(self._at_exit):
+                    hooks.start_soon(hook, wait_s)
 
     def _live(self, started: threading.Event) -> None:
         uvloop_is_here = importlib.util.find_spec("uvloop") is not None
@@ -281,15 +283,15 @@ class Engine:
             raise AssertionError("the engine thread must not wait for itself")
 
 
-def _answer(caller: ResultSink[Any], task: asyncio.Task[Any]) -> None:
+def _answer(sink: ResultSink[Any], task: asyncio.Task[Any]) -> None:
     if task.cancelled():
-        caller.fail(asyncio.CancelledError())
+        sink.fail(asyncio.CancelledError())
         return
     error = task.exception()
     if error is not None:
-        caller.fail(error)
+        sink.fail(error)
     else:
-        caller.succeed(task.result())
+        sink.succeed(task.result())
 
 
 def _cancel(task: asyncio.Task[Any]) -> None:
@@ -298,12 +300,12 @@ def _cancel(task: asyncio.Task[Any]) -> None:
 
 def _log_failure(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.debug("work for which nobody waits has failed: %r", error)
+        log.debug("background work has failed: %r", error)
 
 
 def _is_interrupted() -> bool:
     """Whether the process ends because a user has interrupted it."""
-    # An event loop's waits do not come through here; the interpreter keeps what it reported last.
+    # An event loop waits elsewhere; the interpreter keeps the last exception that it reported.
     return was_interrupted() or getattr(sys, "last_type", None) is KeyboardInterrupt
 
 

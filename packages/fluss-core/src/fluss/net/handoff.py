@@ -1,10 +1,10 @@
-"""How a result comes back from the engine thread to whoever asked for it.
+"""How a result comes back from the engine thread to its caller.
 
 Three kinds of caller wait in three ways: a plain thread blocks on a lock, an asyncio task awaits a
-future of its own loop, a trio task awaits an event of its own run. Each gets its answer without
-the engine ever waiting for the caller. Many answers for one asyncio loop share one wake-up of that
-loop, because the wake-up is what costs. What turns an answer into what the caller wants to see (its
-*dress*: decoding a row, say) runs on the caller's thread, so that the engine is free for the next.
+future of its own loop, a trio task awaits an event of its own run. The engine never waits for a
+caller. Many answers for one asyncio loop share one wake-up of that loop, because the wake-up is
+what costs. Converting an answer to the caller's result (decoding a row, say) runs on the caller's
+thread, so that the engine is free for the next answer.
 
 What is not here: the engine thread itself (`net.engine_thread`).
 """
@@ -26,7 +26,7 @@ Answer_contra = TypeVar("Answer_contra", contravariant=True)
 
 
 class ResultSink(Protocol[Answer_contra]):
-    """Somebody outside the engine thread who waits for one result."""
+    """Takes one result to a caller outside the engine thread."""
 
     def succeed(self, result: Answer_contra) -> None:
         """Hand over the result; called once, on the engine thread."""
@@ -35,16 +35,16 @@ class ResultSink(Protocol[Answer_contra]):
         """Hand over the error; called once, on the engine thread."""
 
 
-Dress = Callable[[Any], T]
+Convert = Callable[[Any], T]
 
 
 class BlockingSink(Generic[T]):
-    """A thread that blocks until its answer is there; Ctrl-C interrupts it."""
+    """Holds the answer for a thread that blocks until it comes; Ctrl-C interrupts the thread."""
 
-    __slots__ = ("_answered", "_dress", "_error", "_result")
+    __slots__ = ("_answered", "_convert", "_error", "_result")
 
-    def __init__(self, dress: Dress[T] | None = None) -> None:
-        self._dress = dress
+    def __init__(self, convert: Convert[T] | None = None) -> None:
+        self._convert = convert
         # A lock that starts locked is the cheapest one-shot event there is.
         self._answered = threading.Lock()
         self._answered.acquire()
@@ -66,7 +66,11 @@ class BlockingSink(Generic[T]):
             self._answered.release()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Block until there is an answer; False when the time is over before."""
+        """Block until there is an answer.
+
+        Returns:
+            Whether it came in time.
+        """
         return acquire(self._answered, timeout_s)
 
     def result(self) -> T:
@@ -77,37 +81,37 @@ class BlockingSink(Generic[T]):
             finally:
                 # The traceback refers to this frame; without this the error would keep itself.
                 self._error = None
-        answer: T = self._result if self._dress is None else self._dress(self._result)
+        answer: T = self._result if self._convert is None else self._convert(self._result)
         return answer
 
 
 class LoopSink(Generic[T]):
-    """A task of an asyncio loop; its future is already started and may be ignored."""
+    """Gives the answer to a future of an asyncio loop, which may be ignored."""
 
-    __slots__ = ("_dress", "_mailbox", "future")
+    __slots__ = ("_convert", "_mailbox", "future")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, dress: Dress[T] | None = None) -> None:
-        self._dress = dress
+    def __init__(self, loop: asyncio.AbstractEventLoop, convert: Convert[T] | None = None) -> None:
+        self._convert = convert
         self.future: asyncio.Future[T] = loop.create_future()
         self._mailbox = mailbox_of(loop)
 
     def succeed(self, result: Any) -> None:
-        if self._dress is None:
+        if self._convert is None:
             self._mailbox.post(_set_result, self.future, result)
         else:
-            self._mailbox.post(_set_dressed, self.future, (self._dress, result))
+            self._mailbox.post(_set_converted, self.future, (self._convert, result))
 
     def fail(self, error: BaseException) -> None:
         self._mailbox.post(_set_error, self.future, error)
 
 
 class TrioSink(Generic[T]):
-    """A task of a trio run: started already, awaited at most once."""
+    """Gives the answer to a task of a trio run, which awaits it at most once."""
 
-    def __init__(self, dress: Dress[T] | None = None) -> None:
+    def __init__(self, convert: Convert[T] | None = None) -> None:
         import trio
 
-        self._dress = dress
+        self._convert = convert
 
         self._token = trio.lowlevel.current_trio_token()
         self._answered = trio.Event()
@@ -124,7 +128,7 @@ class TrioSink(Generic[T]):
         self._wake()
 
     def _wake(self) -> None:
-        # The run may be over: then nobody is left to be told.
+        # The run may be over: then no task is left to be woken.
         with contextlib.suppress(Exception):
             self._token.run_sync_soon(self._answered.set)
 
@@ -140,12 +144,12 @@ class TrioSink(Generic[T]):
             raise
         if self._error is not None:
             raise self._error
-        answer: T = self._result if self._dress is None else self._dress(self._result)
+        answer: T = self._result if self._convert is None else self._convert(self._result)
         return answer
 
 
 class Mailbox:
-    """Answers on their way to one asyncio loop; however many there are, one wake-up brings them."""
+    """A queue of answers for one asyncio loop; any number of them costs one wake-up."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = weakref.ref(loop)
@@ -168,11 +172,11 @@ class Mailbox:
             if loop is not None:
                 loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
-            # The loop is closed: its tasks are gone, and so is everybody who waited.
+            # The loop is closed, and all its tasks are gone.
             self._letters.clear()
 
     def _deliver(self) -> None:
-        # First the flag, then the letters: a letter posted in between costs a wake-up, not a loss.
+        # The flag first: a letter posted in between costs one more wake-up and is not lost.
         self._announced = False
         letters = self._letters
         while letters:
@@ -194,27 +198,27 @@ def mailbox_of(loop: asyncio.AbstractEventLoop) -> Mailbox:
     return mailbox
 
 
-def result_sink_here(dress: Dress[T] | None = None) -> LoopSink[T] | TrioSink[T]:
-    """The caller that fits the running event loop; `dress` makes its result of the answer.
+def result_sink_here(convert: Convert[T] | None = None) -> LoopSink[T] | TrioSink[T]:
+    """The sink that fits the running event loop; `convert` makes the result of the answer.
 
     Raises:
         RuntimeError: No event loop is running in this thread.
     """
     try:
-        return LoopSink(asyncio.get_running_loop(), dress)
+        return LoopSink(asyncio.get_running_loop(), convert)
     except RuntimeError:
         if _in_trio():
-            return TrioSink(dress)
+            return TrioSink(convert)
         raise
 
 
-def awaitable_of(caller: LoopSink[T] | TrioSink[T], cancel: Callable[[], None]) -> Awaitable[T]:
-    """What the caller awaits; giving up on it calls `cancel`."""
-    if isinstance(caller, TrioSink):
-        caller.cancel = cancel
-        return caller
-    caller.future.add_done_callback(lambda future: cancel() if future.cancelled() else None)
-    return caller.future
+def awaitable_of(sink: LoopSink[T] | TrioSink[T], cancel: Callable[[], None]) -> Awaitable[T]:
+    """Return what the caller awaits; a caller that stops waiting calls `cancel` by that."""
+    if isinstance(sink, TrioSink):
+        sink.cancel = cancel
+        return sink
+    sink.future.add_done_callback(lambda future: cancel() if future.cancelled() else None)
+    return sink.future
 
 
 def _in_trio() -> bool:
@@ -232,11 +236,11 @@ def _set_result(future: asyncio.Future[Any], result: Any) -> None:
     future.set_result(result)
 
 
-def _set_dressed(future: asyncio.Future[Any], dressed: Any) -> None:
-    dress, result = dressed
+def _set_converted(future: asyncio.Future[Any], content: Any) -> None:
+    convert, result = content
     try:
-        future.set_result(dress(result))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who awaits it
+        future.set_result(convert(result))
+    except Exception as error:  # noqa: BLE001 - raised where the future is awaited
         future.set_exception(error)
 
 

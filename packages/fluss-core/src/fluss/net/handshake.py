@@ -1,8 +1,8 @@
 """Opening a connection: TCP, API_VERSIONS, and where the listener asks for it SASL.
 
-Every way in which the other side may turn out not to be the Fluss server that was hoped for
-(nobody, something else, a server of another role, one that wants or refuses a password) becomes an
-error here that says so. What is not here: the connection itself (`net.server_connection`).
+Every way in which the other side may turn out not to be the expected Fluss server (no listener,
+another program, a server of another role, one that requires or refuses a password) becomes an error
+here that says so. What is not here: the connection itself (`net.server_connection`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def open_connection(
     """Connect to a server and shake hands.
 
     Raises:
-        ConnectError: Nobody listens there, or not a Fluss server.
+        ConnectError: No server listens there, or not a Fluss server.
         AuthenticationError: The server did not accept the user.
     """
     try:
@@ -174,9 +174,9 @@ async def _exchange(
 def _rejected(connection: ServerConnection, login: Login, error: FlussError) -> FlussError:
     if isinstance(error, ConnectError | RequestTimeoutError):
         return error
-    said = error.message.partition("\n")[0]  # the embedded server's has a hint, for other clients
+    reason = error.message.partition("\n")[0]  # the embedded server appends a hint
     return AuthenticationError(
-        f"{connection.address} did not accept user {login.username!r}: {said}",
+        f"{connection.address} did not accept user {login.username!r}: {reason}",
         hint="Check 'security.sasl.username' and 'security.sasl.password', and that the port is "
         "the listener that asks for SASL.",
         address=str(connection.address),

@@ -1,7 +1,7 @@
 """Asking several servers for what any of them knows, without waiting long for one that hangs.
 
 The first server is asked alone. When it fails, or has not answered for a while, the next one is
-asked as well; the first answer counts, and requests that are still under way are given up.
+asked as well; the first answer counts, and requests that are still in flight are cancelled.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fluss.errors import ConnectError, FlussError, RequestTimeoutError
 T = TypeVar("T")
 ServerT = TypeVar("ServerT")
 
-# A server that works answers within milliseconds, one that is busy within this; one more request
-# to another server is cheap.
+# A working server answers within milliseconds, a busy one within this time; one more request to
+# another server is cheap.
 HEDGE_AFTER_S: Final = 1.0
 
 
@@ -27,7 +27,7 @@ async def first_answer(
     after_s: float = HEDGE_AFTER_S,
     given_up: Callable[[ServerT], None] = lambda _: None,
 ) -> T:
-    """The first answer of several servers.
+    """Return the first answer of several servers.
 
     Args:
         servers: The servers, the most promising first.
@@ -48,7 +48,7 @@ async def first_answer(
             if waiting:
                 server = waiting.pop(0)
                 task = asyncio.ensure_future(ask(server))
-                task.add_done_callback(_seen)
+                task.add_done_callback(_mark_retrieved)
                 asked[task] = server
             done, late = await asyncio.wait(
                 asked, timeout=after_s if waiting else None, return_when=asyncio.FIRST_COMPLETED
@@ -70,8 +70,8 @@ async def first_answer(
     raise _none_reached(errors)
 
 
-def _seen(task: asyncio.Future[T]) -> None:
-    """An error that comes after another server's answer is nobody's any more."""
+def _mark_retrieved(task: asyncio.Future[T]) -> None:
+    """Keep asyncio from logging an error that comes after another server's answer."""
     if not task.cancelled():
         task.exception()
 

@@ -1,8 +1,8 @@
 """LIST_OFFSETS: where logs begin, end, or were at a time.
 
-Followers answer this request as well, with an end of their own, so it is sent to leaders only; and
-whoever needs an end that is certain takes the high watermark of a FETCH_LOG, as scans do. Replicas
-are told where the leader's log really ends, rows included that are not replicated yet.
+Followers answer this request as well, with an end of their own, so it is sent to leaders only. A
+caller that needs an end that is certain takes the high watermark of a FETCH_LOG, as scans do. A
+replica gets the offset where the leader's log really ends, with rows that are not replicated yet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fluss.wire.api import CLIENT_IS_NO_FOLLOWER, ApiKey
 _TYPES = {OffsetType.EARLIEST: 0, OffsetType.LATEST: 1, OffsetType.TIMESTAMP: 2}
 
 
-# Any id of a server will do: the answer does not depend on which.
+# Any server id will do: the answer does not depend on which.
 _AS_REPLICA = 0
 
 
@@ -33,14 +33,14 @@ async def list_offsets(
     *,
     as_replica: bool = False,
 ) -> dict[TableBucket, int]:
-    """One offset per bucket, asked of the buckets' leaders.
+    """Ask the leaders of some buckets for one offset of each.
 
     Args:
-        cluster: Whom to ask.
+        cluster: The cluster to ask.
         path: The table or partition.
         buckets: Its buckets.
         spec: Which offset.
-        as_replica: Whether the latest offset is that behind the last row, replicated or not.
+        as_replica: Whether the latest offset is one past the last row, replicated or not.
     """
     asks_as = _AS_REPLICA if as_replica else CLIENT_IS_NO_FOLLOWER
     found: dict[TableBucket, int] = {}
@@ -92,7 +92,7 @@ async def _ask(
         offsets[bucket] = each.offset
     missing = [each.bucket_id for each in buckets if each not in offsets]
     if missing:
-        why = f"it says nothing of buckets {missing}"
+        why = f"it leaves out buckets {missing}"
         raise ProtocolError(
             f"The answer to LIST_OFFSETS cannot be used: {why}.", what="LIST_OFFSETS", at=0, why=why
         )

@@ -1,4 +1,4 @@
-"""GET_METADATA: from the paths somebody asks about to a request, and from its answer to facts."""
+"""GET_METADATA: from paths of tables to a request, and from its answer to facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write_question(
     paths: Sequence[PhysicalTablePath], *, partition_ids: Sequence[int] = ()
 ) -> pb.MetadataRequest:
-    """Ask about the cluster, and about these tables and partitions."""
+    """Make a request about the cluster, and about these tables and partitions."""
     request = messages.MetadataRequest(partitions_id=partition_ids)
     for table in dict.fromkeys(each.table_path for each in paths):
         # Partitions are resolved only within the tables named in the same request.
@@ -36,7 +36,7 @@ def write_question(
 
 
 def read_facts(answer: pb.MetadataResponse) -> ClusterFacts:
-    """What the answer says of servers, tables and partitions."""
+    """Read the servers, tables and partitions of an answer."""
     tables = [
         BucketLeaders(
             path=PhysicalTablePath(read_table_path(table.table_path)),

@@ -1,7 +1,7 @@
-"""What a connection was told: addresses, limits, deadlines, credentials; frozen once it is made.
+"""The settings of a connection: addresses, limits, deadlines, credentials; frozen once made.
 
 The user's `Config` (texts, aliases, defaults) becomes one of these when a connection is opened, so
-that nothing below has to parse, default or look up anything. Secrets are kept out of every repr.
+that this room parses and looks up nothing. Secrets are kept out of every repr.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class ConnectionSettings:
     """How to reach the servers and how long to wait for them.
 
     Attributes:
-        bootstrap: Servers to ask first, of any role.
-        address_map: Advertised addresses that are reached under another one from here.
+        bootstrap: The servers to ask first, of any role.
+        address_map: Advertised addresses, and the addresses that reach them from here.
         login: None on a plaintext listener.
         connect_timeout_ms: For one TCP connection with its handshake.
         request_timeout_ms: From sending a request until its answer.
         retry_timeout_ms: How long a call keeps trying while errors are retriable. Longer than the
             60 s for which a cluster may still name a dead leader.
         retry_policy: The pauses between tries.
-        frame_bytes_max: The largest answer accepted.
+        frame_bytes_max: The largest answer that is accepted.
     """
 
     bootstrap: tuple[Address, ...]

@@ -1,10 +1,9 @@
 """The time limit of one call: `operation-timeout`, with all its retries and requests in it.
 
-The first that is begun on the way down from a public call counts; what is begun inside it ends with
-it, however many requests, retries and waits that are. Each step notes what it waits for, so that
-the error at the end can name it.
+The outermost operation of a public call counts: all requests, retries and waits inside it end with
+it. Each step notes what it waits for, so that the error at the end can name it.
 
-Tasks that outlive a call must not be started inside its operation: they would inherit its end.
+Tasks that outlive a call must not be started inside its operation: they would inherit its deadline.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Operation:
-    """One call that is under way.
+    """One call in progress.
 
     Attributes:
         deadline: When it ends, on the loop's clock.
         limit_ms: How long that was when it began.
         waits_for: What it is waiting for, as a clause: "127.0.0.1:9123 to answer GET_METADATA".
-        last_error: What its last attempt failed with.
+        last_error: The error of its last attempt.
         begun_at: When it began, on the loop's clock.
-        idle_s: How long a server may keep it waiting with nothing being wrong.
+        idle_s: How long a server may keep it waiting when all is well.
     """
 
     deadline: float
@@ -44,7 +43,7 @@ class Operation:
 
     @property
     def trouble(self) -> str | None:
-        """What its last attempt failed with, in words."""
+        """The error of its last attempt, in words."""
         return None if self.last_error is None else self.last_error.message
 
     def timed_out(self) -> RequestTimeoutError:
@@ -62,13 +61,8 @@ class Operation:
 _current: ContextVar[Operation | None] = ContextVar("fluss_operation", default=None)
 
 
-def current_operation() -> Operation | None:
-    """The operation that the running task works for, if any."""
-    return _current.get()
-
-
 def note_waiting(waits_for: str) -> None:
-    """Note what the operation of the running task waits for from now on."""
+    """Note what the operation of the running task waits for now."""
     operation = _current.get()
     if operation is not None:
         operation.waits_for = waits_for
@@ -76,11 +70,11 @@ def note_waiting(waits_for: str) -> None:
 
 @contextmanager
 def operation(limit_ms: int, *, deadline: float | None = None) -> Iterator[Operation]:
-    """Begin an operation, or take part in the one that has begun.
+    """Begin an operation, or join the one in progress.
 
     Args:
         limit_ms: How long it may take.
-        deadline: When it ends, where it began before: on the loop's clock.
+        deadline: When it ends, on the loop's clock, where it began earlier.
     """
     outer = _current.get()
     if outer is not None:
@@ -104,15 +98,15 @@ def operation(limit_ms: int, *, deadline: float | None = None) -> Iterator[Opera
 async def limited(
     limit_ms: int, work: Callable[[Operation], Awaitable[T]], *, deadline: float | None = None
 ) -> T:
-    """Do something as an operation of its own, or as part of the one that has begun.
+    """Run `work` as an operation of its own, or as part of the one in progress.
 
     Args:
         limit_ms: How long it may take.
-        work: What to do, given the operation.
-        deadline: When it ends, where it began before: on the loop's clock.
+        work: The work; gets the operation.
+        deadline: When it ends, on the loop's clock, where it began earlier.
 
     Raises:
-        RequestTimeoutError: Its time was over.
+        RequestTimeoutError: The deadline has passed.
     """
     outer = _current.get()
     if outer is not None:
@@ -122,10 +116,10 @@ async def limited(
 
 
 async def within(limited: Operation, work: Awaitable[T]) -> T:
-    """Do something until the operation's time is over.
+    """Await `work` until the operation's deadline.
 
     Raises:
-        RequestTimeoutError: It is over.
+        RequestTimeoutError: The deadline has passed.
     """
     limit = asyncio.timeout_at(limited.deadline)
     try:

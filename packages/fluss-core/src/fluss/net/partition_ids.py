@@ -1,4 +1,4 @@
-"""The ids of partitions by their names, and the names by the ids, asked for when needed."""
+"""Looks up the ids of partitions by their names, and the names by the ids."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def find_partition_path(
     """The partition with this id.
 
     Raises:
-        PartitionNotFoundError: The table has no such partition, or not any more.
+        PartitionNotFoundError: The table has no such partition, or it was dropped.
     """
     known = cluster.view.partition_path(partition_id)
     if known is None:

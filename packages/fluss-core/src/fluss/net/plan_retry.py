@@ -1,8 +1,8 @@
 """Whether a failed request is made again, when, and whether metadata must be fetched first.
 
-The error itself knows whether trying again can help (`retriable`) and whether the leader may have
-moved (`refresh_metadata`); here stand only the pauses and the limits. What is not here: the rules
-for idempotent batches, which must keep their order (`write.plan_idempotence`).
+The error itself knows whether a retry can help (`is_retriable`) and whether the leader may have
+moved (`refresh_metadata`); here are only the pauses and the limits. What is not here: the rules for
+idempotent batches, which must keep their order (`write.plan_idempotence`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fluss.errors import FlussError
 
-JITTER = 0.2  # every pause is up to 20 % shorter or longer, so that clients do not march in step
+JITTER = 0.2  # every pause is up to 20 % shorter or longer, so that clients do not retry in step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Make the request again at `at` (on the clock that gave `now`)."""
+    """Retry the request at `at`, on the clock that gave `now`."""
 
     at: float
     refresh_metadata: bool
@@ -44,14 +44,14 @@ def decide_retry(
 
     Args:
         policy: Pauses and limits.
-        error: What the attempt failed with.
+        error: The error of the attempt.
         attempt: How many attempts have been made.
         now: The present, in seconds of any monotonic clock.
-        deadline: When the caller stops caring, on the same clock.
+        deadline: When the caller stops waiting, on the same clock.
         jitter: A random number from 0 to 1; spreads the pauses.
 
     Returns:
-        When to try again, or None to give up.
+        When to retry, or None to give up.
     """
     if not isinstance(error, FlussError) or not error.is_retriable:
         return None

@@ -1,13 +1,12 @@
 """What a client knows of a cluster: its servers, and who leads which bucket.
 
-The view is filled from metadata answers and forgets what has proven wrong. It never asks anybody:
-fetching metadata is the business of `net.cluster_client`, and what to do about an error that of
-`net.plan_retry`.
+The view is filled from metadata answers and forgets what has proved wrong. It sends no requests:
+`net.cluster_client` fetches metadata, and `net.plan_retry` decides what follows an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
@@ -24,12 +23,12 @@ class Leader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLeaders:
-    """What one metadata answer says of a table or partition."""
+    """The leaders of a table or partition in one metadata answer."""
 
     path: PhysicalTablePath
     table_id: int
     partition_id: int | None
-    leaders: Mapping[int, Leader | None]  # by bucket; None while an election is under way
+    leaders: Mapping[int, Leader | None]  # by bucket; None during an election
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +77,18 @@ class ClusterView:
                 self._leaders[bucket] = leader
 
     def leader_of(self, bucket: TableBucket) -> Leader | None:
-        """Who leads a bucket, as far as is known; only servers that are alive count."""
+        """The leader of a bucket, as far as is known; only servers that are alive count."""
         leader = self._leaders.get(bucket)
         if leader is None or leader.server_id not in self.tablet_servers:
             return None
         return leader
 
     def forget_leader(self, bucket: TableBucket) -> None:
-        """Drop what proved wrong; the next question for it needs new metadata."""
+        """Drop a leader that proved wrong; the next question for it needs new metadata."""
         self._leaders.pop(bucket, None)
 
-    def forget_leaders(self, buckets: Iterable[TableBucket]) -> None:
-        """Drop the leaders of several buckets."""
-        for bucket in buckets:
-            self.forget_leader(bucket)
-
     def forget_table(self, path: TablePath) -> None:
-        """Drop everything about a table, for example because it was dropped."""
+        """Forget everything about a table, for example because it was dropped."""
         table_id = self._table_ids.pop(path, None)
         for bucket in [each for each in self._leaders if each.table_id == table_id]:
             del self._leaders[bucket]
@@ -102,7 +96,7 @@ class ClusterView:
             self.forget_partition(partition)
 
     def table_id(self, path: TablePath) -> int | None:
-        """The id of a table, as far as is known; a table that is made again gets another."""
+        """The id of a table, as far as is known; a table that is created again gets another."""
         return self._table_ids.get(path)
 
     def partition_path(self, partition_id: int) -> PhysicalTablePath | None:

@@ -1,7 +1,7 @@
 """Opens files of the remote store: local paths directly, everything else through fsspec.
 
-Credentials for object stores come from the cluster and are asked for again before they expire. They
-are handed to the file system and appear nowhere else. What is in the files is not known here.
+Credentials for object stores come from the cluster and are renewed before they expire. They are
+handed to the file system and appear nowhere else. This file knows nothing of the contents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fluss.wire import messages
 from fluss.wire.api import ApiKey
 
 LOCAL_SCHEMES = ("", "file")
-# Renewed this long before it expires, so that no read begins with a token that ends under way.
+# Renewed this long before it expires, so that no token expires during a read.
 TOKEN_MARGIN_S = 60.0
 
 
@@ -47,7 +47,7 @@ class RemoteFiles:
 
     async def _options(self) -> Mapping[str, Any]:
         token = self._token
-        now = time.time()  # noqa: TID251 - the cluster's expiry is told in wall-clock time
+        now = time.time()  # noqa: TID251 - the cluster gives the expiry in wall-clock time
         if token is None or (token.expires_at or now + 3600) - TOKEN_MARGIN_S < now:
             answer = await self._cluster.ask_any(
                 ApiKey.GET_FILESYSTEM_SECURITY_TOKEN,
@@ -116,7 +116,7 @@ class RemoteFile:
 
 
 def _storage_options(token: bytes, facts: Mapping[str, str]) -> dict[str, Any]:
-    """What S3-like file systems of fsspec call the parts of a token."""
+    """The parts of a token under the names of S3-like file systems of fsspec."""
     if not token:
         return {}
     parts = _parts_of(token)

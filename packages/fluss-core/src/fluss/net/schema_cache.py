@@ -1,7 +1,7 @@
-"""The schemas of tables by their ids: asked for once, then known.
+"""The schemas of a table by their ids, each asked for once.
 
-A table's rows and batches carry the id of the schema they were written with, and each is read with
-its own. Old schemas never change, so what has been learned stays true as long as the table exists.
+Rows and batches carry the id of the schema they were written with, and each is read with its own.
+Old schemas never change, so what has been loaded stays valid as long as the table exists.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fluss.wire.table_paths import write_table_path
 
 
 class SchemaCache:
-    """The schemas of one table met so far. Reading needs no lock: only the engine writes.
+    """The schemas of one table seen so far. Reading needs no lock: only the engine writes.
 
     Args:
-        cluster: Whom to ask.
+        cluster: The cluster to ask.
         path: The table.
-        schemas: The schemas that are known already, by their ids; what is learned is added.
+        schemas: The schemas that are known already, by their ids; what is loaded is added.
         latest_id: The id of the newest schema.
         keeper: What must live as long as the cache: a connection without references is closed.
     """
@@ -43,12 +43,12 @@ class SchemaCache:
         self._schemas = schemas
         self.latest_id = latest_id
 
-    def known(self, schema_id: int) -> Schema | None:
-        """A schema, if it has been met already; any thread may ask."""
+    def get(self, schema_id: int) -> Schema | None:
+        """A schema, or None if it has not been loaded. Any thread may call it."""
         return self._schemas.get(schema_id)
 
-    async def learn(self, schema_ids: Iterable[int]) -> None:
-        """Ask the cluster for those of the schemas that are not known."""
+    async def load(self, schema_ids: Iterable[int]) -> None:
+        """Ask the cluster for those of the schemas that are missing."""
         missing = {each for each in schema_ids if each not in self._schemas}
         await asyncio.gather(*(self._ask(each) for each in missing))
 

@@ -1,7 +1,7 @@
-"""One TCP connection to one server: many requests under way at once, each with its deadline.
+"""One TCP connection to one server: many requests in flight, each with its deadline.
 
-Frames are received straight into the splitter's memory and matched to their requests by id; bodies
-are handed on undecoded. What is not here: opening a connection with its handshake
+Frames are received directly into the splitter's memory and matched to their requests by id; bodies
+are passed on undecoded. What is not here: opening a connection with its handshake
 (`net.handshake`), choosing a server and trying again (`net.cluster_client`).
 """
 
@@ -32,8 +32,8 @@ from fluss.wire.zero_copy.fetch_log import find_first_records
 log = logging.getLogger("fluss.connection")
 
 REQUESTS_IN_FLIGHT_MAX = 1_024
-# Servers send large answers 8 KiB at a time. Waking up for each of these costs more than all the
-# rest of receiving them; waking up a few times per megabyte leaves enough to do meanwhile.
+# Servers send large answers 8 KiB at a time. Waking up for each of these costs more than all other
+# work of receiving them; a few wake-ups per megabyte are enough to keep the readers busy.
 WAKE_UP_BYTES_MAX = 256 * 1024
 _REQUEST_IDS = 2**31 - 1
 
@@ -48,11 +48,11 @@ class _Pending:
 
 
 class ServerConnection(asyncio.BufferedProtocol):
-    """Sends requests to one server and hands out the answers. Lives on the engine's loop."""
+    """Sends requests to one server and returns the answers. Lives on the engine's loop."""
 
     def __init__(self, address: Address, *, counters: Counters, frame_bytes_max: int) -> None:
         self.address = address
-        # What the server serves; the handshake asks it. Until then only the handshake's own APIs.
+        # The server's APIs, as the handshake learns them. Until then only those of the handshake.
         self.apis = ServerApis.of([ApiKey.API_VERSIONS, ApiKey.AUTHENTICATE])
         self._counters = counters
         self._loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._wake_up_bytes = 1
         self._pending: dict[int, _Pending] = {}
         self._last_id = 0
-        self._receipts = 0  # how often bytes have come in
+        self._receipts = 0  # how often bytes have been received
         self._is_writable = True
         self._room = asyncio.Event()  # set when there may be room again
         self._end: FlussError | None = None
@@ -87,7 +87,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     async def send(
         self, api: ApiKey, body: Sequence[Buffer], *, timeout_ms: int
     ) -> asyncio.Future[memoryview]:
-        """Send one request; what it raises says that nothing of the request has left.
+        """Send one request; where this raises, nothing of the request has been sent.
 
         Returns:
             The answer to come, undecoded, or the error of `ask`.
@@ -103,7 +103,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return self._send(api, version, body, timeout_ms)
 
     def close(self, error: FlussError | None = None) -> None:
-        """End the connection; requests under way fail."""
+        """End the connection; requests in flight fail."""
         self._finish(error or ConnectError(f"The connection to {self.address} has been closed."))
         if self._transport is not None:
             self._transport.abort()
@@ -135,7 +135,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self, api: ApiKey, version: int, body: Sequence[Buffer], timeout_ms: int
     ) -> asyncio.Future[memoryview]:
         if self._end is not None:
-            # An error that was raised once already must not collect the tracebacks of others.
+            # An error that is raised more than once must not collect tracebacks.
             raise copy.copy(self._end)
         if self._transport is None:
             raise AssertionError("a request before the connection was made")
@@ -175,8 +175,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         log.debug("%s #%d to %s timed out", pending.api.name, request_id, self.address)
         pending.answer.set_exception(self._timed_out(pending.api, timeout_ms))
         if self._receipts == pending.receipts_before:
-            # Not a byte since the request left: the server hangs, or the network swallows all.
-            # Whoever comes next shall not wait for it as long.
+            # Not a byte since the request was sent: the server hangs, or the network drops all.
+            # The next caller must not wait for it as long.
             self.close(ConnectError(f"The connection to {self.address} is dead: no answer at all."))
 
     # --- receiving (asyncio.BufferedProtocol) -------------------------------------------------
@@ -205,7 +205,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._wake_up_at(missing // -(-missing // WAKE_UP_BYTES_MAX) if missing else 1)
 
     def _wake_up_at(self, count: int) -> None:
-        """Be called when so many bytes have come, all of which are still to come, or the end."""
+        """Ask the kernel to wake the loop when `count` bytes have come, or at the end."""
         if count == self._wake_up_bytes:
             return
         self._wake_up_bytes = count
@@ -213,11 +213,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     def _aligned_at(self, head: memoryview) -> int:
-        """Which byte of a large frame Arrow will look at: where its first log batch begins."""
+        """Where in a large frame the first log batch begins, which Arrow reads in place."""
         try:
             header, body = read_response(head)
         except ProtocolError:
-            return 0  # too little of it is there, or the frame is none; that will be seen
+            return 0  # too little has come, or it is no frame, which is found later
         pending = self._pending.get(header.request_id or 0)
         if pending is None or pending.api is not ApiKey.FETCH_LOG:
             return 0
@@ -251,7 +251,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         pending = self._forget(header.request_id)
         if pending is None or pending.answer.done():
-            # Its request has been given up; the answer comes too late.
+            # Its request has been cancelled; the answer comes too late.
             return
         counters = self._counters.of(pending.api.name)
         if header.type is ResponseType.ERROR:
@@ -274,7 +274,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
 
 def _error_in(body: memoryview) -> FlussError:
-    """What an error answer says; one that cannot be read is an error as well."""
+    """The error of an error answer; one that cannot be read is an error as well."""
     try:
         return read_error(body)
     except ProtocolError as error:

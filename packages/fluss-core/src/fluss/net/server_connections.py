@@ -1,7 +1,7 @@
-"""The connections of one client: opened when first needed, shared, and opened again when lost.
+"""The connections of one client: opened when first needed, shared, and reopened when lost.
 
-It knows which servers answer: the one that answered last is the first to be asked for what any
-server knows, and one that was late is the last. What is asked, and of which role, is decided in
+It knows which servers answer: a question that any server can answer goes to the one that answered
+last, and to one that was late only in the end. What is asked, and of which role, is decided in
 `net.cluster_client`.
 """
 
@@ -62,28 +62,28 @@ class Connections:
             raise _advertised(advertised, error) from error
 
     def apis_of(self, servers: Iterable[Address]) -> list[ServerApis]:
-        """What those of the servers serve that have been connected to. Any thread may call it."""
+        """The APIs of those servers to which there is a connection. Any thread may call it."""
         reachable = {self._reachable(each) for each in servers}
         return [each.apis for each in list(self._by_address.values()) if each.address in reachable]
 
-    def by_promise(self, servers: Iterable[Address]) -> list[Address]:
-        """The servers in the order in which to ask them for what each of them knows."""
+    def in_asking_order(self, servers: Iterable[Address]) -> list[Address]:
+        """The servers, those first that are most likely to answer soon."""
         once: dict[Address, Address] = {}
         for each in servers:
             once.setdefault(self._reachable(each), each)
-        return sorted(once.values(), key=self._doubts)
+        return sorted(once.values(), key=self._asking_order)
 
     def answered(self, advertised: Address) -> None:
-        """A server has answered."""
+        """Note that a server has answered."""
         self._answered_last = self._reachable(advertised)
         self._late.discard(self._answered_last)
 
     def was_late(self, advertised: Address) -> None:
-        """A server has not answered for a while, where another may have."""
+        """Note that a server has not answered for a while."""
         self._late.add(self._reachable(advertised))
 
     def close(self) -> None:
-        """Close all of them; requests under way fail. Idempotent."""
+        """Close all of them; requests in flight fail. Idempotent."""
         self._closed = True
         for task in self._opening.values():
             task.cancel()
@@ -94,7 +94,7 @@ class Connections:
     def _reachable(self, advertised: Address) -> Address:
         return self._settings.address_map.get(advertised, advertised)
 
-    def _doubts(self, advertised: Address) -> tuple[bool, bool, bool]:
+    def _asking_order(self, advertised: Address) -> tuple[bool, bool, bool]:
         address = self._reachable(advertised)
         connection = self._by_address.get(address)
         is_open = connection is not None and connection.is_open
@@ -113,7 +113,7 @@ class Connections:
     def _opened(self, address: Address, task: asyncio.Task[ServerConnection]) -> None:
         self._opening.pop(address, None)
         if not task.cancelled():
-            task.exception()  # seen: the caller it was opened for may have given up
+            task.exception()  # retrieved: the caller may have stopped waiting for it
 
 
 def _advertised(address: Address, error: ConnectError) -> ConnectError:

@@ -4,7 +4,7 @@ Python shows warnings of a logger without a handler on the standard error, so us
 notebook and a program that has set up nothing see them; others find them under `fluss.waiting`.
 
 All calls of a process share the pause between two lines: a server that is gone stops many calls at
-the same moment, and one line is enough for them. For the engine's thread.
+the same moment, and one line is enough for them. Lives on the engine's thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REST_S: Final = 3.0  # longer than any pause between two attempts
 
 
 class Waiting(Protocol):
-    """A call that is under way."""
+    """A call in progress."""
 
     begun_at: float
     idle_s: float
@@ -33,18 +33,18 @@ class Waiting(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """What its last attempt failed with."""
+        """The error of its last attempt, in words."""
 
 
 class WaitNotices:
-    """Looks once in a second at the calls that are under way.
+    """Looks once a second at the calls in progress.
 
     Args:
-        tell: Takes the line.
+        report: Gets the line.
     """
 
-    def __init__(self, tell: Callable[[str], None] = log.warning) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], None] = log.warning) -> None:
+        self._report = report
         self._calls: set[Waiting] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,7 +52,7 @@ class WaitNotices:
         self._pause_s = PAUSE_FIRST_S
 
     def begin(self, call: Waiting) -> None:
-        """A call begins."""
+        """Note that a call begins."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a fork has another, and none of the calls
             self._loop, self._timer, self._calls = loop, None, set()
@@ -61,22 +61,22 @@ class WaitNotices:
             self._timer = loop.call_later(TICK_S, self._tick)
 
     def end(self, call: Waiting) -> None:
-        """A call has ended. Idempotent."""
+        """Note that a call has ended. Idempotent."""
         self._calls.discard(call)
 
     def retried(
         self, waits_for: str, trouble: str, *, since: float, now: float, limit_ms: int
     ) -> None:
-        """Something that is no call is tried again: a batch, or a bucket that is read.
+        """Note a retry of something that is no call: a batch, or a bucket that is read.
 
         Args:
             waits_for: What it waits for, as a clause.
-            trouble: What its last attempt failed with.
+            trouble: The error of its last attempt, in words.
             since: When it began to wait.
             now: The time, on the same clock.
             limit_ms: After how long it is given up.
         """
-        # What is tried once more behind its limit is about to end.
+        # A last retry after the limit is about to end.
         if NOTICE_AFTER_S <= now - since <= max(limit_ms / 1_000, NOTICE_AFTER_S):
             self._notice(waits_for, trouble, now - since, limit_ms, others=0, now=now)
 
@@ -121,7 +121,7 @@ class WaitNotices:
         self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
         after = "" if trouble is None else f"; it is tried again after: {trouble.rstrip('.')}"
         more = f", as {others} more calls do" if others else ""
-        self._tell(
+        self._report(
             f"fluss: waiting for {waits_for} since {waited_s:.0f} s{more}{after} "
             f"(given up after {limit_ms / 1_000:g} s, 'operation-timeout')"
         )

@@ -1,14 +1,12 @@
-"""Changes as rows: what happened to each row and when, under the names that Fluss gives them.
+"""Changes as rows, under the names that Fluss gives them.
 
-A changelog batch is the rows with three columns in front: what kind of change each is, its offset,
-and when the server took it in. A binlog batch has one row per change, an update being one change,
-with the row before and the row after as structs. Here is only how batches look; which offsets are
-read, and which columns, is decided by whoever calls.
+A binlog batch has one row per change, and an update is one change: the kind of the change, its
+offset and commit time, and the row before and the row after it as structs. This file decides only
+how batches look; the caller decides which offsets and which columns are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -16,8 +14,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from fluss.errors import InvalidSchemaError
-from fluss.hints import Hint, HintKey
 from fluss.log.decode import DecodedBatch
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
@@ -31,21 +27,11 @@ TIMESTAMP_TYPE: Final = pa.timestamp("ms", tz="UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeColumns:
-    """The names of the columns that say what a change is."""
+    """The names of the columns that describe a change."""
 
     change_type: str = "_change_type"
     log_offset: str = "_log_offset"
     commit_timestamp: str = "_commit_timestamp"
-
-    @classmethod
-    def prefixed(cls, prefix: str) -> ChangeColumns:
-        """The names of a table whose own columns have the usual ones."""
-        usual = cls()
-        return cls(
-            change_type=prefix + usual.change_type,
-            log_offset=prefix + usual.log_offset,
-            commit_timestamp=prefix + usual.commit_timestamp,
-        )
 
     def fields(self) -> list[pa.Field]:
         """The columns; none of them is ever NULL."""
@@ -60,46 +46,8 @@ USUAL_COLUMNS: Final = ChangeColumns()
 
 
 @cache
-def _changelog_names() -> pa.Array:
-    return texts(each.long_name for each in sorted(ChangeType))
-
-
-@cache
 def _binlog_names() -> pa.Array:
     return texts(["insert", "insert", None, "update", "delete"])
-
-
-def changelog_schema(rows: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> pa.Schema:
-    """The columns of changelog batches whose rows have these columns.
-
-    Raises:
-        InvalidSchemaError: The table has a column of such a name itself.
-    """
-    fields = names.fields()
-    for field in fields:
-        if field.name in rows.names:
-            raise InvalidSchemaError(
-                f"The column {field.name!r} of the table has the name of a metadata column.",
-                hint=Hint(HintKey.OTHER_METADATA_NAMES),
-                column=field.name,
-            )
-    return pa.schema([*fields, *rows])
-
-
-def changelog_batches(
-    decoded: Iterable[DecodedBatch], schema: pa.Schema, names: ChangeColumns = USUAL_COLUMNS
-) -> Iterator[pa.RecordBatch]:
-    """Every change as a row, in the order in which they come.
-
-    Args:
-        decoded: Batches of one scan, of any buckets.
-        schema: The columns of the batches.
-        names: What the columns in front are called.
-    """
-    wanted = changelog_schema(schema, names)
-    for each in decoded:
-        arrays = [*_change_arrays(each, _changelog_names()), *each.batch.columns]
-        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
 def binlog_schema(rows: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> pa.Schema:
@@ -108,34 +56,17 @@ def binlog_schema(rows: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> pa.S
     return pa.schema([*names.fields(), pa.field(BEFORE, row), pa.field(AFTER, row)])
 
 
-def binlog_batches(
-    decoded: Iterable[DecodedBatch], schema: pa.Schema, names: ChangeColumns = USUAL_COLUMNS
-) -> Iterator[pa.RecordBatch]:
-    """Every change as the row before and the row after it.
-
-    An update has the offset and the time of its first half, as in Fluss. Halves find each other
-    across batches. Where the first half is not there, because the changelog does not have it (image
-    `wal`) or the scan begins behind it, the row before is NULL; a first half whose second one lies
-    behind the end of the scan is no change yet.
-
-    Args:
-        decoded: Batches of one scan, of any buckets, each bucket's in their order.
-        schema: The columns of the batches.
-        names: What the columns in front are called.
-    """
-    binlog = Binlog(schema, names)
-    for each in decoded:
-        batch = binlog.batch(each)
-        if batch is not None:
-            yield batch
-
-
 class Binlog:
-    """What `binlog_batches` does, for who wants to know which batch became which.
+    """Makes binlog batches of the batches of one scan, each bucket's in their order.
+
+    An update has the offset and the time of its first half, as in Fluss. Halves are joined across
+    batches. Where the first half is missing, because the changelog does not have it (image `wal`)
+    or the scan begins after it, the row before is NULL; a first half whose second one comes after
+    the end of the scan is not a change yet.
 
     Args:
-        schema: The columns of the batches.
-        names: What the columns in front are called.
+        schema: The columns of the decoded batches.
+        names: The names of the columns in front.
     """
 
     def __init__(self, schema: pa.Schema, names: ChangeColumns = USUAL_COLUMNS) -> None:
@@ -143,7 +74,7 @@ class Binlog:
         self._halves: dict[TableBucket, DecodedBatch] = {}
 
     def batch(self, decoded: DecodedBatch) -> pa.RecordBatch | None:
-        """The changes that a batch completes; None for none."""
+        """The changes that a batch completes; None where there are none."""
         earlier = self._halves.pop(decoded.bucket, None)
         types = _types_of(decoded)
         if types[-1] == ChangeType.UpdateBefore:
@@ -158,7 +89,7 @@ def _binlog_batch(
     offsets = np.asarray(decoded.row_offsets(), dtype=np.int64)
     times = np.full(len(types), decoded.timestamp, dtype=np.int64)
     if earlier is not None:
-        # As if the half that came with the batch before stood in front of this one.
+        # The half from the batch before goes in front of this batch.
         rows = _joined(earlier.batch, rows)
         types = np.concatenate(([np.uint8(ChangeType.UpdateBefore)], types))
         offsets = np.concatenate(([earlier.base_offset], offsets))
@@ -186,7 +117,7 @@ def _binlog_batch(
 def _structs(
     rows: pa.RecordBatch, places: Int64Array, is_there: np.ndarray, row_type: pa.StructType
 ) -> pa.StructArray:
-    """These rows as one column, NULL where they are not there."""
+    """These rows as one column, NULL where `is_there` is false."""
     taken = rows.take(from_numpy(places))
     missing = from_numpy(~is_there)
     return pa.StructArray.from_arrays(taken.columns, fields=list(row_type), mask=missing)
@@ -194,16 +125,6 @@ def _structs(
 
 def _joined(first: pa.RecordBatch, rest: pa.RecordBatch) -> pa.RecordBatch:
     return pa.concat_batches([first, rest.cast(first.schema)])
-
-
-def _change_arrays(decoded: DecodedBatch, names: pa.StringArray) -> list[pa.Array]:
-    count = decoded.num_rows
-    times = from_numpy(np.full(count, decoded.timestamp, dtype=np.int64))
-    return [
-        names.take(from_numpy(_types_of(decoded))),
-        from_numpy(np.asarray(decoded.row_offsets(), dtype=np.int64)),
-        times.cast(TIMESTAMP_TYPE),
-    ]
 
 
 def _types_of(decoded: DecodedBatch) -> ByteArray:

@@ -1,9 +1,9 @@
-"""Of many changes the one per key that counts: the last, or where history is undone the first.
+"""Reduces many changes to one per key: the last, or the first where history is undone.
 
-Changes are collected as Arrow tables and thinned out whenever they have doubled, so memory follows
-the number of keys, not the number of changes. What outgrows the budget is divided by key among
-files (`state.spill`) and settled one part after the other, together with the stored rows
-that it changes.
+Changes are collected as Arrow tables and reduced whenever they have doubled, so memory follows the
+number of keys, not the number of changes. Changes that outgrow the budget are divided by key among
+files (`state.spill`), which are reduced one after the other, together with the stored rows that
+they change.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fluss.state.spill import PARTS, Spill
 Counting = Literal["last", "first"]
 
 BATCH_ROWS_MAX: Final = 65_536
-# Thinning out holds a table twice, and its keys once more: a quarter of the budget may fill up.
+# Reducing holds a table twice, and its keys once more: a quarter of the budget may fill up.
 _SHARE_COLLECTED: Final = 4
-_SHARE_SETTLED: Final = 8
+_SHARE_REDUCED: Final = 8
 # Arrow counts the bytes of a text column with 32 bits, and pieces become one column.
 _COLLECTED_MAX: Final = 1 << 30
 
@@ -37,7 +37,7 @@ _OWN_COLUMNS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Settled:
+class ReducedChanges:
     """One change per key: the keys, and the rows of those that are there afterwards.
 
     Attributes:
@@ -51,7 +51,7 @@ class Settled:
     sorted_numbers: Any = None
 
     def untouched(self, rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
-        """Those of the rows that no change is about."""
+        """The rows whose keys have no change."""
         if not len(self.keys):
             return rows
         kept = ~self._are_changed(keys)
@@ -63,7 +63,7 @@ class Settled:
             return changed
         # Arrow would build its set of the changed keys again for every batch.
         if self.sorted_numbers is None:
-            raise AssertionError("numbers have been sorted when they were settled")
+            raise AssertionError("numbers are sorted when changes are reduced")
         numbers = to_numpy(keys)
         places = np.searchsorted(self.sorted_numbers, numbers)
         places[places == len(self.sorted_numbers)] = 0
@@ -81,25 +81,20 @@ class Changes:
     Args:
         schema: The columns of the rows.
         counts: Which change of a key counts.
-        memory_bytes_max: What may be held in memory, copies under way included.
+        memory_bytes_max: How much may be held in memory, temporary copies included.
     """
 
     def __init__(self, schema: pa.Schema, *, counts: Counting, memory_bytes_max: int) -> None:
         self._schema = schema
         self._counts = counts
         self._collected_max = min(memory_bytes_max // _SHARE_COLLECTED, _COLLECTED_MAX)
-        self._settled_max = min(memory_bytes_max // _SHARE_SETTLED, _COLLECTED_MAX // 2)
+        self._reduced_max = min(memory_bytes_max // _SHARE_REDUCED, _COLLECTED_MAX // 2)
         self._pieces: list[pa.Table] = []
         self._bytes = 0
         self._spill: Spill | None = None
 
-    @property
-    def is_spilled(self) -> bool:
-        """Whether there were too many keys for the memory."""
-        return self._spill is not None
-
     def add(self, keys: pa.Array, rows: pa.RecordBatch, is_there: BoolArray) -> None:
-        """More changes, later than those before.
+        """Add changes, later than those before.
 
         Args:
             keys: The key of each.
@@ -110,41 +105,38 @@ class Changes:
         self._pieces.append(piece)
         self._bytes += piece.nbytes
         if self._bytes > self._collected_max:
-            self._thin_out()
+            self._reduce()
 
     def over(self, stored: Iterable[tuple[pa.Array, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """The rows there are when the changes are made to stored rows, which come with their keys.
-
-        It can be asked once.
-        """
+        """Apply the changes to stored rows, which come with their keys; works once."""
         if self._spill is None:
-            settled = self._settled(self._pieces)
+            reduced = self._reduced_changes(self._pieces)
             self._pieces = []
             for keys, rows in stored:
-                yield settled.untouched(rows, keys)
-            yield from settled.batches()
+                yield reduced.untouched(rows, keys)
+            yield from reduced.batches()
         else:
             yield from self._part_by_part(self._spill, stored)
 
     def close(self) -> None:
-        """Forget everything, files included."""
+        """Free everything, files included."""
         self._pieces = []
         if self._spill is not None:
             self._spill.close()
 
     # --- within memory ------------------------------------------------------------------------
 
-    def _thin_out(self) -> None:
+    def _reduce(self) -> None:
         if self._spill is None:
-            thinned = self._thinned(self._pieces)
-            self._pieces, self._bytes = [thinned], thinned.nbytes
-            if self._bytes <= self._settled_max:
+            reduced = self._reduced(self._pieces)
+            self._pieces, self._bytes = [reduced], reduced.nbytes
+            if self._bytes <= self._reduced_max:
                 return
             self._spill = Spill()
         self._write_pieces(self._spill)
         pa.default_memory_pool().release_unused()
 
-    def _thinned(self, pieces: list[pa.Table]) -> pa.Table:
+    def _reduced(self, pieces: list[pa.Table]) -> pa.Table:
         together = pa.concat_tables(pieces).combine_chunks()
         rows = self._counting_rows(together.column(_KEY))
         if len(rows) == together.num_rows:
@@ -163,21 +155,21 @@ class Changes:
         found.sort()
         return found
 
-    def _settled(self, pieces: list[pa.Table]) -> Settled:
+    def _reduced_changes(self, pieces: list[pa.Table]) -> ReducedChanges:
         if not pieces:
-            return Settled(
+            return ReducedChanges(
                 keys=pa.nulls(0), rows=pa.Table.from_batches([empty_batch(self._schema)])
             )
-        thinned = self._thinned(pieces)
-        rows = thinned.filter(thinned.column(_IS_THERE))
-        keys = thinned.column(_KEY).combine_chunks()
-        return Settled(
+        reduced = self._reduced(pieces)
+        rows = reduced.filter(reduced.column(_IS_THERE))
+        keys = reduced.column(_KEY).combine_chunks()
+        return ReducedChanges(
             keys=keys,
             sorted_numbers=np.sort(to_numpy(keys)) if pa.types.is_integer(keys.type) else None,
             rows=pa.Table.from_arrays(rows.columns[_OWN_COLUMNS:], schema=self._schema),
         )
 
-    # --- beyond it ----------------------------------------------------------------------------
+    # --- on disk ----------------------------------------------------------------------------
 
     def _write_pieces(self, spill: Spill) -> None:
         for piece in self._pieces:
@@ -194,14 +186,14 @@ class Changes:
                 piece = _piece(keys, rows, np.ones(rows.num_rows, dtype=np.bool_))
                 beneath.write(piece, parts_of(keys, PARTS))
             for part in range(PARTS):
-                settled = self._settled(list(spill.read(part)))
+                reduced = self._reduced_changes(list(spill.read(part)))
                 for piece in beneath.read(part):
                     for batch in piece.to_batches(max_chunksize=BATCH_ROWS_MAX):
                         rows = pa.RecordBatch.from_arrays(
                             batch.columns[_OWN_COLUMNS:], schema=self._schema
                         )
-                        yield settled.untouched(rows, batch.column(_KEY))
-                yield from settled.batches()
+                        yield reduced.untouched(rows, batch.column(_KEY))
+                yield from reduced.batches()
         finally:
             beneath.close()
 

@@ -1,7 +1,7 @@
-"""Keys of rows as one Arrow column, made to be compared and not to be read.
+"""Keys of rows as one Arrow column, made to be compared and not to be decoded.
 
-Two rows of a bucket have equal keys here exactly if they have equal primary keys: a single whole
-number stands for itself, everything else is Fluss's compacted encoding of the key columns, whatever
+Two rows of a bucket have equal keys here exactly if they have equal primary keys. A single integer
+column is used as it is; all other keys are Fluss's compacted encoding of the key columns, whatever
 encoding the table stores.
 """
 
@@ -23,7 +23,7 @@ from fluss.rows.formats.compacted import write_compacted_keys
 from fluss.rows.keys.murmur import Tail, hash_rows
 
 _NUMBERS: Final = (TinyIntType, SmallIntType, IntType, BigIntType)
-# Neither Fluss's seed nor its shuffle of numbers: all keys of a bucket agree in those.
+# Not Fluss's own seed and hash: all keys of a bucket share their bucket's hash values.
 _SEED: Final = 0x5EED
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _HIGH_BITS: Final = np.uint64(40)
@@ -54,7 +54,7 @@ class RowKeys:
 
 
 def parts_of(keys: pa.Array | pa.ChunkedArray, count: int) -> Int64Array:
-    """Divides keys among `count` parts, equal keys always into the same one."""
+    """Assign each key to one of `count` parts, equal keys to the same part."""
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
     if pa.types.is_integer(keys.type):

@@ -1,9 +1,9 @@
 """All rows of a bucket of a primary-key table, as value batches: LIMIT_SCAN and SCAN_KV.
 
-LIMIT_SCAN answers in one message, the rows as they were at some moment between question and answer;
-of a log it gives the last rows, as log batches.
-SCAN_KV (1.0) gives pages of a snapshot that the server keeps for the scan, and says at which offset
-of the changelog it was taken. What the rows look like is for readers to know.
+LIMIT_SCAN answers in one message, with the rows of some moment between request and answer;
+of a log it gives the last rows, as log batches. SCAN_KV (1.0) gives pages of a snapshot that the
+server keeps for the scan, with the offset of the changelog at which it was taken. The rows are not
+decoded here.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ PAGE_BYTES: Final = 4 * 1024 * 1024
 CLOSE_WAIT_S_MAX: Final = 0.5
 
 
-async def scan_at_once(
+async def scan_in_one_message(
     cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, *, limit: int = ROWS_MAX
 ) -> Buffer:
-    """The first rows of a bucket by key, as one value batch; empty where there are none.
+    """Return the first rows of a bucket by key, as one value batch; empty where there are none.
 
     Raises:
         FlussError: The bucket cannot be read.
@@ -49,7 +49,7 @@ async def scan_at_once(
 async def limit_scan(
     cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, *, limit: int
 ) -> LimitScanResponse:
-    """The first rows of a keyed bucket, or the last ones of a log; the answer says which.
+    """Return the first rows of a keyed bucket, or the last rows of a log; the answer says which.
 
     Raises:
         FlussError: The bucket cannot be read.
@@ -76,12 +76,11 @@ async def limit_scan(
 class KvScan:
     """One SCAN_KV of one bucket, page by page. Lives on the engine's loop.
 
-    The server serves one request at a time and forgets the scan at the first that is out of turn,
-    so a page whose answer is lost cannot be asked for again: the scan is lost, and its reader
-    begins anew.
+    The server handles one request at a time and drops the scan at the first that is out of order.
+    So a page whose answer is lost cannot be requested again: the reader must start a new scan.
 
     Attributes:
-        log_offset: Where in the changelog the snapshot stands, once `open` is done.
+        log_offset: The offset of the changelog at which the snapshot stands, after `open`.
     """
 
     def __init__(self, cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket) -> None:
@@ -95,7 +94,7 @@ class KvScan:
         self.log_offset = -1
 
     async def open(self) -> None:
-        """Have the server take its snapshot; tries again while it has too many scans open.
+        """Have the server take its snapshot; retries while it has too many scans open.
 
         Raises:
             FlussError: The bucket cannot be read.
@@ -121,10 +120,10 @@ class KvScan:
         self._first_page = self._taken(answer)
 
     async def next_page(self) -> Buffer | None:
-        """The next rows as a value batch; None behind the last.
+        """Return the next rows as a value batch; None after the last.
 
         Raises:
-            ScannerLostError: The server has forgotten the scan.
+            ScannerLostError: The server has dropped the scan.
         """
         page, self._first_page = self._first_page, b""
         while not len(page):
@@ -138,11 +137,11 @@ class KvScan:
         return page
 
     async def close(self) -> None:
-        """Tell the server that no more is wanted. Twice is once."""
+        """End the scan on the server. Idempotent."""
         scanner_id, self._scanner_id = self._scanner_id, None
         if scanner_id is None:
             return
-        # Nobody waits long for this: the server forgets scans that nobody asks for, too.
+        # The server drops idle scans, too, so this need not succeed.
         with anyio.move_on_after(CLOSE_WAIT_S_MAX):
             try:
                 await self._ask(messages.ScanKvRequest(scanner_id=scanner_id, close_scanner=True))

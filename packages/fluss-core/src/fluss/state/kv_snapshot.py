@@ -1,8 +1,7 @@
-"""KV snapshots: which there are, and the files of one brought to a local directory under a lease.
+"""Lists KV snapshots, and copies the files of one to a local directory under a lease.
 
 A server deletes a snapshot as soon as two newer ones are complete; a lease keeps its files until
-they have been copied. They are those of a RocksDB, which is opened by whoever reads
-(`state.stored_state`), not here.
+they have been copied. The files are a RocksDB database, which `state.stored_state` opens.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ LEASE_MS: Final = 600_000
 LEASE_RENEWED_S: Final = LEASE_MS / 3_000
 PIECE_BYTES: Final = 1024 * 1024
 _WHAT: Final = "KV snapshot"
-# What separates directories, or ends a name, on some system.
+# Characters that separate directories, or end a name, on some system.
 _SEPARATORS: Final = frozenset("/\\:\0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvSnapshot:
-    """A snapshot: the state that the changelog leads to at `log_offset`."""
+    """A snapshot of the state at `log_offset` of the changelog."""
 
     snapshot_id: int
     log_offset: int
@@ -73,13 +72,13 @@ async def copy_snapshot(
 
     Raises:
         SnapshotNotFoundError: It has been deleted.
-        CorruptDataError: A file is to have a name that leads out of the directory.
+        CorruptDataError: The name of a file leads out of the directory.
         FlussError: A file cannot be read.
     """
     lease = _Lease(cluster, bucket, snapshot_id)
     await lease.acquire()
     try:
-        # Servers of 0.9.1 lease what is not there, too. From here on it stays if it is there.
+        # Servers of 0.9.1 lease missing snapshots, too. From here on one that exists is kept.
         answer = await _metadata(cluster, bucket, snapshot_id)
         limiter = anyio.CapacityLimiter(reads_at_once_max)
         async with asyncio.TaskGroup() as group:

@@ -1,9 +1,9 @@
 """LIMIT_SCAN: a few rows of one bucket, without reading its log.
 
 A log bucket gives its last rows, a bucket of a primary-key table its first ones by key. Servers
-know neither filters nor projections here, so both are applied to what they send; where a filter
-leaves too few rows, more are asked for until there are enough, or no more. The coroutine runs on
-the engine's loop; the answer is decoded by whoever reads.
+support neither filters nor projections here, so both are applied to their answers; where a filter
+leaves too few rows, more are requested until there are enough or no more. The coroutine runs on the
+engine's loop and decodes answers on a worker thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fluss.state.kv_scan import limit_scan
 from fluss.wire.byte_buffers import Buffer
 
 LIMIT_MAX = 2**31 - 1
-MORE_ROWS = 8  # times as many are asked for where a filter left too few
+MORE_ROWS = 8  # times as many are requested where a filter left too few
 NO_OFFSET = 0
 
 
@@ -47,8 +47,8 @@ class LimitScanCore:
         table: The table.
         bucket: The bucket.
         limit: How many rows, at most.
-        columns: The positions of the columns wanted, in the order wanted; None for all.
-        predicate: Which rows are wanted; None for all.
+        columns: The positions of the columns, in the requested order; None for all.
+        predicate: Which rows to return; None for all.
 
     Raises:
         InvalidValueError: The bucket is not one of the table, or the limit is not above 0.
@@ -71,7 +71,7 @@ class LimitScanCore:
         self.schema: pa.Schema = self._decoder.schema
 
     async def read(self) -> list[DecodedBatch]:
-        """The rows, in the order of their offsets or keys.
+        """Read the rows, in the order of their offsets or keys.
 
         Raises:
             FlussError: The bucket cannot be read.
@@ -97,7 +97,7 @@ class LimitScanCore:
         answer = await limit_scan(self._handle.connection.cluster, path, self.bucket, limit=limit)
         records = answer.records[0] if answer.records else b""
         is_log = bool(answer.is_log_table)
-        await self._handle.book.learn(self._schema_ids(records, is_log=is_log))
+        await self._handle.schemas.load(self._schema_ids(records, is_log=is_log))
         return _Answer(records=records, is_log=is_log)
 
     def _schema_ids(self, records: Buffer, *, is_log: bool) -> set[int]:
@@ -111,7 +111,7 @@ class LimitScanCore:
     # --- decoding -----------------------------------------------------------------------------
 
     def _decode(self, answer: _Answer, path: PhysicalTablePath) -> tuple[int, list[DecodedBatch]]:
-        """How many rows the server sent, and those that are wanted."""
+        """How many rows the server sent, and those that pass the filter."""
         if not len(answer.records):
             return 0, []
         if not answer.is_log:
@@ -132,10 +132,10 @@ class LimitScanCore:
 
     def _decode_values(self, records: Buffer) -> tuple[int, list[DecodedBatch]]:
         values = read_value_batch(records)
-        table, book = self._handle.info, self._handle.book
+        table, schemas = self._handle.info, self._handle.schemas
         layouts = {}
         for schema_id in set(schema_ids_of(values).tolist()):
-            schema = book.known(schema_id)
+            schema = schemas.get(schema_id)
             if schema is not None:
                 layouts[schema_id] = BatchLayout.of_schema(schema)
         batch = batch_from_values(

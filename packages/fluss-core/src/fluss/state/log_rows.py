@@ -1,8 +1,8 @@
-"""The changes of one bucket between two offsets, for whoever reads on a thread of its own.
+"""Reads the changes of one bucket between two offsets, on a blocking thread.
 
-Bytes are fetched on the engine's loop, ahead of the reader and within bounds; decoding is the
-reader's work. Writers that flush often leave batches of a few rows, and what is done per batch
-would cost more than what is done per row: stretches of many batches are handed on as one.
+Bytes are fetched on the engine's loop, ahead of the reader and within bounds; the reader decodes
+them. Writers that flush often leave batches of a few rows, for which the work per batch would cost
+more than the work per row: many batches are joined into one stretch.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from fluss.net.cancellation import Cancellation
 from fluss.rows.buffers.columns import ByteArray
 
 STRETCH_ROWS_MIN: Final = 8_192
-# Several buckets are read at a time, and what they fetch comes on top of what they keep.
+# Several buckets are read concurrently, and their fetched bytes come on top of what they keep.
 UNREAD_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stretch:
-    """Changes one behind the other: the rows, what happened to each, the offset of the first."""
+    """Consecutive changes: the rows, the kind of each change, the offset of the first."""
 
     rows: pa.RecordBatch
     change_types: ByteArray
@@ -38,10 +38,10 @@ class Stretch:
 
 
 def stretches(decoded: Iterable[DecodedBatch]) -> Iterator[Stretch]:
-    """The changes of one bucket, many at a time.
+    """Join the changes of one bucket into stretches of many rows.
 
     Raises:
-        CorruptDataError: A batch does not say what its changes are.
+        CorruptDataError: A batch has no change types.
     """
     waiting: list[DecodedBatch] = []
     count = 0
@@ -83,10 +83,10 @@ def read_changes(
     *,
     cancellation: Cancellation | None = None,
 ) -> Iterator[DecodedBatch]:
-    """Changes from `start` to `stop`, which the log has reached already.
+    """Read the changes from `start` to `stop`, which the log has reached already.
 
     Raises:
-        OffsetOutOfRangeError: The log does not go back that far any more.
+        OffsetOutOfRangeError: The log no longer goes back that far.
         ClosedError: It has been cancelled.
         FlussError: The bucket cannot be read.
     """

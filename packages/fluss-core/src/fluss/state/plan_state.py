@@ -1,4 +1,4 @@
-"""Which way to read the state of a bucket at a pinned offset, and why that one.
+"""Chooses how to read the state of a bucket at a pinned offset, and says why.
 
 ==============  ====================================  =============================================
 strategy        reads                                 needs
@@ -9,9 +9,9 @@ strategy        reads                                 needs
 ``changelog``   all changes from the first on         a log that nothing has been trimmed from
 ==============  ====================================  =============================================
 
-The first three give a state of their own moment, which the changelog then leads to the pin:
-forwards from an older moment, backwards from a later one. Backwards needs rows as they were before
-each change, which a changelog of image `wal` does not have.
+The first three give a state of their own moment, which the changelog then rolls to the pin: forward
+from an older moment, back from a later one. Rolling back needs the rows before each change, which a
+changelog of image `wal` does not have.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fluss.model.did_you_mean import did_you_mean
 ReadPath = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
 STRATEGIES: Final[tuple[ReadPath, ...]] = get_args(ReadPath)
 
-# Why a way is taken that the user chose.
+# The reason for a strategy that the user chose.
 ASKED_FOR: Final = "it was asked for"
 # A bucket has at most as many rows as it has seen changes, and so many rows fit one message.
 SMALL_CHANGES_MAX: Final = 100_000
@@ -42,12 +42,12 @@ _SNAPSHOT_EXTRA: Final = "pip install 'fluss-core[snapshot]'"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFacts:
-    """What there is to know about a bucket before its state is read.
+    """The facts about a bucket that decide how its state is read.
 
     Attributes:
-        pin: The offset at which the state is wanted.
+        pin: The offset at which the state is read.
         earliest: The first offset that the log still has.
-        is_past: Whether the pin was named by the user, and is not where the log ends now.
+        is_past: Whether the user named the pin, and it is not where the log ends now.
         offers_scan_kv: Whether the servers offer SCAN_KV.
         snapshot_offset: Where the newest KV snapshot stands; None where there is none.
         has_rocksdb: Whether snapshots can be opened.
@@ -64,12 +64,12 @@ class StateFacts:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the log has every change there ever was."""
+        """Whether the log still has every change."""
         return self.earliest == 0
 
     @property
     def snapshot_leads_to_pin(self) -> bool:
-        """Whether a snapshot that can be opened is of no later moment than the pin."""
+        """Whether a snapshot that can be opened is not later than the pin."""
         return (
             self.has_rocksdb
             and self.snapshot_offset is not None
@@ -78,7 +78,7 @@ class StateFacts:
 
     @property
     def snapshot_leads_back_to_pin(self) -> bool:
-        """Whether a snapshot that can be opened is of a later moment, and can be undone."""
+        """Whether a snapshot that can be opened is later than the pin, and can be rolled back."""
         return (
             self.has_rocksdb
             and self.is_full_image
@@ -88,18 +88,18 @@ class StateFacts:
 
 
 def choose_strategy(facts: StateFacts) -> tuple[ReadPath, str]:
-    """The best way there is, and why.
+    """Choose the best strategy, and say why.
 
     Raises:
-        OffsetOutOfRangeError: The pin lies before the log that is left.
-        UnsupportedOperationError: No way leads to the pin.
+        OffsetOutOfRangeError: The log begins after the pin.
+        UnsupportedOperationError: No strategy can reach the pin.
     """
     if facts.pin == 0:
         return "changelog", "nothing had happened yet at offset 0"
     if facts.is_past and facts.is_whole:
         return "changelog", "the log has every change up to the offset asked for"
     if not facts.is_full_image:
-        return _choose_forwards(facts)
+        return _choose_rolling_forward(facts)
     if facts.earliest > facts.pin:
         raise _trimmed(facts)
     if facts.is_past and facts.snapshot_leads_to_pin:
@@ -116,7 +116,7 @@ def choose_strategy(facts: StateFacts) -> tuple[ReadPath, str]:
 
 
 def needs_snapshots(strategy: str | None, facts: StateFacts) -> bool:
-    """Whether it matters which KV snapshots there are, which takes a request to find out."""
+    """Whether the choice depends on KV snapshots, which take a request to list."""
     if strategy is not None:
         return strategy == "snapshot"
     if facts.pin == 0 or (facts.is_past and facts.is_whole):
@@ -127,11 +127,11 @@ def needs_snapshots(strategy: str | None, facts: StateFacts) -> bool:
 
 
 def check_strategy(strategy: str, facts: StateFacts) -> tuple[ReadPath, str]:
-    """A way that the user chose.
+    """Check a strategy that the user chose.
 
     Raises:
         InvalidValueError: There is no such strategy.
-        FlussError: It cannot be taken here; the hint says what it takes.
+        FlussError: It cannot be used here; the hint says what it needs.
     """
     for known in STRATEGIES:
         if strategy == known:
@@ -144,7 +144,7 @@ def check_strategy(strategy: str, facts: StateFacts) -> tuple[ReadPath, str]:
     )
 
 
-def _choose_forwards(facts: StateFacts) -> tuple[ReadPath, str]:
+def _choose_rolling_forward(facts: StateFacts) -> tuple[ReadPath, str]:
     if facts.snapshot_leads_to_pin:
         return "snapshot", f"a KV snapshot stands at offset {facts.snapshot_offset}"
     if facts.is_whole:
@@ -203,7 +203,7 @@ def _check_snapshot(facts: StateFacts) -> None:
 
 
 def backwards_without_images(pin: int, seen: int) -> FlussError:
-    """The error of who would have to undo a changelog that does not say what was before."""
+    """The error where rows must be rolled back and the changelog has no rows before changes."""
     return UnsupportedOperationError(
         f"The rows that could be read are those of offset {seen}, and what they were at offset "
         f"{pin} cannot be told: a changelog of image 'wal' does not have rows before a change.",

@@ -1,7 +1,7 @@
-"""Tables on disk, divided into parts: what does not fit into memory all at once.
+"""Tables on disk, divided into parts, for rows that do not fit into memory together.
 
-A part is a file of Arrow batches in a directory of its own, which goes away with the `Spill`. Who
-belongs to which part is the caller's decision; rows of one part keep their order.
+A part is a file of Arrow batches in a temporary directory, which is removed with the `Spill`. The
+caller assigns rows to parts; rows of one part keep their order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Spill:
         self._writers: dict[int, _FileWriter] = {}
 
     def write(self, table: pa.Table, parts: Int64Array) -> None:
-        """Append rows, each to its part."""
+        """Append rows to their parts."""
         if not table.num_rows:
             return
         # numpy sorts numbers of 16 bits in linear time.
@@ -42,7 +42,7 @@ class Spill:
                 self._writer(part, table.schema).write_table(ordered.slice(start, stop - start))
 
     def read(self, part: int) -> Iterator[pa.Table]:
-        """The rows of one part; nothing can be written to it any more."""
+        """Read the rows of one part, to which nothing can be written afterwards."""
         writer = self._writers.get(part)
         if writer is None:
             return
@@ -52,7 +52,7 @@ class Spill:
                 yield pa.Table.from_batches([batch])
 
     def close(self) -> None:
-        """Remove the files. Twice is once."""
+        """Remove the files. Idempotent."""
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
@@ -68,7 +68,7 @@ class Spill:
 
 
 class _FileWriter:
-    """A stream of batches into a file; closing it twice is closing it once."""
+    """A stream of batches into a file; `close` is idempotent."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         self._file = pa.OSFile(path, "wb")

@@ -1,9 +1,9 @@
-"""The state of a bucket at its pin: stored rows, and the changes between their moment and the pin.
+"""Reads the state of a bucket at its pin: stored rows, and the changes between them and the pin.
 
-A state that was stored before the pin is led forwards: the last change of a key counts. One that
-was stored behind it is led backwards: of the first change behind the pin counts what was there
-before it, and a first +I means that nothing was. All of it happens on the caller's thread; the
-first rows come as soon as the changes are known, stored rows are decoded as they are asked for.
+Rows that were stored before the pin are rolled forward: the last change of a key counts. Rows that
+were stored after the pin are rolled back: the row before the first change after the pin counts, and
+if that change is an insert there was no row. All of it happens on the caller's thread. The first
+rows come as soon as all changes are known; stored rows are decoded one chunk at a time.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from fluss.state.plan_state import ASKED_FOR, backwards_without_images
 from fluss.state.state_planner import StatePlan, plan_state
 from fluss.state.stored_state import (
     StoredRows,
-    rows_at_once,
     rows_by_pages,
+    rows_in_one_message,
     rows_of_snapshot,
 )
 
@@ -53,21 +53,21 @@ def read_state(
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     cancellation: Cancellation | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a bucket at the plan's pin, every key once, in no order.
+    """Read the rows of a bucket at the plan's pin, every key once, in no order.
 
     Args:
         table: The table; its id is the bucket's.
         plan: What to read, and how.
-        columns: The positions of the columns wanted, in the order wanted; None for all.
-        row_filter: Which rows are wanted; None for all.
-        memory_bytes_max: What changed rows may take in memory; what is more waits on disk.
+        columns: The positions of the columns, in the requested order; None for all.
+        row_filter: Which rows to return; None for all.
+        memory_bytes_max: How much memory changed rows may take; further ones wait on disk.
         cancellation: Ends the reading from another thread.
 
     Raises:
         ClosedError: It has been cancelled.
-        OffsetOutOfRangeError: The changes that are needed have been trimmed meanwhile.
-        UnsupportedOperationError: The rows were stored behind the pin, and the changelog, of image
-            `wal`, cannot be undone.
+        OffsetOutOfRangeError: Changes that are needed have been trimmed.
+        UnsupportedOperationError: The rows were stored after the pin, and a changelog of image
+            `wal` cannot be undone.
         FlussError: The bucket cannot be read.
     """
     reading = _Reading(table, plan, columns, row_filter, memory_bytes_max, cancellation)
@@ -92,15 +92,15 @@ class _Reading:
         self._filter = row_filter
         self._memory_bytes_max = memory_bytes_max
         schema = table.info.schema
-        wanted = list(range(len(schema.columns)) if columns is None else columns)
+        requested = list(range(len(schema.columns)) if columns is None else columns)
         looked_at = [
             *schema.column_indexes(table.info.physical_primary_keys),
             *(() if row_filter is None else row_filter.columns),
         ]
-        further = [each for each in dict.fromkeys(looked_at) if each not in wanted]
-        # Columns that only keys and filter look at are read behind those that are wanted.
-        self._columns = [*wanted, *further]
-        self._wanted_count = len(wanted)
+        further = [each for each in dict.fromkeys(looked_at) if each not in requested]
+        # Columns that only keys and the filter need come after the requested ones.
+        self._columns = [*requested, *further]
+        self._requested_count = len(requested)
         self._keys = RowKeys(table.info, self._columns)
         self._decoder = ValueDecoder(table, self._columns)
 
@@ -110,7 +110,7 @@ class _Reading:
             if self._filter is not None:
                 batch = batch.take(from_numpy(self._filter.matching(batch)))
             if batch.num_rows:
-                yield batch.select(range(self._wanted_count))
+                yield batch.select(range(self._requested_count))
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         if self._plan.pin == 0:
@@ -119,21 +119,21 @@ class _Reading:
         try:
             yield from self._rows_of(path)
         except OffsetOutOfRangeError:
-            # All changes are read before the first row is given, so there is none to take back.
+            # All changes are read before the first row is returned, so none has to be taken back.
             if self._plan.strategy != "changelog" or self._plan.why == ASKED_FOR:
                 raise
             self._plan = self._planned_again(path)
             yield from self._rows_of(path)
 
     def _planned_again(self, path: PhysicalTablePath) -> StatePlan:
-        """Another way to the same state: since it was planned, the log has lost its beginning."""
+        """Choose another strategy: since the plan was made, the log has lost its beginning."""
         plan = self._plan
         return self._run(plan_state(self._table, path, plan.bucket, plan.pin, is_past=True))
 
     def _rows_of(self, path: PhysicalTablePath) -> Iterator[pa.RecordBatch]:
         plan = self._plan
         with self._stored(path) as stored:
-            extent = self._extent(path)  # asked for last, so that nothing stored is newer
+            extent = self._extent(path)  # asked last, so that no stored row is newer
             seen = extent.end if stored.log_offset is None else stored.log_offset
             is_later = seen > plan.pin
             changes = Changes(
@@ -167,7 +167,7 @@ class _Reading:
             case "scan_kv":
                 return rows_by_pages(table, path, plan.bucket, cancellation)
             case "limit_scan":
-                return rows_at_once(table, path, plan.bucket, cancellation)
+                return rows_in_one_message(table, path, plan.bucket, cancellation)
             case "snapshot":
                 return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id, cancellation)
             case "changelog":
@@ -181,19 +181,19 @@ class _Reading:
     # --- how it gets to the pin ---------------------------------------------------------------
 
     def _replay(self, changes: Changes, seen: int) -> None:
-        """The last change of each key between the stored rows and the pin."""
+        """Collect the last change of each key between the stored rows and the pin."""
         for each in self._between(seen, self._plan.pin):
             types = each.change_types
             self._add(changes, each, types != ChangeType.UpdateBefore, types != ChangeType.Delete)
 
     def _undo(self, changes: Changes, seen: int, extent: Extent) -> None:
-        """What was before the first change of each key between the pin and the stored rows."""
+        """Collect the row before the first change of each key between the pin and the rows."""
         pin = self._plan.pin
         if self._table.info.options.changelog_image is not ChangelogImage.FULL:
             raise backwards_without_images(pin, seen)
         if extent.earliest > pin:
             raise self._trimmed(extent.earliest)
-        # The pin may part an update: what was before it then stands one offset earlier.
+        # The pin may be inside an update: the row before it is then one offset earlier.
         for each in self._between(max(pin - 1, extent.earliest), seen):
             types = each.change_types
             counts = types != ChangeType.UpdateAfter
@@ -217,7 +217,7 @@ class _Reading:
         return stretches(changes)
 
     def _extent(self, path: PhysicalTablePath) -> Extent:
-        """What the log has now: all that stored rows can have seen, as they have been read."""
+        """The range of the log now: it has all changes that the stored rows contain."""
         connection, bucket = self._table.connection, self._plan.bucket
         pinned = fetch_extents(connection.cluster, {bucket: path}, reached={bucket: self._plan.pin})
         extents = self._run(pinned)

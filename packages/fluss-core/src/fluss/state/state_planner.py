@@ -1,7 +1,7 @@
-"""Plans of how to read the state of buckets: the facts asked for, the strategy chosen.
+"""Plans how to read the state of buckets: asks for the facts and has a strategy chosen.
 
-What is chosen when is `state.plan_state`'s decision. Plans are small, frozen and picklable; they
-hold the pin, so reading them twice gives the same rows twice, whatever is written in between.
+`state.plan_state` decides which strategy is chosen. Plans are small, frozen and picklable; they
+hold the pin, so reading one twice gives the same rows, whatever is written in between.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class StatePlan:
 
     Attributes:
         bucket: The bucket.
-        pin: The offset of the log that leads to the state: changes before it have happened.
-        strategy: The way to read it.
-        why: Why this way, for people.
-        snapshot_id: The KV snapshot that was the newest, where one is to be read.
+        pin: The offset of the state: it has all changes before this offset.
+        strategy: How it is read.
+        why: Why this strategy was chosen, as text.
+        snapshot_id: The newest KV snapshot, where one is read.
     """
 
     bucket: TableBucket
@@ -57,7 +57,7 @@ async def plan_state(
     strategy: str | None = None,
     is_past: bool = False,
 ) -> StatePlan:
-    """A plan for one bucket; see `plan_states`."""
+    """Plan one bucket; see `plan_states`."""
     plans = await plan_states(
         table, {bucket: path}, {bucket: pin}, strategy=strategy, is_past=is_past
     )
@@ -73,18 +73,18 @@ async def plan_states(
     strategy: str | None = None,
     is_past: bool = False,
 ) -> dict[TableBucket, StatePlan]:
-    """Plans for buckets of a primary-key table.
+    """Plan buckets of a primary-key table.
 
     Args:
         table: The table.
         places: The buckets, and the table or partition that each is of.
-        pins: The offset of each at which its state is wanted.
-        earliest: The first offset that each log still has; asked for where it is not given.
-        strategy: The way to read all of them; None for the best for each.
-        is_past: Whether the pins are moments that the user named, and not where the logs end now.
+        pins: The offset of each bucket at which its state is read.
+        earliest: The first offset that each log still has; the leaders are asked without it.
+        strategy: How to read all of them; None for the best for each.
+        is_past: Whether the user named the pins, and they are not where the logs end now.
 
     Raises:
-        FlussError: The state of a bucket cannot be found; table, bucket and hint are in the error.
+        FlussError: The state of a bucket cannot be read; the error has table, bucket and hint.
     """
     connection = table.connection
     cluster, info = connection.cluster, table.info
@@ -119,7 +119,7 @@ async def plan_states(
 async def _snapshots(
     cluster: Cluster, path: PhysicalTablePath, strategy: str | None
 ) -> Mapping[int, KvSnapshot]:
-    """The newest snapshots, by bucket id; none of a server that makes none."""
+    """The newest snapshots, by bucket id; empty for a server that makes none."""
     try:
         return await latest_snapshots(cluster, path)
     except SnapshotNotFoundError:

@@ -1,7 +1,7 @@
-"""The rows that a server has stored of one bucket, as of some offset: what a changelog starts from.
+"""The stored rows of one bucket as of some offset, to which a changelog is applied.
 
-Three ways to get them, one shape: values (schema id and row) in chunks, decoded here with the
-schema each was written with, and the offset of the log that they stand at.
+There are three ways to get them, with one shape of result: encoded values (schema id and row) in
+chunks, and the offset of the log at which they stand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fluss.records.kv.value_batch import (
     frames_of_values,
     read_value_batch,
 )
-from fluss.state.kv_scan import KvScan, scan_at_once
+from fluss.state.kv_scan import KvScan, scan_in_one_message
 from fluss.state.kv_snapshot import copy_snapshot, latest_snapshots
 
 VALUES_PER_CHUNK: Final = 8_192
@@ -33,11 +33,11 @@ SNAPSHOT_ATTEMPTS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoredRows:
-    """What was stored.
+    """The stored rows of a bucket.
 
     Attributes:
-        values: The values, chunk by chunk; to be read once.
-        log_offset: Where in the log they stand; None where the server does not say.
+        values: The encoded values, chunk by chunk; can be read once.
+        log_offset: The offset at which they stand; None where the server gives none.
     """
 
     values: Iterator[Frames]
@@ -45,15 +45,15 @@ class StoredRows:
 
 
 @contextmanager
-def rows_at_once(
+def rows_in_one_message(
     table: TableHandle,
     path: PhysicalTablePath,
     bucket: TableBucket,
     cancellation: Cancellation | None,
 ) -> Iterator[StoredRows]:
-    """All rows in one message, of a moment between the question and the answer."""
+    """All rows in one message, of a moment between request and answer."""
     connection = table.connection
-    scan = scan_at_once(connection.cluster, path, bucket)
+    scan = scan_in_one_message(connection.cluster, path, bucket)
     records = connection.engine.run(scan, cancellation=cancellation)
     values = _chunks(read_value_batch(records)) if len(records) else iter(())
     yield StoredRows(values=values, log_offset=None)
@@ -66,7 +66,7 @@ def rows_by_pages(
     bucket: TableBucket,
     cancellation: Cancellation | None,
 ) -> Iterator[StoredRows]:
-    """Pages of a snapshot that the server holds until the last of them."""
+    """All rows in pages of a snapshot that the server keeps until the last page."""
     engine = table.connection.engine
     scan = KvScan(table.connection.cluster, path, bucket)
 
@@ -78,7 +78,7 @@ def rows_by_pages(
         engine.run(scan.open(), cancellation=cancellation)
         yield StoredRows(values=pages(), log_offset=scan.log_offset)
     finally:
-        engine.let_run(scan.close)  # the server may be the one that does not answer
+        engine.run_in_background(scan.close)  # not waited for: this server may hang
 
 
 @contextmanager
@@ -89,13 +89,13 @@ def rows_of_snapshot(
     snapshot_id: int | None,
     cancellation: Cancellation | None,
 ) -> Iterator[StoredRows]:
-    """A KV snapshot, copied to a directory that goes away afterwards.
+    """All rows of a KV snapshot, copied to a directory that is removed afterwards.
 
     Args:
         table: The table.
         path: The table or partition.
         bucket: The bucket.
-        snapshot_id: The snapshot wanted; where it has been deleted, the newest there is.
+        snapshot_id: The snapshot; where it has been deleted, the newest one is read.
         cancellation: Ends the copying from another thread.
 
     Raises:
@@ -128,7 +128,7 @@ async def _copied(
     snapshot_id: int | None,
     directory: Path,
 ) -> tuple[int, Path]:
-    """Copy the snapshot, or a newer one where servers have deleted it meanwhile."""
+    """Copy the snapshot, or a newer one where servers have deleted it."""
     connection = table.connection
     files = RemoteFiles(connection.cluster)
     for attempt in range(SNAPSHOT_ATTEMPTS_MAX):
@@ -170,7 +170,7 @@ def _chunks(values: Frames) -> Iterator[Frames]:
 
 
 def _values_of(database: Any, once: Any) -> Iterator[Frames]:
-    once.fill_cache(False)  # each block is wanted once, and RocksDB would keep 32 MB of them
+    once.fill_cache(False)  # each block is read once, and RocksDB would keep 32 MB of them
     values = database.values(read_opt=once)
     try:
         while chunk := list(islice(values, VALUES_PER_CHUNK)):

@@ -158,7 +158,7 @@ class PathFinder:
             # The name of the flag in the protocol is the opposite of its meaning.
             ignore_if_not_exists=True,
         )
-        await self._cluster.ddl_pacing.let_table_rest(self._cluster, path.table_path)
+        await self._cluster.ddl_pacing.wait_until_table_settled(self._cluster, path.table_path)
         await self._cluster.ask_coordinator(
             ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse
         )
