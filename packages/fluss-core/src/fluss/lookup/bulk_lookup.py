@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fluss.errors import FlussError
 from fluss.lookup.bulk_requests import BucketLeader, BulkLookups, KeyRun, Limit, Values
 from fluss.lookup.key_frames import PlacedKeys
+from fluss.net.cancellation import Cancellation
 from fluss.net.engine_thread import Engine
 from fluss.net.handoff import BlockingSink
 
@@ -56,11 +57,15 @@ class LookupPipeline:
     Args:
         engine: The engine that the connection lives on.
         bulk: Sends the requests.
+        cancellation: Ends the lookup from another thread.
     """
 
-    def __init__(self, engine: Engine, bulk: BulkLookups) -> None:
+    def __init__(
+        self, engine: Engine, bulk: BulkLookups, cancellation: Cancellation | None = None
+    ) -> None:
         self._engine = engine
         self._bulk = bulk
+        self._cancellation = cancellation
         self._keys_max = KEYS_PER_REQUEST_FIRST
 
     def look_up(self, keys: PlacedKeys) -> Iterator[Answered]:
@@ -70,7 +75,8 @@ class LookupPipeline:
             FlussError: A server did not answer in time.
         """
         leaders = self._engine.run(
-            self._bulk.leaders([(each.path, each.bucket_id) for each in keys.shares])
+            self._bulk.leaders([(each.path, each.bucket_id) for each in keys.shares]),
+            cancellation=self._cancellation,
         )
         by_server: dict[int, deque[_Stretch]] = {}
         for share in keys.shares:
@@ -113,19 +119,17 @@ class LookupPipeline:
 
     def _received(self, sent: _Sent) -> Iterator[Answered]:
         try:
-            sent.caller.wait()
-            answer = sent.caller.result()
+            answer = sent.caller.wait_for_result(sent.cancel, self._cancellation)
             self._learn(sum(len(each.keys) for each in sent.runs), answer.nbytes)
             answers: Sequence[Values | FlussError] = self._bulk.answers(answer, sent.runs)
         except FlussError as error:
+            if self._cancellation is not None:
+                self._cancellation.check()
             answers = [error] * len(sent.runs)
-        except BaseException:
-            sent.cancel()
-            raise
         for stretch, run, values in zip(sent.stretches, sent.runs, answers, strict=True):
             if isinstance(values, FlussError):
                 answer_again = self._bulk.retry(run, sent.limit, values)
-                values = self._engine.run(answer_again)  # noqa: PLW2901 - the final result
+                values = self._engine.run(answer_again, cancellation=self._cancellation)  # noqa: PLW2901 - the final result
             yield Answered(start=stretch.start, values=values)
 
     def _learn(self, keys: int, answer_bytes: int) -> None:

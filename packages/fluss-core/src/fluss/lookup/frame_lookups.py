@@ -22,6 +22,7 @@ from fluss.lookup.key_frames import KeyFrames, PlacedKeys
 from fluss.lookup.key_placement import prefix_placer
 from fluss.lookup.lookup_cores import check_lookups
 from fluss.lookup.stored_rows import ValueDecoder
+from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.kv.value_batch import frames_of_ranges
@@ -36,6 +37,7 @@ def lookup_frame(
     *,
     columns: Sequence[str] | None = None,
     insert_if_not_exists: bool = False,
+    cancellation: Cancellation | None = None,
 ) -> pa.Table:
     """Look up one row per key.
 
@@ -48,6 +50,7 @@ def lookup_frame(
         columns: The columns of the result, in this order; None for all.
         insert_if_not_exists: Whether the servers insert missing keys, with nothing but the key
             (and the value of an auto-increment column), and answer with these rows.
+        cancellation: Ends the lookup from another thread.
 
     Returns:
         One row per key, in the order given, and the last column `_found`: where it is false, the
@@ -66,11 +69,16 @@ def lookup_frame(
         is_prefix=False,
         is_inserting=insert_if_not_exists,
     )
-    return _FrameLookup(table, frames, bulk, columns, is_prefix=False).look_up(keys)
+    lookup = _FrameLookup(table, frames, bulk, columns, cancellation, is_prefix=False)
+    return lookup.look_up(keys)
 
 
 def prefix_lookup_frame(
-    table: TableHandle, prefixes: Any, *, columns: Sequence[str] | None = None
+    table: TableHandle,
+    prefixes: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    cancellation: Cancellation | None = None,
 ) -> pa.Table:
     """Look up all rows whose keys begin with the bucket key; see `lookup_frame`.
 
@@ -78,6 +86,7 @@ def prefix_lookup_frame(
         table: The table; its bucket key is a shorter beginning of its primary key.
         prefixes: Anything tabular with the partition columns and the bucket key.
         columns: The columns of the result; None for all.
+        cancellation: Ends the lookup from another thread.
 
     Returns:
         The rows of each prefix, in the order of the prefixes and then of the keys' bytes. A
@@ -91,7 +100,8 @@ def prefix_lookup_frame(
     prefix_placer(table.info, names)  # refuses a table without prefix lookups
     frames = KeyFrames(table.info, names, is_prefix=True)
     bulk = BulkLookups(table.connection.cluster, table.info, is_prefix=True)
-    return _FrameLookup(table, frames, bulk, columns, is_prefix=True).look_up(prefixes)
+    lookup = _FrameLookup(table, frames, bulk, columns, cancellation, is_prefix=True)
+    return lookup.look_up(prefixes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,13 +122,14 @@ class _FrameLookup:
         frames: KeyFrames,
         bulk: BulkLookups,
         columns: Sequence[str] | None,
+        cancellation: Cancellation | None,
         *,
         is_prefix: bool,
     ) -> None:
         self._table = table
         self._frames = frames
         self._is_prefix = is_prefix
-        self._pipeline = LookupPipeline(table.connection.engine, bulk)
+        self._pipeline = LookupPipeline(table.connection.engine, bulk, cancellation)
         schema = table.info.schema
         whole = BatchLayout.of_schema(schema)
         positions = range(len(whole)) if columns is None else positions_by_name(table.info, columns)

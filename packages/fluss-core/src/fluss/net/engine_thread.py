@@ -91,24 +91,7 @@ class Engine:
         if cancellation is not None and cancellation.is_cancelled:
             work.close()
             raise cancellation.error()
-        cancel = self._start(work, sink)
-
-        def give_up() -> None:
-            cancel()
-            sink.wake()
-
-        forget = None if cancellation is None else cancellation.listen(give_up)
-        try:
-            sink.wait()
-        except BaseException:
-            cancel()
-            raise
-        finally:
-            if forget is not None:
-                forget()
-        if cancellation is not None:
-            cancellation.check()
-        return sink.result()
+        return sink.wait_for_result(self._start(work, sink), cancellation)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Start `work` on the engine thread; the result is awaited in the caller's own loop.

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
+from fluss.net.cancellation import Cancellation
 from fluss.waiting import acquire
 
 T = TypeVar("T")
@@ -72,6 +73,36 @@ class BlockingSink(Generic[T]):
             Whether it came in time.
         """
         return acquire(self._answered, timeout_s)
+
+    def wait_for_result(
+        self, cancel: Callable[[], None], cancellation: Cancellation | None = None
+    ) -> T:
+        """Block until there is an answer, and return it or raise its error.
+
+        Args:
+            cancel: Ends the work without waiting; called when the caller stops waiting for it.
+            cancellation: Ends the waiting from another thread.
+
+        Raises:
+            ClosedError: It has been cancelled by `cancellation`.
+        """
+
+        def give_up() -> None:
+            cancel()
+            self.wake()
+
+        forget = None if cancellation is None else cancellation.listen(give_up)
+        try:
+            self.wait()
+        except BaseException:
+            cancel()
+            raise
+        finally:
+            if forget is not None:
+                forget()
+        if cancellation is not None:
+            cancellation.check()
+        return self.result()
 
     def result(self) -> T:
         """The answer, after `wait` returned True."""

@@ -88,6 +88,7 @@ class LookupReader:
         self, table: TableHandle, split: ScanSplit, index: int, *, stats: ScanStats
     ) -> None:
         self._table, self._split, self._index, self._stats = table, split, index, stats
+        self._cancellation = Cancellation()
 
     def __iter__(self) -> Iterator[Piece]:
         split, schema = self._split, self._table.info.schema
@@ -99,7 +100,7 @@ class LookupReader:
             looked_at = (schema.column_names[each] for each in row_filter.columns)
             columns += [each for each in looked_at if each not in columns]
         look_up = prefix_lookup_frame if split.prefix_columns else lookup_frame
-        found = look_up(self._table, keys, columns=columns)
+        found = look_up(self._table, keys, columns=columns, cancellation=self._cancellation)
         # FOUND stays until the end: batches that lose their last column lose their rows with it.
         rows = found.filter(found.column(FOUND))
         self._stats.add(rows_read=rows.num_rows)
@@ -115,7 +116,8 @@ class LookupReader:
                 yield Piece(index=self._index, batch=dressed)
 
     def close(self) -> None:
-        """A lookup is one round; there is nothing to break off."""
+        """Stop waiting for the answer. Any thread may call it."""
+        self._cancellation.cancel()
 
 
 class BinlogReader:
