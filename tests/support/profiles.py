@@ -1,9 +1,10 @@
-"""How many examples Hypothesis tries: three profiles, chosen with FLUSS_TEST_PROFILE.
+"""Three Hypothesis profiles, chosen with FLUSS_TEST_PROFILE.
 
-`quick` is the default: few examples, the same ones in every run, so that a red test stays red.
-`brief` is for `./dev test quick`: the same, with a quarter of the examples.
-`exhaustive` takes hours and new examples; it is for a night, or for a codec that has changed.
-Deadlines are off in all, because a busy machine is not a bug.
+`quick` is the default: few examples, the same ones in every run, so that a failing test fails
+again.
+`brief` is for `./dev test quick`: the same, with a quarter of the examples. `exhaustive` takes
+hours
+and uses new examples, for a changed codec. Deadlines are off, because machines may be busy.
 """
 
 from __future__ import annotations
@@ -32,5 +33,5 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("FLUSS_TEST_PROFILE", "quick"))
 
-# Tests that count for themselves ask whether this is the long run.
+# Tests with their own loops read whether this is the long run.
 IS_EXHAUSTIVE = os.environ.get("FLUSS_TEST_PROFILE") == "exhaustive"

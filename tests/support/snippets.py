@@ -1,9 +1,8 @@
-"""Snippets of documents, made to run: cut out of a page, given a place, ended where endless.
+"""Extracts the code snippets of a document, and runs them against the test's cluster.
 
-A page is Markdown in which a heading says what a piece of code does and what it stands on
-(`## read at once on events with rows`). The calls run as they are written. Only three things are
-put in their place: the address and the databases, which are those of the test, and `while True`,
-which becomes a single round.
+A page is Markdown in which a heading describes a snippet and the tables it needs (`## read at once
+on events with rows`). The calls run as they are written. Only the address and the databases are
+replaced by those of the test, and `while True` becomes a single round.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ROUNDS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """One piece of code, and what has to be there before it runs."""
+    """One snippet, and the tables it needs."""
 
     page: str
     title: str
@@ -33,11 +32,11 @@ class Snippet:
 
     @property
     def name(self) -> str:
-        """What a test calls it."""
+        """Its name in test reports."""
         return f"{self.page}: {self.title}"
 
     def placed(self, *, bootstrap: str, database: str, other_database: str) -> str:
-        """The code with the addresses of this run."""
+        """Return the code with the addresses of this run."""
         return (
             self.code.replace(ADDRESS, bootstrap)
             .replace('TablePath("fluss"', f'TablePath("{database}"')
@@ -46,7 +45,7 @@ class Snippet:
 
 
 def snippets_of(page: Path) -> list[Snippet]:
-    """All pieces of a page; one without a place is an error of the page."""
+    """Return all snippets of a page; a snippet without a known table is an error of the page."""
     text = page.read_text()
     found = [
         Snippet(page=page.stem, title=each["title"], scene=each["scene"], code=each["code"])
@@ -58,7 +57,7 @@ def snippets_of(page: Path) -> list[Snippet]:
 
 
 async def run_code(code: str, names: dict[str, Any]) -> None:
-    """Run code that may await at its top; what it defines is found in `names`."""
+    """Run code that may use top-level await; its definitions are stored in `names`."""
     tree = ast.fix_missing_locations(_OneRound().visit(ast.parse(code)))
     compiled = compile(tree, "<snippet>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     waiting = eval(compiled, names)  # noqa: S307 - our own pages

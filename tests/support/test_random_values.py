@@ -1,4 +1,4 @@
-"""The generators other tests lean on: deterministic, complete, and true to the column layout."""
+"""The generators that other tests use: deterministic, complete, and valid column layouts."""
 
 from __future__ import annotations
 

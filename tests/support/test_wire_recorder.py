@@ -1,4 +1,4 @@
-"""The recorder itself: what passes is unchanged, and what is told of it is what was said."""
+"""The recorder itself: it forwards traffic unchanged, and reports it correctly."""
 
 import socket
 import struct

@@ -98,7 +98,7 @@ class StateTable:
         return self.engine.run(work)
 
     def open(self) -> None:
-        """Look at the table as it is now, with writers for its newest schema."""
+        """Open the table as it is now, with writers for its newest schema."""
         self.table: TableHandle = self.run(self.connection.table(self.path))
         self.writer = upsert_core(self.table)
         names = self.table.info.schema.column_names
@@ -108,7 +108,7 @@ class StateTable:
         self.partial = self.writer if engine else upsert_core(self.table, chosen)
 
     def add_column(self, name: str, type_json: bytes = b'{"type":"INTEGER"}') -> None:
-        """ADD COLUMN; the table that was opened before goes on with the schema it knows."""
+        """Add a column; a table handle that was opened before keeps its schema."""
         request = pb.AlterTableRequest(ignore_if_not_exists=False)
         request.table_path.database_name = self.path.database_name
         request.table_path.table_name = self.path.table_name
@@ -132,7 +132,7 @@ class StateTable:
     # --- writing ------------------------------------------------------------------------------
 
     def write(self, count: int) -> None:
-        """A round of random operations; when it ends, so does a moment."""
+        """Perform a round of random operations, and record the moment after it."""
         for _ in range(count):
             self._operate()
         self.run(self.writer.flush())
@@ -179,7 +179,7 @@ class StateTable:
     # --- looking ------------------------------------------------------------------------------
 
     def ends(self) -> Pins:
-        """Where the buckets' logs end now."""
+        """Return where the buckets' logs end now."""
         info = self.table.info
         if self.partitioned:
             partitions = self.run(admin_of(self.connection).list_partition_infos(self.path))
@@ -203,7 +203,7 @@ class StateTable:
         return list(self.run(work).values())
 
     def read(self, plans: list[StatePlan], **facts: Any) -> State:
-        """The rows of these plans, by key; a key that comes twice is an error."""
+        """Return the rows of these plans by key; a duplicate key is an error."""
         keys = self.table.info.primary_keys
         found: State = {}
         for plan in plans:
@@ -219,6 +219,6 @@ class StateTable:
         return self.read(self.plans(moment.pins, strategy), **facts)
 
     def expected(self, moment: Moment) -> State:
-        """A moment's rows in the columns that the opened table has."""
+        """Return a moment's rows in the columns of the opened table."""
         names = self.table.info.schema.column_names
         return {key: {name: row.get(name) for name in names} for key, row in moment.state.items()}

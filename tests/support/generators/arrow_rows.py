@@ -1,7 +1,8 @@
-"""Rows of physical values as Arrow batches and back, without any of our own conversions.
+"""Converts rows of physical values to Arrow batches and back, without our own conversions.
 
-pyarrow builds and takes apart the arrays here, so that a test of `fluss.records` does not ask the
-code under test what its input was.
+pyarrow builds and decodes the arrays, so that a test of `fluss.records` does not depend on the
+code
+under test for its input.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _EXACTLY = Context(prec=40)
 def batch_of(
     schema: pa.Schema, types: Sequence[DataType], rows: Sequence[Sequence[Any]]
 ) -> pa.RecordBatch:
-    """A batch of this schema; the schema says how, the types say what the values are."""
+    """Return a batch of this schema; the types describe the physical values."""
     arrays = [
         pa.array([_to_arrow(each, row[index]) for row in rows], schema.field(index).type)
         for index, each in enumerate(types)
@@ -41,7 +42,7 @@ def batch_of(
 
 
 def rows_of(batch: pa.RecordBatch, types: Sequence[DataType]) -> list[tuple[Any, ...]]:
-    """The rows of a batch as physical values."""
+    """Return the rows of a batch as physical values."""
     columns = [_from_arrow(array, each) for array, each in zip(batch.columns, types, strict=True)]
     return [tuple(column[index] for column in columns) for index in range(batch.num_rows)]
 
@@ -103,7 +104,7 @@ def _masked(value: Any, convert: Any) -> Any:
 
 
 def _cut(array: Any, elements: list[Any]) -> list[Any]:
-    """The elements of each list; those of a NULL are nobody's."""
+    """Split the elements into lists; a NULL list has none."""
     ends = array.offsets.to_pylist()
     valid = array.is_valid().to_pylist()
     return [

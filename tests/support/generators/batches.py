@@ -1,7 +1,7 @@
-"""Batches of physical rows, written and read with `fluss.records`, in one call each.
+"""Writes and reads batches of physical rows with `fluss.records`, in one call each.
 
-The wiring that every test of whole batches needs: rows to Arrow, Arrow to a body, a body behind a
-header, a leader's stamp on it, and the way back.
+Writing converts rows to Arrow, encodes the body, adds the header, and stamps it as a leader does;
+reading does the reverse.
 """
 
 from __future__ import annotations
@@ -99,6 +99,6 @@ def kv_batch_of(
 
 
 def _something(types: Types) -> tuple[Any, ...]:
-    """What stands in the place of a row that is deleted, and must not be written."""
+    """Return a placeholder for a deleted row, which must not be written."""
     rng = Random(0)
     return tuple(random_value(rng, each, null_rate=0) for each in types)

@@ -1,4 +1,4 @@
-"""Encoded rows as the vectorised readers of `fluss.rows` want them."""
+"""Arranges encoded rows as the vectorised readers of `fluss.rows` take them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from fluss.rows.buffers.columns import ByteArray, Int64Array, RowBytes
 
-# What stands around the rows is not theirs: a reader that looks there reads this.
+# Garbage around the rows; a reader that reads too far decodes it.
 _AROUND = b"\xaa\xaa\xaa\xaa\xaa"
 
 
 def joined(encoded: Sequence[bytes]) -> tuple[ByteArray, Int64Array, Int64Array]:
-    """All rows in one buffer, with where each begins and ends; between them lies rubbish."""
+    """Return all rows in one buffer with garbage between them, and the bounds of each row."""
     data = bytearray(_AROUND)
     starts, ends = [], []
     for each in encoded:
@@ -27,6 +27,6 @@ def joined(encoded: Sequence[bytes]) -> tuple[ByteArray, Int64Array, Int64Array]
 
 
 def row_bytes(encoded: Sequence[bytes]) -> RowBytes:
-    """All rows back to back, as our writers give them."""
+    """Return all rows back to back, as our writers do."""
     offsets = np.array([0, *accumulate(map(len, encoded))], dtype=np.int64)
     return RowBytes(data=np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets=offsets)

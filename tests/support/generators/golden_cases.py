@@ -1,8 +1,9 @@
-"""What the golden files pin: the questions, as plain values; the answers are in tests/golden.
+"""The cases of the golden files as plain values; the recorded answers are in tests/java/golden.
 
-A case has a name that is unique in its file. `tools/record_golden.py` asks Java, the tests in
-tests/java/golden ask our codecs; both take the cases from here. A file holds beside each answer the
-text of what was asked, so that a case that changes without being recorded again is found out.
+A case has a name that is unique in its file. `tools/record_golden.py` asks Java, and the tests in
+tests/java/golden ask our codecs; both take the cases from here. A file stores the text of each
+case
+beside its answer, so that a case that changes without being recorded again is detected.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _nested_case(data_type: DataType) -> RowCase:
 
 
 def _wide_case(width: int) -> RowCase:
-    """A column of each kind in turn; NULL first nowhere, then everywhere, then in every third."""
+    """Rows with a column of each type: without NULL, all NULL, and every third value NULL."""
     kinds = (*LEAF_TYPES[3:5], StringType(), *LEAF_TYPES[12:16], BooleanType(), *NESTED_TYPES[:1])
     types = tuple(kinds[index % len(kinds)] for index in range(width))
     full = random_rows(Random(width), types, 1, null_rate=0)[0]
@@ -138,7 +139,7 @@ WIDE_KEY_CASES = tuple(
     )
 )
 
-# Every length of tail with bytes on both sides of 0x80; Paimon's keys are made of 8-byte words.
+# All lengths of the last word, with bytes below and above 0x80: Paimon's keys use 8-byte words.
 BUCKET_KEYS = tuple(
     bytes((7 * i + start) & 0xFF for i in range(length))
     for length in (1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 31)

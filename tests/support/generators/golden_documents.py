@@ -1,7 +1,7 @@
-"""JSON documents for the golden file `documents.json`: what somebody might send to a server.
+"""JSON documents for the golden file `documents.json`, as a client might send them to a server.
 
-Each stands as it might be written by hand; the golden file holds what Java makes of it, with the
-ids it gives, the NOT NULL it adds to keys, and what it leaves out.
+They are in the form in which people write them; the golden file has Java's normalized form, with
+the ids it assigns, the NOT NULL it adds to keys, and the fields it omits.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Damages batches at random and reads them, in a process of its own so that a crash shows.
+"""Damages batches at random and reads them, in a separate process so that a crash is visible.
 
 Run as `python -m tests.support.generators.hostile_batches SEED ROUNDS`. Every reader of
 `fluss.records` gets batches with flipped bits, overwritten words and cut ends, with and without a
-checksum that fits. It must either refuse them or give rows of which every value can be looked at.
-The process prints how many were refused and how many were read, and ends with 0; a segmentation
-fault ends it otherwise, and so does the limit on its memory.
+matching checksum. It must either refuse them or return rows whose values can all be read. The
+process prints how many batches were refused and how many were read, and exits with 0; a
+segmentation
+fault or the memory limit ends it with another code.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def main(seed: int, rounds: int) -> None:
 
 
 def subjects(rng: Random) -> list[tuple[bytes, Callable[[bytes], bytes], Reader]]:
-    """Sound batches, how to make their checksums fit again, and who reads them."""
+    """Return valid batches, the functions that fix their checksums, and their readers."""
     rows = random_rows(rng, ALL_TYPES, ROWS)
     batch = batch_of(LAYOUT.wire_schema, ALL_TYPES, rows)
     changes = np.array([rng.randrange(5) for _ in rows], dtype=np.uint8)
@@ -94,7 +95,7 @@ def subjects(rng: Random) -> list[tuple[bytes, Callable[[bytes], bytes], Reader]
 
 
 def damage(rng: Random, whole: bytes) -> bytes:
-    """A few flipped bits, numbers that matter put in places where numbers stand, or a cut."""
+    """Flip some bits, overwrite numbers with boundary values, or cut the batch."""
     data = bytearray(whole)
     for _ in range(rng.choice((1, 1, 2, 5))):
         at = rng.randrange(len(data))
@@ -113,7 +114,7 @@ def damage(rng: Random, whole: bytes) -> bytes:
 
 
 def sealed_log(data: bytes) -> bytes:
-    """With a checksum and a length that fit."""
+    """Set a matching checksum and length."""
     if len(data) < 56:
         return data
     fixed = bytearray(data)
@@ -134,7 +135,7 @@ def log_reader(log_format: LogFormat) -> Reader:
 
 
 def read_columns(data: bytes) -> None:
-    """Project as a server does, and read what it would send; and as a client does."""
+    """Project as a server does and read the result; then read the columns as a client does."""
     for batch in iter_log_batches(data, verify_crc=False):
         sent = b"".join(bytes(memoryview(each)) for each in project_log_batch(batch, PROJECTION))
         for projected in iter_log_batches(sent, tail="refuse", verify_crc=False):
@@ -161,7 +162,7 @@ def value_reader(kv_format: KvFormat) -> Reader:
 
 
 def look_at(rows: pa.RecordBatch, layout: BatchLayout = LAYOUT) -> None:
-    """Look at every value, as an engine would."""
+    """Read every value, as an engine would."""
     rows.validate(full=True)
     if rows.num_rows < 1 << 16:
         rows_of(rows, layout.types)

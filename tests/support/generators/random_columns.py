@@ -1,8 +1,8 @@
-"""Tables of physical values as the numpy columns of `fluss.rows.buffers.columns`, and back.
+"""Converts physical values to the numpy columns of `fluss.rows.buffers.columns`, and back.
 
-The layout follows Arrow's freedoms rather than its habits: under a NULL stands rubbish, offsets
-may begin above zero, and a mask may be there although every row is valid. A codec that reads what
-it should not is caught by that, not by luck.
+The layout uses everything that Arrow allows: garbage under a NULL, offsets that begin above zero,
+a
+mask although every row is valid. So a codec that reads what it should not is detected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORD = 2**64
 def columns_of(
     types: Sequence[DataType], rows: Sequence[Sequence[Any]], *, rubbish: bool = True
 ) -> tuple[Column, ...]:
-    """One column per type; `rubbish=False` gives the layout a careful writer would."""
+    """Return one column per type; `rubbish=False` uses the layout of a careful writer."""
     return tuple(
         column_of(each, [row[index] for row in rows], rubbish=rubbish)
         for index, each in enumerate(types)
@@ -52,7 +52,7 @@ def columns_of(
 
 
 def rows_in(columns: Sequence[Column], *, length: int) -> list[tuple[Any, ...]]:
-    """The rows that stand in columns of `length` rows."""
+    """Return the rows of columns with `length` rows."""
     for column in columns:
         assert column.length == length, f"{column.type}: {column.length} rows, not {length}"
     lists = [values_in(column) for column in columns]
@@ -60,7 +60,7 @@ def rows_in(columns: Sequence[Column], *, length: int) -> list[tuple[Any, ...]]:
 
 
 def column_of(data_type: DataType, values: Sequence[Any], *, rubbish: bool = True) -> Column:
-    """The physical values of one type as a column."""
+    """Return the physical values of one type as a column."""
     nulls = any(value is None for value in values)
     masked = nulls or (rubbish and data_type.nullable and len(values) % 2 == 1)
     valid = np.array([value is not None for value in values], dtype=np.bool_) if masked else None
@@ -99,7 +99,7 @@ def column_of(data_type: DataType, values: Sequence[Any], *, rubbish: bool = Tru
 
 
 def values_in(column: Column) -> list[Any]:
-    """The physical values of a column, None where it is NULL."""
+    """Return the physical values of a column; None for NULL."""
     found: list[Any]
     match column.type:
         case ArrayType():
@@ -163,7 +163,7 @@ def _filler_elements(element: DataType, rubbish: bool) -> list[Any]:
 
 
 def _filler(data_type: DataType) -> Any:
-    """Some value of the type that nobody should ever see."""
+    """Return an arbitrary value of the type that no reader should return."""
     match data_type:
         case ArrayType():
             return [_filler(data_type.element)]
@@ -186,7 +186,7 @@ def _filler(data_type: DataType) -> Any:
 
 
 def _filled(data_type: DataType, value: Any) -> Any:
-    # Where a parent is NULL, a NOT NULL child still needs something in its place.
+    # Under a NULL parent, a NOT NULL child still needs a value.
     return _filler(data_type) if value is None and not data_type.nullable else value
 
 
@@ -265,6 +265,6 @@ def _byte_strings(column: Column) -> list[Any]:
     assert column.values is not None
     data = column.values.tobytes()
     found: list[Any] = [data[start:end] for start, end in _ranges(column)]
-    if column.valid is not None:  # rubbish under a NULL need not be UTF-8
+    if column.valid is not None:  # garbage under a NULL need not be UTF-8
         found = [each if here else None for each, here in zip(found, column.valid, strict=True)]
     return found

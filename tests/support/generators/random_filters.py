@@ -1,8 +1,10 @@
-"""Random filters over rows of any type, and what SQL says of them, spelled out in plain Python.
+"""Random filters over rows of any type, and a model of their SQL semantics in plain Python.
 
-A literal comes in two forms: as people write it, which is what the code under test is given, and as
-a `point`, an exact number, text or bytes, by which the model compares. So that the model never asks
-the code under test what a value means.
+A literal has two forms: the one that people write, which the code under test gets, and a `point`,
+an
+exact number, text or bytes, which the model compares. So the model does not depend on the code
+under
+test.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Literal:
 
 
 def point_of(physical: Any, data_type: DataType) -> Point:
-    """A physical value as what it means, exactly."""
+    """Return the exact meaning of a physical value."""
     match data_type:
         case _ if physical is None:
             return None
@@ -74,7 +76,7 @@ def point_of(physical: Any, data_type: DataType) -> Point:
 
 
 def random_literal(rng: Random, data_type: DataType, pool: Sequence[Any]) -> Literal:
-    """A literal for a column, mostly one of the values in it or near one of them."""
+    """Return a literal for a column, usually equal or close to one of its values."""
     here = [each for each in pool if each is not None]
     if rng.random() < 0.05:
         return Literal(value=None, point=None)
@@ -154,11 +156,11 @@ def _moment(
 
 
 class Filters:
-    """Makes filters over the columns of one table, and judges its rows by them.
+    """Makes filters over the columns of one table, and evaluates them on its rows.
 
     Args:
-        rng: Where chance comes from.
-        types: The columns.
+        rng: The source of randomness.
+        types: The types of the columns.
         pools: Physical values of each column, to compare with.
     """
 
@@ -169,7 +171,7 @@ class Filters:
         self._types = types
         self._pools = pools
         self._points: dict[int, tuple[Point, ...]] = {}
-        self._kept: list[Leaf] = []  # so that no two leaves are ever known by one id
+        self._kept: list[Leaf] = []  # so that no two leaves share an id
 
     def make(self, depth: int = 3, names: Sequence[str] | None = None) -> Predicate:
         """A filter."""
@@ -213,7 +215,7 @@ class Filters:
         return [random_literal(rng, data_type, pool)]
 
     def truth(self, predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-        """True, False, or None for unknown, of a row of physical values."""
+        """Evaluate a filter on a row of physical values: True, False, or None for unknown."""
         match predicate:
             case Constant(value=value):
                 return value

@@ -1,7 +1,7 @@
 """Random protobuf messages of any class, and other encodings of the same message.
 
-protobuf may be written in many ways: fields in any order, numbers longer than they need to be,
-lists packed or not, fields nobody knows in between, and values that later ones overrule.
+protobuf allows many encodings: fields in any order, numbers longer than necessary, lists packed or
+not, unknown fields, and values that later ones override.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _class_of(field: Any) -> Any:
 
 @st.composite
 def encodings(draw: st.DrawFn, message: Any) -> bytes:
-    """Some encoding of a message that protobuf reads as this very message."""
+    """Encodings that protobuf reads as this message."""
     parts = []
     known = labels(type(message))
     for field, value in message.ListFields():
@@ -143,7 +143,7 @@ def _bytes(draw: st.DrawFn, tag: int, body: bytes) -> bytes:
 
 
 def varint(draw: st.DrawFn, value: int) -> bytes:
-    """A number, sometimes with bytes at its end that add nothing."""
+    """Encode a number, sometimes with redundant bytes at its end."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -1,8 +1,9 @@
-"""Data types and physical values with nasty corners, for tests that compare two codecs.
+"""Data types and physical values with corner cases, for tests that compare two codecs.
 
-Two doors to the same corners: the seeded generators of `tests.support.generators.seeded_values`,
-which are offered here again, and Hypothesis strategies (`data_types`, `values`, `tables`): fewer
-values, but they shrink.
+Two interfaces to the same corner cases: the seeded generators of
+`tests.support.generators.seeded_values`, re-exported here, and Hypothesis strategies
+(`data_types`,
+`values`, `tables`), which produce fewer values, but shrink.
 """
 
 from __future__ import annotations

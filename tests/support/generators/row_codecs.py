@@ -1,7 +1,8 @@
-"""The row formats side by side, so that one test can be written for all of them.
+"""The row formats behind one interface, so that one test covers all of them.
 
-Each format has a path for columns and a path for single rows; both are made to look alike here:
-rows of physical values in, a list of byte strings out, and the other way round.
+Each format has a path for columns and a path for single rows. Here both take rows of physical
+values
+and return a list of byte strings, and the reverse.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _read_aligned_rows(data: Any, starts: Any, ends: Any, types: Types) -> list[
 
 
 def _types_of(row_format: RowFormat) -> tuple[DataType, ...]:
-    # Aligned rows are made for the statistics of log batches, which have no nested columns.
+    # Aligned rows are for the statistics of log batches, which have no nested columns.
     return LEAF_TYPES if row_format == "ALIGNED" else ALL_TYPES
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for Fluss types, columns and schemas, for whoever tests with any type."""
+"""Hypothesis strategies for Fluss types, columns and schemas."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _decimals() -> st.SearchStrategy[DataType]:
 
 
 def scalar_types() -> st.SearchStrategy[DataType]:
-    """Types that are not made of others, with and without NULL."""
+    """Types without nested types, with and without NULL."""
     lengths = st.integers(1, 20)
     precisions = st.integers(0, 9)
     kinds = (

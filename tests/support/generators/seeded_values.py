@@ -1,11 +1,11 @@
-"""Data types and physical values with nasty corners, made by seeded generators.
+"""Data types and physical values with corner cases, made by seeded generators.
 
 Thousands of values a second, the same ones in every run. Physical values are those of
 `fluss.model.types.data_type`; `tests.support.generators.random_columns` lays them out as numpy
-columns, and `tests.support.generators.random_values` offers the same corners as Hypothesis
+columns, and `tests.support.generators.random_values` offers the same corner cases as Hypothesis
 strategies.
 
-Every value made here has a place in every row format: a CHAR(n) fits n bytes of UTF-8 and does not
+Every value made here fits every row format: a CHAR(n) fits n bytes of UTF-8 and does not
 end in NUL, because an IndexedRow pads it with NULs; a TIME has no digits below the millisecond,
 because rows hold milliseconds; a map has no key twice.
 """
@@ -47,7 +47,7 @@ from fluss.model.types.data_type import (
 
 NULL_RATE = 0.2
 
-# One of each, with the precisions and lengths at which an encoding changes its shape.
+# Each type with the precisions and lengths at which its encoding changes.
 LEAF_TYPES: tuple[DataType, ...] = (
     BooleanType(),
     TinyIntType(),
@@ -166,7 +166,7 @@ def row_type(types: Iterable[DataType]) -> RowType:
 
 
 def with_field_ids(data_type: DataType, ids: Iterator[int] | None = None) -> Any:
-    """The same type with a number on every field of every row, as a table gives them."""
+    """Return the type with an id on every field of every row, as a table assigns them."""
     ids = itertools.count() if ids is None else ids
     match data_type:
         case ArrayType():
@@ -193,7 +193,7 @@ def random_rows(
 
 
 def random_value(rng: Random, data_type: DataType, *, null_rate: float = NULL_RATE) -> Any:
-    """A physical value of this type: often a corner, else anything it can hold."""
+    """Return a physical value of this type, often a corner case."""
     if data_type.nullable and rng.random() < null_rate:
         return None
     match data_type:
@@ -222,7 +222,7 @@ def random_value(rng: Random, data_type: DataType, *, null_rate: float = NULL_RA
 
 @cache
 def corners(data_type: DataType) -> tuple[Any, ...]:
-    """The values of a leaf type at which encodings tend to break."""
+    """Return the values of a leaf type at which encodings tend to break."""
     match data_type:
         case BooleanType():
             return (False, True)
@@ -281,9 +281,9 @@ def to_float32(value: float) -> float:
 
 
 def exact(value: Any) -> Any:
-    """A form of a physical value in which `==` means the same value of the same Python type.
+    """Return a form of a physical value in which `==` means equal value and Python type.
 
-    It tells 0.0 from -0.0 and True from 1, and takes every NaN for the same.
+    It distinguishes 0.0 from -0.0 and True from 1, and treats all NaNs as equal.
     """
     match value:
         case float():
@@ -295,7 +295,7 @@ def exact(value: Any) -> Any:
 
 
 def leaf_count(value: Any) -> int:
-    """How many values stand in a physical value: one, or those of its elements and itself."""
+    """Return how many values a physical value has: one, or itself and its elements."""
     if isinstance(value, list | tuple):
         return 1 + sum(leaf_count(each) for each in value)
     return 1
@@ -347,6 +347,6 @@ def without_odd_bits(value: float) -> float:
 
 
 def without_repeated_keys(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """A map of these pairs; of those with one key the last counts."""
+    """Return a map of these pairs; of equal keys the last one counts."""
     kept = {repr(exact(key)): (key, value) for key, value in pairs}
     return list(kept.values())

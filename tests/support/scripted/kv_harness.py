@@ -33,7 +33,7 @@ class Written:
 
 
 class Writers:
-    """Remembers every batch of every writer, which is more than a server does."""
+    """Remembers every batch of every writer; a server remembers only the last five."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], Written] = {}
@@ -43,7 +43,7 @@ class Writers:
 
 
 class MemoryLog:
-    """The log of a bucket, as the tablet sees it."""
+    """The part of a bucket's log that the tablet uses."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -128,7 +128,7 @@ class KvHarness:
         writer_id: int = -1,
         sequence: int = -1,
     ) -> bytes:
-        """A KV batch of `("+", row)` and `("-", row)`, of which the deleted need only the key."""
+        """Return a KV batch of `("+", row)` and `("-", row)`; a deleted row needs only its key."""
         schema_id = max(self.schemas) if schema_id is None else schema_id
         schema = self.schemas[schema_id]
         writer = CompactedRowWriter(schema.column_types)
@@ -150,7 +150,7 @@ class KvHarness:
         writer_id: int = -1,
         sequence: int = -1,
     ) -> list[tuple[str, Row]]:
-        """Apply a batch, and return what it added to the changelog."""
+        """Apply a batch, and return its changes in the changelog."""
         before = self.log.end_offset
         data = self.batch(records, schema_id=schema_id, writer_id=writer_id, sequence=sequence)
         order = PutOptions(target_columns=tuple(target), agg_mode=mode)
@@ -175,7 +175,7 @@ class KvHarness:
         return found
 
     def state(self) -> list[Row]:
-        """All rows in key order, as tuples of the newest schema."""
+        """Return all rows in key order, as tuples of the newest schema."""
         rows = StoredRowCodec(self.schemas, self.table.info.options.kv_format)
         return [tuple(rows.read(each)) for each in self.tablet.prefix_lookup([b""])[0]]
 

@@ -1,9 +1,9 @@
-"""What Spark does with a stream reader, without Spark: seconds of Java for each test are spared.
+"""Drives a stream reader as Spark does, without Spark, which saves seconds of Java per test.
 
-Offsets travel as JSON, partitions as pickles, a query that is started again has only its
-checkpoint. That has the ends of micro-batches: where the first one begins, the reader is asked
-whenever it is run, and it is run even where it has no rows. What is read is what Spark would get,
-batch by batch.
+Offsets travel as JSON, partitions as pickles, and a restarted query has only its checkpoint. The
+checkpoint has the ends of micro-batches; the reader is asked for the first begin at each start,
+and
+a query starts even where it has no rows. The rows are those that Spark would get, batch by batch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MicroBatches:
     """A streaming query.
 
     Args:
-        options: What is written beside `format("fluss")`.
-        checkpoint: Where each of its micro-batches ended, as JSON.
+        options: The options of `format("fluss")`.
+        checkpoint: The end of each micro-batch, as JSON.
     """
 
     options: dict[str, str]
@@ -36,7 +36,7 @@ class MicroBatches:
     reader: FlussStreamReader | None = None
 
     def start(self) -> FlussStreamReader:
-        """Begin, or begin again from the checkpoint."""
+        """Start, or restart from the checkpoint."""
         source = FlussDataSource(self.options)
         schema = source.schema()
         self.schema = arrow_schema(schema)
@@ -46,12 +46,12 @@ class MicroBatches:
         return made
 
     def available_now(self) -> list[pa.Table]:
-        """What a run with `trigger(availableNow=True)` gives."""
+        """Return the result of a run with `trigger(availableNow=True)`."""
         self.start().prepareForTriggerAvailableNow()
         return self.drained()
 
     def drained(self) -> list[pa.Table]:
-        """The micro-batches until there is nothing more."""
+        """Return micro-batches until there are no more rows."""
         given: list[pa.Table] = []
         while len(given) < BATCHES_MAX:
             batch = self.next_batch()
@@ -61,7 +61,7 @@ class MicroBatches:
         raise AssertionError("it does not end")
 
     def next_batch(self) -> pa.Table | None:
-        """One micro-batch; None where there is nothing new."""
+        """Return one micro-batch; None where there are no new rows."""
         reader = self.reader or self.start()
         begin = self.begins()[-1]
         end = json.dumps(reader.latestOffset(json.loads(begin), reader.getDefaultReadLimit()))
@@ -71,16 +71,16 @@ class MicroBatches:
         return self.read(begin, end)
 
     def begins(self) -> list[str]:
-        """Where each of the micro-batches began, and where the next one begins."""
+        """Return the begin of each micro-batch, and of the next one."""
         reader = self.reader or self.start()
         return [json.dumps(reader.initialOffset()), *self.checkpoint]
 
     def places(self) -> list[tuple[str, str]]:
-        """The begin and the end of each micro-batch."""
+        """Return the begin and the end of each micro-batch."""
         return list(zip(self.begins(), self.checkpoint, strict=False))
 
     def read(self, begin: str, end: str) -> pa.Table:
-        """The rows between two offsets, task by task."""
+        """Return the rows between two offsets, task by task."""
         return (
             pa.concat_tables(self.tasks(begin, end)) if begin != end else self.schema.empty_table()
         )

@@ -1,8 +1,9 @@
-"""A cluster of one scripted server that leads one table, and logs and stores for it made by hand.
+"""A cluster of one scripted server that leads one table, with logs that the test fills.
 
-It answers as a server would, until a test says otherwise: `faults` holds error codes to answer for
-a bucket, one fetch each; `on_fetch` sees every fetch first and may answer in the server's stead.
-What a fetch asked for is kept in `fetches`.
+It responds as a server does, unless a test overrides that: `faults` has error codes for a bucket,
+one
+per fetch; `on_fetch` gets every fetch first and may return the response. `fetches` records the
+requested fetches.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class ScriptedCluster:
     def bootstrap(self) -> str:
         return f"{self.peer.host}:{self.peer.port}"
 
-    # --- what lies in its logs ----------------------------------------------------------------
+    # --- its logs -----------------------------------------------------------------------------
 
     def append(
         self, columns: dict[str, list[Any]], bucket: int = 0, *, schema_id: int = 1, **facts: Any
@@ -140,7 +141,7 @@ class ScriptedCluster:
         log = self.logs[bucket]
         return log[-1].end if log else 0
 
-    # --- answers ------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------
 
     def _answer(self, request: Request) -> bytes | None:
         api = ApiKey(request.api_key)
@@ -243,7 +244,7 @@ class ScriptedCluster:
         return self.fetch(asked)
 
     def fetch(self, asked: Any) -> Any:
-        """The answer of a server in good order."""
+        """Return the response of a healthy server."""
         (table,) = asked.tables_req
         answer = pb.FetchLogResponse()
         found = answer.tables_resp.add(table_id=table.table_id)
@@ -294,7 +295,7 @@ class ScriptedCluster:
         return bucket.records
 
     def _shown(self, batch: StoredBatch, table: Any) -> bytes:
-        """A batch as a fetch gets it: projected, the checksum left as it was."""
+        """Return a batch as a fetch receives it: projected, with its original checksum."""
         if not table.projection_pushdown_enabled:
             return batch.data
         (read,) = iter_log_batches(batch.data, verify_crc=False)

@@ -1,8 +1,8 @@
 """A scripted cluster that stores a primary-key table and serves SCAN_KV, as servers of 1.0 do.
 
-Sessions follow what was measured there: the first page alone has the log offset, the last one still
-names its scanner although the session has ended, any call out of turn ends it, and a close always
-succeeds. `page_rows` says how many rows a page has; `scan_faults` are codes for the next calls.
+Sessions behave as measured there: only the first page has the log offset, the last one still names
+its scanner although the session has ended, any call out of order ends it, and a close always
+succeeds. `page_rows` is the number of rows of a page; `scan_faults` are codes for the next calls.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ScriptedKv(ScriptedCluster):
         return answer
 
     def _encoded(self, rows: list[tuple[int, dict[str, Any]]]) -> bytes:
-        """A page; all its rows are of the schema of the first."""
+        """Encode a page; all its rows have the schema of the first one."""
         schema_id = rows[0][0]
         schema = self.schemas[schema_id]
         batch = pa.RecordBatch.from_pylist([row for _, row in rows], schema=schema.to_arrow())

@@ -1,7 +1,7 @@
-"""A server that does what a test tells it, and a proxy that misbehaves between two that do not.
+"""A scripted server, and a proxy that disturbs the connections between a client and a server.
 
-Both speak bytes over loopback sockets on threads of their own, and know nothing of the client under
-test: frames are packed here by hand, so that a mistake in `fluss.wire` cannot hide in both.
+Both use loopback sockets on their own threads, and are independent of the client under test: they
+encode frames themselves, so that a mistake in `fluss.wire` cannot hide in both.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def varint(number):
 
 
 def api_versions(*keys, server_type=None):
-    """An ApiVersionsResponse that offers version 0 of each key."""
+    """Return an ApiVersionsResponse that offers version 0 of each key."""
     body = b""
     for key in keys:
         entry = b"\x08" + varint(key) + b"\x10\x00\x18\x00"
@@ -54,7 +54,7 @@ def api_versions(*keys, server_type=None):
 
 @dataclass
 class ScriptedPeer:
-    """Answers each request with the bytes that `script(request)` returns; None is silence."""
+    """Responds to each request with the bytes of `script(request)`; None for no response."""
 
     script: object
     requests: list = field(default_factory=list)
@@ -93,7 +93,7 @@ class ScriptedPeer:
 
 
 class Proxy:
-    """Passes bytes on between a client and a server until it is told to misbehave."""
+    """Forwards bytes between a client and a server, until a test disturbs it."""
 
     def __init__(self, host, port):
         self._target = (host, port)
@@ -101,7 +101,7 @@ class Proxy:
         self._flowing.set()
         self.bytes_at_once_max = 1 << 16
         self.pause_s = 0.0
-        # One number per connection to come: it is cut when so many bytes of answers have passed.
+        # One number per future connection, which is cut after so many bytes of responses.
         self.cut_after = deque()
         self._sockets = []
 
@@ -117,22 +117,22 @@ class Proxy:
         self.cut()
 
     def cut(self):
-        """Pull the plug of every connection."""
+        """Cut every connection."""
         sockets, self._sockets = self._sockets, []
         for each in sockets:
             close(each)
 
     def refuse(self):
-        """Listen no more, and pull the plug."""
+        """Stop to listen, and cut every connection."""
         close(self._server)
         self.cut()
 
     def stall(self):
-        """Keep connections open and pass nothing on."""
+        """Keep connections open and forward nothing."""
         self._flowing.clear()
 
     def flow(self):
-        """Pass bytes on again."""
+        """Forward bytes again."""
         self._flowing.set()
 
     def _accept(self):

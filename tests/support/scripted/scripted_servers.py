@@ -1,8 +1,9 @@
 """Several scripted servers of one cluster, each of which can be down or hang.
 
-All of them are tablet servers that give the answers of one `ScriptedCluster`; the first is the
-coordinator as well, as far as metadata says. A server that is down refuses connections; one that
-hangs accepts them and never answers.
+All are tablet servers with the responses of one `ScriptedCluster`; in the metadata the first one
+is
+the coordinator as well. A server that is down refuses connections; one that hangs accepts them and
+never responds.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ class ScriptedServers:
         return ",".join(f"{peer.host}:{peer.port}" for peer in self.peers)
 
     def take_down(self, number: int) -> None:
-        """End a server: its connections break, and no more are accepted."""
+        """Stop a server: its connections break, and new ones are refused."""
         self.peers[number].__exit__()
 
     def hang(self, number: int) -> None:
-        """Let a server accept whatever comes, and answer nothing."""
+        """Let a server accept connections and requests without responding."""
         self.hanging.add(number)
 
     def resume(self, number: int) -> None:
-        """Let it answer again, what comes from now on."""
+        """Let a server respond to new requests again."""
         self.hanging.discard(number)
 
     def asked_of(self, number: int, api: ApiKey) -> int:
-        """How often a server was asked for something."""
+        """Return how often a server received a request."""
         return self.asked.count((number, api))
 
     def _script(self, number: int) -> Any:

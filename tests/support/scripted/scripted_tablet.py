@@ -1,7 +1,8 @@
-"""One server that leads all buckets of one table, and does with writes what a test says.
+"""One scripted server that leads all buckets of one table and receives writes.
 
-It knows enough of Fluss to be written to: versions, metadata, writer ids, and a log for each bucket
-that takes numbers as a real one does. `faults` are answers for the next write requests, in turn.
+It serves what a writer needs: versions, metadata, writer ids, and a log for each bucket that
+checks
+sequences as a real one does. `faults` are responses for the next write requests, in order.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ SILENCE = "silence"
 
 
 class ScriptedTablet(ScriptedPeer):
-    """Answers like a coordinator and tablet server in one."""
+    """A coordinator and tablet server in one."""
 
     def __init__(self, path: TablePath, *, buckets: int = 1) -> None:
         super().__init__(self._answer)
         self.path = path
         self.buckets = buckets
-        # A code for every bucket of the request, SILENCE, or a function of the bucket's answer.
+        # A code for every bucket of the request, SILENCE, or a function of the bucket's response.
         self.faults: deque[Any] = deque()
         self.init_faults: deque[int] = deque()
         self.writes: list[Any] = []
@@ -96,7 +97,7 @@ class ScriptedTablet(ScriptedPeer):
             count = one.record_count
         last = max((each for id_, each, _ in log if id_ == writer_id), default=-1)
         if writer_id >= 0 and sequence <= last:
-            pass  # a repetition: the first answer again
+            pass  # a duplicate: repeat the first response
         elif writer_id >= 0 and sequence != last + 1:
             found.error_code = 31
             found.error_message = (

@@ -1,4 +1,4 @@
-"""A plan for writers with a cluster it can see, for tests that turn the clock by hand."""
+"""A writers' plan with a view of a cluster, for tests that set the clock."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def view_of(
 
 
 class Harness:
-    """A plan, its clock and its view; `go` says what leaves now."""
+    """A plan, its clock and its view of the cluster; `go` returns the requests to send now."""
 
     def __init__(self, *, view: ClusterView | None = None, writer_id: int | None = 0, **settings):
         self.plan = SendPlan(replace(WriterSettings(), **settings))
@@ -84,7 +84,7 @@ class Harness:
         return [batch for batches in self.go() for batch in batches]
 
     def leave(self) -> None:
-        """Send what goes now, as an engine does that has connections."""
+        """Send the due requests, as an engine with connections does."""
         for batch in self.sent():
             batch.is_sent = True
 

@@ -1,4 +1,4 @@
-"""Logs of the embedded server in a directory, and batches to put into them, in one call each."""
+"""Opens, fills and reads logs of the embedded server, in one call each."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def opened(directory: Path, *, segment_bytes: int = 1 << 20) -> BucketLog:
 
 
 def append(log: BucketLog, *written: bytes, now_ms: int = 1_000) -> list[int]:
-    """Append and publish; the base offsets."""
+    """Append and publish batches; return their base offsets."""
     outcome = log.append(batches(*written), now_ms=now_ms)
     log.publish()
     return [each.base_offset for each in outcome]
 
 
 def ids_in(log: BucketLog, offset: int = 0) -> list[int]:
-    """The first column of every row from an offset on, as readers see them."""
+    """Return the first column of every row from an offset on, as readers see it."""
     found: list[int] = []
     while offset < log.high_watermark:
         read = log.read(offset, 1 << 20, at_least_one=True)

@@ -1,8 +1,8 @@
-"""Writers that go on until their server is killed, and what has to be there when it comes back.
+"""Writers that run until their server is killed, and a check of the rows after its restart.
 
-What a writer sends with a sequence follows from writer and sequence alone, so a batch that nobody
-acknowledged is sent again after the crash as an idempotent writer does it, and what is found can
-be compared row by row. Each writer has keys of its own.
+The writer and its sequence determine a batch, so an unacknowledged batch is sent again after the
+crash as an idempotent writer does it, and the rows can be compared one by one. Each writer has its
+own keys.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Load:
             DifferentialTable(KIND_BY_NAME["log"]),
             DifferentialTable(KIND_BY_NAME["keyed"]),
         )
-        # The number of batches that each writer has been told are there.
+        # The number of acknowledged batches of each writer.
         self.acknowledged: dict[tuple[str, int], int] = {
             (table, writer): 0 for table in ("log", "keyed") for writer in WRITERS
         }
@@ -44,7 +44,7 @@ class Load:
 
     @property
     def count(self) -> int:
-        """How many batches have been acknowledged, of all writers, in all rounds."""
+        """Return how many batches have been acknowledged, of all writers, in all rounds."""
         return sum(self.acknowledged.values())
 
     def create(self, client: ServerUnderComparison) -> None:
@@ -57,7 +57,7 @@ class Load:
             client.call(request)
 
     def start(self, bootstrap: str) -> list[threading.Thread]:
-        """Begin to write; the threads end when the server does."""
+        """Start the writers; their threads end with the server."""
         jobs = [(self._append, each) for each in WRITERS] + [(self._put, each) for each in WRITERS]
         threads = [
             threading.Thread(target=_until_it_ends, args=(bootstrap, job, writer))
@@ -92,7 +92,7 @@ class Load:
         self._note("keyed", writer, answer)
 
     def _scan(self, client: ServerUnderComparison, _: int) -> None:
-        """Moves rows into the store, which is then ahead of its last flush."""
+        """Scan, which writes pending rows to the store ahead of its last flush."""
         request = pb.ScanKvRequest(batch_size_bytes=1 << 20, call_seq_id=0)
         request.bucket_scan_req.table_id = client.table_id(self.keyed.name)
         request.bucket_scan_req.bucket_id = 0
@@ -109,7 +109,7 @@ class Load:
     # --- afterwards -----------------------------------------------------------------------------
 
     def check(self, client: ServerUnderComparison) -> None:
-        """Every acknowledged batch is there once and whole, and rows by key follow from them."""
+        """Check that each acknowledged batch is there once, and that rows by key match."""
         assert not self.failures, self.failures[:3]
         self._check_log(_batches_of(client, self.log))
         self._check_keyed(client)
@@ -117,7 +117,7 @@ class Load:
     def _check_log(self, batches: list[LogBatch]) -> None:
         found = self._check_headers("log", batches)
         layout = layout_of(self.log.newest)
-        for batch in batches[-50:]:  # the others have been looked at after the crashes before
+        for batch in batches[-50:]:  # the others have been checked after earlier crashes
             rows, _ = read_log_records(batch, layout, self.log.log_format)
             expected = log_rows(batch.header.writer_id, batch.header.batch_sequence)
             assert rows.column(0).to_pylist() == [row[0] for row in expected]
@@ -146,7 +146,7 @@ class Load:
         assert state_of(client, self.keyed) == replayed
 
     def _check_headers(self, table: str, batches: list[LogBatch]) -> dict[int, int]:
-        """How many batches each writer has: none twice, none missing, one unheard of at most."""
+        """Check each writer's batches: no duplicates, no gaps, at most one more than known."""
         found: dict[int, int] = dict.fromkeys(WRITERS, 0)
         offset = 0
         for batch in batches:
@@ -214,7 +214,7 @@ def _batches_of(client: ServerUnderComparison, table: DifferentialTable) -> list
 
 
 def state_of(client: ServerUnderComparison, table: DifferentialTable) -> dict[int, Any]:
-    """The third column of every row by the first one."""
+    """Return the third column of every row by the first one."""
     request = pb.LimitScanRequest(
         table_id=client.table_id(table.name), bucket_id=0, limit=1_000_000
     )

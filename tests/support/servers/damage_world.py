@@ -1,7 +1,7 @@
-"""A data directory with something of everything, and all that a client can see of it.
+"""A data directory with tables of all kinds, and everything that a client can read from it.
 
-A process of its own fills the directory, because it is killed in the end. The model of what must be
-there is what `look` saw last; everything in it was acknowledged.
+A separate process fills the directory, because it is killed at the end. The model of the expected
+rows is the last result of `look`; everything in it was acknowledged.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ Bucket = tuple[int, int | None, int]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What a client got in the place of an answer."""
+    """The error that a client received instead of a response."""
 
     message: str
 
 
 @dataclass
 class World:
-    """What was written, and what can be seen of it."""
+    """What was written, and what a client can read of it."""
 
     tables: dict[str, DifferentialTable] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
@@ -81,9 +81,9 @@ class World:
 
 
 def fill(world: World, server: RunningServer, chance: Random, earlier: Path) -> None:
-    """Make tables where there are none yet; write, alter, flush and trim.
+    """Create tables where there are none yet; write, alter, flush and trim.
 
-    An earlier state of the directory is kept, as a backup would have it.
+    A copy of an earlier state of the directory is kept, like a backup.
     """
     connection = RawConnection(server.address)
     try:
@@ -183,7 +183,7 @@ def _json_of(value: Any) -> bytes:
 def _write(
     world: World, connection: RawConnection, table: DifferentialTable, place: Bucket, chance: Random
 ) -> None:
-    """One batch; partitions that stay empty are left alone."""
+    """Write one batch, except to the partitions that remain empty."""
     table_id, partition, bucket = place
     name = next(key for key, value in world.ids.items() if value == table_id)
     place_name = _place_name(world, name, partition)
@@ -198,7 +198,7 @@ def _write(
     if table.kind.keys:
         records = [(row, chance.random() < 0.2) for row in rows]
         if table.kind.auto_increment:
-            # Numbers are the server's; only the other columns are written.
+            # The server assigns the numbers; only the other columns are written.
             records = [((row[0], None, row[2]), gone) for row, gone in records]
         batch = table.kv_batch(records, schema_id=schema_id, writer=writer)
         request: Any = pb.PutKvRequest(acks=-1, table_id=table_id, timeout_ms=1_000)
@@ -236,11 +236,11 @@ def _trim(world: World, server: RunningServer) -> None:
         server.on_loop(lambda t=tablet: server.server._maintenance._expire(t))
 
 
-# --- looking --------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def look(world: World, connection: RawConnection) -> dict[Any, Any]:
-    """All that a client can see, by what was asked; `Refused` where it was refused."""
+    """Return everything that a client can read, by request; `Refused` for errors."""
     seen: dict[Any, Any] = {}
 
     def ask(key: Any, question: Any) -> Any:
@@ -391,7 +391,7 @@ def _count(connection: RawConnection, place: Bucket) -> Any:
 
 
 def build(directory: str, model_path: str, end: str, durability: str, seed: str) -> None:
-    """Fill a directory, keep the model, and end."""
+    """Fill a directory, save the model, and exit."""
     model = Path(model_path)
     world = _loaded(model) if model.exists() else World()
     clock = Ticking(world.now_ms)
@@ -407,7 +407,7 @@ def build(directory: str, model_path: str, end: str, durability: str, seed: str)
 
 
 class Ticking(Clock):
-    """A clock that goes on whenever it is looked at."""
+    """A clock that advances with every read."""
 
     def __call__(self) -> int:
         self.now_ms += STEP_MS
@@ -415,10 +415,10 @@ class Ticking(Clock):
 
 
 def filled(folder: Path, history: tuple[str, ...]) -> tuple[Path, World]:
-    """A directory that was filled by several servers, one after the other.
+    """Fill a directory with several servers, one after the other.
 
     Args:
-        folder: Where it is made.
+        folder: The parent of the directory.
         history: The durability, and how each of the servers ended: `clean`, or `kill` by SIGKILL.
     """
     durability, *ends = history

@@ -1,4 +1,4 @@
-"""Random damage to a data directory: what disks, people and backup programs do to files."""
+"""Random damage to a data directory, as disks, people and backup programs cause it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REPLACED_RATE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What was done.
+    """A damage that was done.
 
     Args:
-        what: In words.
-        paths: The files or directories that are not what they were.
+        what: A description.
+        paths: The changed files or directories.
     """
 
     what: str
@@ -35,7 +35,7 @@ class Damage:
 
 
 def kind_of(path: Path, root: Path) -> str:
-    """The kind of a file or directory of a data directory."""
+    """Return the kind of a file or directory of a data directory."""
     if path.is_dir():
         return next((kind for kind, name in _DIRECTORIES if name.fullmatch(path.name)), "database")
     if path.parent == root:
@@ -46,7 +46,7 @@ def kind_of(path: Path, root: Path) -> str:
 
 
 def targets(root: Path) -> dict[str, list[Path]]:
-    """Everything that can be damaged, by its kind; directories and files alike."""
+    """Return all files and directories that can be damaged, by kind."""
     found: dict[str, list[Path]] = {}
     for path in sorted(root.rglob("*")):
         found.setdefault(kind_of(path, root), []).append(path)
@@ -54,11 +54,11 @@ def targets(root: Path) -> dict[str, list[Path]]:
 
 
 def damage(root: Path, chance: Random, copies: Sequence[Path] = ()) -> Damage:
-    """Damage one thing of a data directory.
+    """Damage one file or directory of a data directory.
 
     Args:
         root: The directory.
-        chance: What decides.
+        chance: The source of randomness.
         copies: Other directories: earlier states of this one, and foreign ones.
     """
     by_kind = targets(root)
@@ -158,7 +158,7 @@ def _duplicate_directory(path: Path, others: Sequence[Path], chance: Random) -> 
 
 
 def _replace(path: Path, source: Path) -> Damage:
-    """Put in the place of a thing what another directory, or an earlier state of it, has there."""
+    """Replace a file or directory with that of another directory or of an earlier state."""
     if path.is_dir():
         shutil.rmtree(path)
         shutil.copytree(source, path)

@@ -1,4 +1,4 @@
-"""A dialect of the client as tests hold it; see `tests.support.servers.fix_dialects`."""
+"""One dialect of the client for tests; see `tests.support.servers.fix_dialects`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_module(name: str) -> ModuleType:
 
 
 async def settle(value: Any) -> Any:
-    """What a call gave, awaited where its dialect has it awaited."""
+    """Return the result of a call; await it where the dialect returns an awaitable."""
     return await value if inspect.isawaitable(value) else value
 
 
@@ -61,14 +61,14 @@ class Dialect:
         return self.fluss.__name__ == "fluss.aio"
 
     def path(self) -> TablePath:
-        """A name that no table has yet."""
+        """Return an unused table path."""
         self._tables += 1
         return TablePath(self.database, f"t{self._tables}")
 
     async def table(
         self, columns: dict[str, pa.DataType], *, primary_keys: Any = None, **facts: Any
     ) -> Any:
-        """A new table, with a leader for every bucket."""
+        """Create a table, and wait until every bucket has a leader."""
         schema = Schema(pa.schema(list(columns.items())), primary_keys)
         descriptor = TableDescriptor(schema, **({"bucket_count": 1} | facts))
         for _ in range(TRIES_MAX):
@@ -79,8 +79,8 @@ class Dialect:
         raise AssertionError("the servers elect no leaders for new tables")
 
     async def _has_leaders(self, path: TablePath, descriptor: TableDescriptor) -> bool:
-        # The coordinator of 0.9.1 overlooks about one new table in 500 (measured: 5 of 2673, most
-        # of them the first of a new database) and never elects leaders for it.
+        # The coordinator of 0.9.1 misses about one new table in 500 (measured: 5 of 2673, most of
+        # them the first of a new database) and never elects leaders for it.
         buckets = range(descriptor.bucket_count or 1)
         try:
             await asyncio.wait_for(self.admin.list_offsets(path, buckets, "latest"), LEADER_WAIT_S)
@@ -89,7 +89,7 @@ class Dialect:
         return True
 
     async def filled(self, columns: dict[str, pa.DataType], rows: Any, **facts: Any) -> Any:
-        """A new table with rows in it."""
+        """Create a table with rows."""
         table = await self.table(columns, **facts)
         writer = table.new_upsert() if table.has_primary_key() else table.new_append()
         writer = writer.create_writer()
@@ -105,7 +105,7 @@ class Dialect:
 
     @staticmethod
     async def rows(scan: Any, buckets: int = 1) -> list[dict[str, Any]]:
-        """What a scan reads from the beginning to now, as rows."""
+        """Scan from the beginning to now, and return the rows."""
         scanner = await scan.create_record_batch_log_scanner()
         scanner.subscribe_buckets(dict.fromkeys(range(buckets), -2))
         read: list[dict[str, Any]] = (await settle(scanner.to_arrow())).to_pylist()
@@ -113,7 +113,7 @@ class Dialect:
 
     @staticmethod
     async def poll(scanner: Any, count: int) -> list[Any]:
-        """The next records, so many of them."""
+        """Poll until that many records have arrived."""
         records: list[Any] = []
         for _ in range(100):
             records += list(await settle(scanner.poll(timeout_ms=2_000)))

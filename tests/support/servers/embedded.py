@@ -1,4 +1,5 @@
-"""An embedded server on a loop of its own in this process, its clock and limits set by the test."""
+"""An embedded server on its own event loop in this process, with a clock and limits of the
+test."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ PATIENCE_S = 20.0
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = now_ms
@@ -26,7 +27,7 @@ class Clock:
 
 
 class RunningServer:
-    """A server, and a way onto its loop."""
+    """A server, and access to its event loop."""
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
         self.server = server
@@ -39,7 +40,7 @@ class RunningServer:
         return self.server.node
 
     def on_loop(self, work: Callable[[], Any]) -> Any:
-        """Call something on the server's loop, and await it there where it is awaitable."""
+        """Call a function on the server's loop, and await its result where it is awaitable."""
 
         async def call() -> Any:
             outcome = work()
@@ -52,7 +53,7 @@ class RunningServer:
 def running(
     directory: Path, *, clock: Clock | None = None, **config: Any
 ) -> Iterator[RunningServer]:
-    """Run a server while the block lasts."""
+    """Run a server for the duration of the block."""
     config.setdefault("durability", Durability.NONE)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)

@@ -1,10 +1,10 @@
-"""Where the embedded server answers otherwise than Fluss 0.9.1, test by test, each with its reason.
+"""The tests in which the embedded server differs from Fluss 0.9.1, each with its reason.
 
-Tests named here are expected to fail on it, and a test that passes nevertheless is told. Everything
-that runs on a cluster and is not here passes on both. One difference fails no test: the server
-makes no snapshots of rows by key, since there is no other server to take them over. It says "none
-yet" as Fluss does before its first one, and refuses where the log alone would not give all rows
-any more (tests/cluster/server/test_kv_snapshots.py); Fluss makes one after ten minutes.
+These tests are expected to fail on it; one that passes is reported. All other tests that use a
+cluster pass on both. One difference fails no test: the server makes no snapshots of rows by key,
+because there is no other server to take them over. It responds "none yet" as Fluss does before its
+first one, and refuses where the log alone no longer has all rows
+(tests/cluster/server/test_kv_snapshots.py); Fluss makes one after ten minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIFFERENCES: dict[str, str] = {
 
 
 def difference(nodeid: str) -> str | None:
-    """Why a test cannot pass on the embedded server, None where it must."""
+    """Return why a test cannot pass on the embedded server; None where it must pass."""
     plain = nodeid.partition("[")[0]
     for name, reason in DIFFERENCES.items():
         if plain.endswith(name):

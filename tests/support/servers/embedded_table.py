@@ -1,4 +1,4 @@
-"""A log table on a server, written to and read from with requests made by hand."""
+"""A log table on a server, written and read with hand-made requests."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Load:
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
-        # Of each key the last number that was acknowledged, and the last that was sent.
+        # For each key the last number that was acknowledged, and the last that was sent.
         self._acked = dict.fromkeys(range(KEYS), 0)
         self._sent = dict.fromkeys(range(KEYS), 0)
         with self._session() as session:
@@ -74,7 +74,8 @@ class Load:
             log.append({"n": [-1], "text": ["first"]})
 
     def _session(self) -> Session:
-        # Sessions with the same settings share a connection, and each worker shall have its own.
+        # Sessions with the same settings share a connection; different settings give each worker
+        # its own.
         return fluss.connect(
             f"fluss://{self.bootstrap}",
             operation_timeout_ms=OPERATION_TIMEOUT_S * 1_000,
@@ -85,7 +86,7 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Let them work while the block lasts."""
+        """Run the workers for the duration of the block."""
         workers = [
             threading.Thread(target=self._work, args=(each,), name=each.__name__, daemon=True)
             for each in (
@@ -194,8 +195,7 @@ class Load:
         ) as follow:
             while not self._stop.is_set():
                 self._take(timed(follow.poll, 0.5))
-            # What was written last is there at once; so many polls bring nothing new only in the
-            # end.
+            # The last rows arrive immediately; so many polls without new rows mean the end.
             quiet = 0
             while quiet < 2:
                 batches = timed(follow.poll, 1.0)
@@ -213,7 +213,7 @@ class Load:
     # --- what must hold -----------------------------------------------------------------------
 
     def _check_log(self, found: pa.Table, *, at_least: int) -> dict[int, list[tuple[int, int]]]:
-        """Nothing lost, doubled, reordered, and no hole in the offsets of a bucket."""
+        """Check that no row is lost, duplicated or reordered, and that offsets have no gap."""
         buckets: dict[int, list[tuple[int, int]]] = defaultdict(list)
         rows = found.to_pydict()
         for bucket, offset, n in zip(rows["_bucket"], rows["_log_offset"], rows["n"], strict=True):
@@ -232,7 +232,7 @@ class Load:
         return buckets
 
     def failures(self) -> list[Call]:
-        """The calls that failed although they had time left."""
+        """Return the calls that failed before their deadline."""
         return [
             each
             for each in self.calls
@@ -240,7 +240,7 @@ class Load:
         ]
 
     def verify(self) -> None:
-        """What is there in the end is what was acknowledged; to be called when all have ended."""
+        """Compare the final rows with what was acknowledged, after all workers have ended."""
         with self._session() as session:
             log, keyed = session.table("failover.log"), session.table("failover.keyed")
             scan = log.scan(with_metadata=["_bucket", "_log_offset"])
@@ -255,7 +255,7 @@ class Load:
         assert not self.wrong, "\n".join(self.wrong)
 
     def longest(self, begin: float, end: float) -> dict[str, float]:
-        """The longest call of each kind that was under way in a span of time."""
+        """Return the longest call of each kind that was in flight in a span of time."""
         found: dict[str, float] = {}
         for each in self.calls:
             if each.begin < end and each.begin + each.seconds > begin:
@@ -265,7 +265,7 @@ class Load:
     # --- replicas -----------------------------------------------------------------------------
 
     def wait_for_replicas(self) -> None:
-        """Until every replica has what its leader had: only then may the next leader die."""
+        """Wait until all replicas are in sync, before the next leader is killed."""
         with self._session() as session:
             cluster = session.table("failover.log").__fluss_table__().connection.cluster
             deadline = time.monotonic() + SYNC_S_MAX
@@ -277,7 +277,9 @@ class Load:
                     while not _has(cluster, server, table, wanted):
                         assert time.monotonic() < deadline, f"server {server} does not catch up"
                         time.sleep(0.3)
-        time.sleep(2.0)  # the leader learns of it with the next fetch, and tells the coordinator
+        time.sleep(
+            2.0
+        )  # the leader learns it from the next fetch, and reports it to the coordinator
 
 
 def _has(cluster: Any, server: int, table: Table, wanted: dict[int, int]) -> bool:

@@ -1,13 +1,15 @@
 """The fixtures `cluster`, `database` and `replicated_cluster`: servers to test against.
 
-`cluster` is a real Apache Fluss, and then our own server, so that what uses it runs on both: one of
-each for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP names. Workers do not share one:
-where tables are created and dropped at the same moment, a coordinator of 0.9.1 now and then loses a
-creation, and that table never gets a leader; or it stops electing leaders at all, until it is
-started again, which is done here after a test that met it ("no leader"; pytest then runs it once
-more). Where Java is missing its tests are skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1
-says that this machine must have it. A test that fails shows what the servers wrote into their logs
-since it began.
+`cluster` is a real Apache Fluss, and then the embedded server, so that a test that uses it runs on
+both: one of each for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP names. Workers do not
+share a cluster: where tables are created and dropped concurrently, a coordinator of 0.9.1
+sometimes
+loses a creation, and that table never gets a leader; or it stops to elect leaders until it is
+restarted. The cluster is restarted after a test that failed for this reason ("no leader"), and
+pytest
+runs the test once more. Without Java its tests are skipped with the remedy, unless
+FLUSS_TEST_REQUIRE_REAL=1 requires it. The report of a failed test has the servers' logs of its
+time.
 
 ==========================  ====================================================================
 FLUSS_TEST_CLUSTER          `real`, `embedded` for our own server, `both` (default) for each in turn
@@ -51,14 +53,14 @@ REAL_FIXTURES = {"cluster", "database", "java", "replicated_cluster", "start_clu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterUnderTest:
-    """Where the cluster is and how to get in; an address nobody gave skips the test."""
+    """The addresses and the login of the cluster; a missing address skips the test."""
 
     bootstrap: str
     sasl: tuple[str, str, str] | None
 
     @property
     def sasl_bootstrap(self) -> str:
-        """The address that asks for user and password."""
+        """The address that requires a login."""
         return self._sasl[0]
 
     @property
@@ -89,13 +91,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     has_own = hasattr(metafunc.module, "cluster")
     if "cluster" in metafunc.fixturenames and not has_own and len(_kinds()) > 1:
         is_for_one = metafunc.definition.get_closest_marker("one_server") is not None
-        # Parametrized all the same: the fixture must not restart between them.
+        # Parametrized as well: the fixture must not restart between them.
         kinds = _kinds()[:1] if is_for_one else _kinds()
         metafunc.parametrize("cluster", kinds, scope="session", indirect=True)
 
 
 # The kind is a parameter of the fixture itself and not of one that it depends on: pytest compares
-# the parameter whenever a test asks for the fixture. A dependent fixture is only ended by a
+# the parameter whenever a test requests the fixture. A dependent fixture is only ended by a
 # finalizer, which pytest-rerunfailures can lose, and tests then run on the wrong server.
 @pytest.fixture(scope="session")
 def cluster(
@@ -113,7 +115,7 @@ def cluster(
         with RawClient(named) as client:
             _drop_databases(client, _shelves.pop(named, _Shelf()))
         return
-    # Its directory is kept from one start to the next, so that it can be started again.
+    # Its directory is kept between starts, so that it can be restarted.
     running = JavaCluster(data_dir=tmp_path_factory.mktemp("real"))
     with _or_skip():
         running.start()
@@ -143,16 +145,17 @@ def database(cluster: ClusterUnderTest) -> Iterator[str]:
     shelf.used.append(name)
 
 
-# A coordinator of 0.9.1 may overlook a table that follows its database at once (`admin.admin`
-# waits for that reason), or that is made while others are dropped. So databases are made in
-# advance and dropped in arrears, many for one rest.
+# A coordinator of 0.9.1 may miss a table that is created directly after its database
+# (`admin.admin`
+# waits for that reason), or while others are dropped. So databases are created in advance and
+# dropped later, many at a time.
 SPARE_DATABASES = 20
 CHANGED_DATABASES_REST_S = 0.3
 
 
 @dataclass(slots=True)
 class _Shelf:
-    """The databases of one cluster: those that no test had yet, and those that one has had."""
+    """The databases of one cluster: unused ones, and used ones that must be dropped."""
 
     spare: list[str] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
@@ -162,7 +165,7 @@ _shelves: dict[str, _Shelf] = {}
 
 
 def drop_later(bootstrap: str, name: str) -> None:
-    """Have a database dropped with those that tests have had."""
+    """Drop a database later, together with other used ones."""
     _shelves.setdefault(bootstrap, _Shelf()).used.append(name)
 
 
@@ -187,7 +190,7 @@ def _create_database(client: RawClient) -> str:
 
 @pytest.fixture(scope="session")
 def java() -> JavaRuntime:
-    """The Java of this machine, which has the server's jar as well; for tests that start it."""
+    """The Java of this machine, for tests that start it; the server's jar is available as well."""
     with _or_skip():
         for artifact in (FLUSS_SERVER, LOG_BINDING):
             find_jar(artifact)
@@ -199,7 +202,7 @@ StartCluster = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def start_cluster(pytestconfig: pytest.Config, java: JavaRuntime) -> StartCluster:
-    """What a test calls for a cluster of another shape, with the arguments of `JavaCluster`."""
+    """A function that starts another cluster, with the arguments of `JavaCluster`."""
 
     @contextmanager
     def start(*profiles: Profile, **arguments: Any) -> Iterator[JavaCluster]:
@@ -214,7 +217,7 @@ def start_cluster(pytestconfig: pytest.Config, java: JavaRuntime) -> StartCluste
 
 @pytest.fixture(scope="module")
 def replicated_cluster(start_cluster: StartCluster) -> Iterator[JavaCluster]:
-    """Three tablet servers that may be killed; the tests of a module mend what they break."""
+    """Three tablet servers that a test may kill; each test restarts what it kills."""
     with start_cluster(REPLICATED) as running:
         yield running
 
@@ -255,12 +258,12 @@ def _skip(error: MissingRuntimeError) -> NoReturn:
     pytest.skip(str(error))
 
 
-# --- a coordinator that elects no leaders any more ------------------------------------------------
+# --- a coordinator that no longer elects leaders --------------------------------------------------
 
-# Nobody leads a bucket, or who should was not told; also in pyproject.toml: what is run again.
+# Errors of a bucket without a leader; pyproject.toml lists them for reruns, too.
 NO_LEADER = re.compile("no leader|is not leader or follower")
-# What a server of 0.9.1 writes of a bucket that has none, each time a client asks who leads it:
-# once or twice of every new table, and each second of one that never gets a leader.
+# A server of 0.9.1 logs this each time a client asks for the leader of a bucket without one: once
+# or twice for every new table, and each second for one that never gets a leader.
 LEADERLESS = re.compile(r"Failed to get leader and isr for path (\S+): NONODE")
 LEADERLESS_TIMES = 10
 _REAL = pytest.StashKey[JavaCluster]()
@@ -268,7 +271,7 @@ _IS_SUSPECT = pytest.StashKey[bool]()
 
 
 def _heal(config: pytest.Config) -> None:
-    """Start the real cluster again, at its old address and with its tables, if a test wants it."""
+    """Restart the real cluster at its old address and with its tables, if it is needed."""
     running = config.stash.get(_REAL, None)
     if running is not None and config.stash.get(_IS_SUSPECT, False):
         running.stop(graceful=True)
@@ -277,11 +280,11 @@ def _heal(config: pytest.Config) -> None:
 
 
 class LeaderlessError(Exception):
-    """A test has failed, and the servers' logs say that it waited for a leader in vain."""
+    """A test failed, and the servers' logs show that it waited for a leader in vain."""
 
 
 def _blame_the_leaderless(error: BaseException, logged: str) -> None:
-    """Say in an error that did not know it, as a timeout of a program, that nobody led a bucket."""
+    """Name the missing leader in an error that does not, such as the timeout of a program."""
     asked = Counter(LEADERLESS.findall(logged)).most_common(1)
     if asked and asked[0][1] >= LEADERLESS_TIMES:
         first = error
@@ -308,7 +311,7 @@ def _watching(config: pytest.Config, paths: Callable[[], tuple[Path, ...]]) -> I
 def _watched(config: pytest.Config) -> list[Path]:
     found: list[Path] = []
     for paths in config.stash[_LOGS]:
-        # A cluster that did not come up again knows no logs; the error of its start shows them.
+        # A cluster whose restart failed has no logs here; the error of its start shows them.
         with suppress(LocalServerError):
             found += paths()
     return found
@@ -327,7 +330,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if used & REAL_FIXTURES:
             item.add_marker("real")
         if "replicated_cluster" in used:
-            item.add_marker("slow")  # it waits until ZooKeeper gives up a killed server
+            item.add_marker(
+                "slow"
+            )  # it waits until the ZooKeeper session of a killed server expires
 
 
 def _is_on_embedded(item: pytest.Item) -> bool:

@@ -1,7 +1,7 @@
-"""The fixture `dialect`: one of the two dialects, connected to a real cluster.
+"""The fixture `dialect`: one of the two dialects of the client, connected to a cluster.
 
-Where the dialects call alike, a test is written once: `settle` awaits what one of them gives to be
-awaited and passes on what the other gives at once.
+Both dialects have the same calls, so a test is written once: `settle` awaits a result where the
+dialect returns an awaitable, and returns it otherwise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The fixtures `session`, `rows`, `events`, `parted` and `keyed`: tables that many tests read.
 
-Each test has tables of its own, so it may write to them. Folders whose tests only read share theirs
-(tests/engines/duckdb), and folders with other columns bring their own `rows`; the last column is a
-number that `keyed` changes.
+Each test has its own tables, so it may write to them. Folders whose tests only read share them
+(tests/engines/duckdb), and folders with other columns override `rows`; the last column is a number
+that `keyed` changes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def rows() -> pa.Table:
 
 @pytest.fixture
 def events(session: Session, rows: pa.Table) -> Table:
-    """A log table of four buckets, written in ten batches that lie in several of them."""
+    """A log table of four buckets, written in ten batches."""
     table = session.create_table("events", rows, buckets=4, bucket_key=["id"])
     for start in range(0, ROWS, 100):
         table.append(rows.slice(start, 100))
@@ -50,7 +50,7 @@ def events(session: Session, rows: pa.Table) -> Table:
 
 @pytest.fixture
 def parted(session: Session, rows: pa.Table) -> Table:
-    """The same, in a partition for each day."""
+    """The same rows in a table with a partition for each day."""
     table = session.create_table("parted", rows, buckets=2, partition_by=["day"])
     table.append(rows)
     return table

@@ -1,4 +1,4 @@
-"""The fixture `wire`: a recorder before the cluster, for whoever claims what is asked and sent."""
+"""The fixture `wire`: a recorder in front of the cluster, for assertions about requests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.support.servers.wire_recorder import WireRecorder
 
 @pytest.fixture
 def wire(cluster: ClusterUnderTest) -> Iterator[WireRecorder]:
-    """A recorder before the cluster of this worker; clients are given its `bootstrap`."""
+    """A recorder in front of this worker's cluster; clients connect to its `bootstrap`."""
     with WireRecorder(cluster.bootstrap) as recorder:
         yield recorder

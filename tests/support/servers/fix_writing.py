@@ -1,4 +1,4 @@
-"""The fixture `harness`: writers on a real cluster, and a look at what the servers then hold."""
+"""The fixture `harness`: writers on a cluster, and independent reads of the stored batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def harness(cluster, database) -> Iterator[Harness]:
-    """A connection with writers of the test's own, and eyes that are not the client's."""
+    """A connection with its own writers, and reads that do not use the client."""
     from tests.support.servers.write_harness import Harness
 
     made = Harness(cluster.bootstrap, database)

@@ -1,4 +1,4 @@
-"""Tables of a real cluster for the tests of `client.frames`: made, written, and looked into."""
+"""Creates, writes and reads tables of a cluster, for the tests of frame writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRIES_MAX = 3
 
 
 class FrameHarness:
-    """One connection, and tables in a database of the test's own."""
+    """One connection, and tables in the test's database."""
 
     def __init__(self, bootstrap: str, database: str, **settings: Any) -> None:
         self.engine = engine()
@@ -37,7 +37,7 @@ class FrameHarness:
         self.engine.run(self.connection.close())
 
     def table(self, like: Any, **facts: Any) -> TableHandle:
-        """Make a table of a frame or schema, with a leader for every bucket."""
+        """Create a table from a frame or schema, and wait for the leaders of its buckets."""
         descriptor = schema_of_frame(like, **{"buckets": 3} | facts)
         admin = admin_of(self.connection)
         for _ in range(TRIES_MAX):
@@ -53,7 +53,7 @@ class FrameHarness:
         return self.engine.run(self.connection.table(path))
 
     def _has_leaders(self, path: TablePath, buckets: int) -> bool:
-        # The coordinator of 0.9.1 overlooks about one new table in 500, and never elects leaders.
+        # The coordinator of 0.9.1 misses about one new table in 500, and never elects leaders.
         asked = admin_of(self.connection).list_offsets(path, range(buckets), OffsetSpec.latest())
         try:
             self.engine.run(asyncio.wait_for(asked, LEADER_WAIT_S))

@@ -1,7 +1,8 @@
-"""A program that calls everything that blocks, interrupts itself, and prints how long each took.
+"""A program that interrupts every blocking call with SIGINT, and prints how long each took.
 
-Its server is stopped (SIGSTOP) before each call, so that no call can end by itself. A thread sends
-SIGINT to the process while the call waits; afterwards the server goes on.
+Its server is paused (SIGSTOP) before each call, so that no call can finish. A thread sends SIGINT
+to
+the process while the call waits; afterwards the server is resumed.
 
     python -m tests.support.servers.interrupted_calls IMPORTS HANDLER
 
@@ -29,11 +30,11 @@ BYTES_LARGE = 400_000
 
 
 class OwnError(Exception):
-    """What the program's own handler raises."""
+    """The exception that the program's own handler raises."""
 
 
 def main(imports: str, handler: str) -> None:
-    """Run all calls that the imported modules allow."""
+    """Run all calls of the imported modules."""
     if handler == "own":
         signal.signal(signal.SIGINT, _raise_own)
     names = [name for name in imports.split(",") if name]
@@ -60,7 +61,7 @@ def _interrupted(name: str, call: Callable[[], Any], pid: int) -> dict[str, Any]
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    def wake() -> None:  # so that a call that cannot be interrupted ends all the same
+    def wake() -> None:  # ends a call that cannot be interrupted
         os.kill(pid, signal.SIGCONT)
 
     timers = [threading.Timer(SIGNAL_AFTER_S, interrupt), threading.Timer(4.0, wake)]
@@ -108,7 +109,7 @@ class _Stage:
         self.large = pa.table({"id": range(BYTES_LARGE // 8), "x": [0.5] * (BYTES_LARGE // 8)})
 
     def fresh(self, **settings: Any) -> Any:
-        """A session with a connection of its own."""
+        """Return a session with its own connection."""
         import fluss
 
         _Stage.number += 1
@@ -152,7 +153,7 @@ def _session_calls(stage: _Stage) -> Iterator[tuple[str, Callable[[], Any]]]:
         "binlog": keyed.scan(mode="binlog"),
         "scan by key": keyed.scan(filter=one),
     }.items():
-        scan.splits()  # so that what waits is the reading
+        scan.splits()  # so that the read is what waits
         yield name, scan.to_arrow
         yield f"{name}, as a stream", lambda scan=scan: scan.to_reader().read_all()
     yield "plan", lambda: log.scan().splits()

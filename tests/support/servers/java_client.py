@@ -1,7 +1,8 @@
-"""Apache Fluss's own Java client, as two small programs.
+"""Runs two small programs that use Apache Fluss's own Java client.
 
-tools/Lookups.java says which rows it finds under some keys, tools/Shop.java creates tables, writes,
-reads, looks up and drops.
+tools/Lookups.java prints the rows of some keys; tools/Shop.java creates tables, writes, reads,
+looks
+up and drops.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fluss_testkit.artifact import FLUSS_CLIENT, LOG_BINDING, find_jar
 from fluss_testkit.java_runtime import find_java
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
-# Arrow reads its buffers through java.nio; the rest makes a short life start fast.
+# Arrow accesses its buffers through java.nio; the rest speeds up the start of a short-lived JVM.
 _JVM_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "-XX:TieredStopAtLevel=1",
@@ -30,7 +31,7 @@ Texts = Sequence[str | None]
 def look_up(
     bootstrap: str, database: str, table: str, keys: Sequence[Texts]
 ) -> list[list[str | None] | None]:
-    """For each primary key the row that Java finds, as texts; None for none.
+    """Return for each primary key the row that Java finds, as texts; None for none.
 
     Args:
         bootstrap: The cluster.
@@ -51,7 +52,7 @@ def look_up(
 
 
 def run_shop(bootstrap: str, database: str) -> list[str]:
-    """What the Java client prints of a day in a small shop; it makes the database.
+    """Return the output of the Java client's shop program, which creates the database.
 
     Raises:
         MissingRuntimeError: There is no Java here, or no jar of Fluss's client.

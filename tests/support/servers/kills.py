@@ -1,7 +1,8 @@
-"""What must be in the tables when the killing is over: every row once, and some twice without it.
+"""Checks tables after processes were killed: exactly-once tables have every row once.
 
-The log `exact` and the primary-key table `keyed` were written to exactly once, the log `naive`
-beside them at least once: its duplicates show that somebody was killed where it hurts.
+The log `exact` and the primary-key table `keyed` were written exactly once, the log `naive` at
+least
+once: its duplicates prove that processes were killed between a write and its acknowledgement.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ def assert_written_once(ids: Callable[[str], list[int]], rows: int, *, what: str
     """Compare what the three tables hold with the rows that were written.
 
     Args:
-        ids: The ids in a table, sorted, as often as they are there.
+        ids: The ids in a table, sorted, with duplicates.
         rows: How many rows were written, with the ids from 0 on.
-        what: Who was killed how often, for the report.
+        what: Which processes were killed how often, for the report.
     """
     expected = list(range(rows))
     exact, keyed, naive = ids("exact"), ids("keyed"), ids("naive")

@@ -1,4 +1,4 @@
-"""What the ledger of a data directory says, and a directory as if its server had been killed."""
+"""Reads the ledger of a data directory, and edits it as a kill or a power cut would leave it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def ended_cleanly(directory: Path) -> bool:
 
 
 def as_killed(directory: Path) -> None:
-    """Say that the last server was killed, a moment ago."""
+    """Record that the last server was killed."""
     write_head(directory, state=DirectoryState.RUNNING, boot=boot_id())
 
 
 def as_after_a_power_cut(directory: Path) -> None:
-    """Say that the last server ran before this start of the system."""
+    """Record that the last server ran before the current boot of the system."""
     write_head(directory, state=DirectoryState.RUNNING, boot=b"another start..."[:16])
 
 

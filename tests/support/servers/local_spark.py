@@ -1,4 +1,4 @@
-"""The Spark of a test run: one for each process, because it takes seconds to start."""
+"""The Spark session of a test process, shared because it takes seconds to start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Queries of tests are small and each is planned once: compiling them costs more than running them.
+# Queries of tests are small and run once: code generation costs more than it saves.
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.log.level": "OFF",
@@ -36,7 +36,7 @@ SETTINGS = {
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",
 }
-# Workers have the environment that Spark was started in; a test of secrets is its only reader.
+# Workers inherit the environment of Spark's start; only a test of secrets reads it.
 SECRET_VARIABLE = "FLUSS_TEST_SPARK_SECRET"
 
 
@@ -52,7 +52,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @functools.lru_cache
 def local_spark() -> SparkSession:
-    """A local session with two threads, which lives as long as the process."""
+    """Return the local session with two threads; it lives as long as the process."""
     pytest.importorskip("pyspark", reason="pip install 'fluss-spark[spark]'")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         missing = "Spark needs Java 17: install a JRE, or set JAVA_HOME"

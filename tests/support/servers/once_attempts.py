@@ -1,10 +1,10 @@
-"""A process that forks attempts at tasks, to be killed, stopped and woken up again by a test.
+"""A process that forks attempts at tasks, which a test kills, pauses and resumes.
 
-Run as a program: `once_attempts.py BOOTSTRAP DATABASE FOLDER`. Each line of its input asks for one
-attempt, `HOW RUN STEP PART FIRST COUNT SEED`; the answer is a line with the pid of the fork that
-makes it. `HOW` is `exact` (`append_exactly_once` into the log `exact`), `naive` (plain appends,
-chunk by chunk) or `keyed` (upserts). An attempt writes its progress to `FOLDER/PID.at`, so that it
-can be killed anywhere, and its result to `FOLDER/PID`: 0, or 1 with a line on standard error.
+Run as a program: `once_attempts.py BOOTSTRAP DATABASE FOLDER`. Each line of its input requests one
+attempt, `HOW RUN STEP PART FIRST COUNT SEED`; it prints the pid of the fork that runs it. `HOW` is
+`exact` (`append_exactly_once` into the log `exact`), `naive` (plain appends, chunk by chunk) or
+`keyed` (upserts). An attempt writes its progress to `FOLDER/PID.at`, so that it can be killed
+anywhere, and its result to `FOLDER/PID`: 0, or 1 with a line on standard error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BATCHES_PER_WRITE = 4
 
 
 def rows_of(first: int, count: int, seed: int) -> Iterator[object]:
-    """The rows of a task, a kilobyte each, a little at a time."""
+    """Generate the rows of a task, a kilobyte each, in small chunks."""
     import pyarrow as pa
 
     rng = random.Random(seed)
@@ -46,14 +46,14 @@ def rows_of(first: int, count: int, seed: int) -> Iterator[object]:
 
 
 def watched(batches: Iterator[object], folder: Path) -> Iterator[object]:
-    """The same, noting how many have been handed on."""
+    """Generate the same rows, and record how many have been consumed."""
     for place, each in enumerate(batches):
         Path(folder, f"{os.getpid()}.at").write_text(str(place))
         yield each
 
 
 def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> None:
-    """Make one attempt."""
+    """Run one attempt."""
     import pyarrow as pa
 
     import fluss
@@ -72,18 +72,18 @@ def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> No
 
 
 def main(bootstrap: str, database: str, folder: Path) -> None:
-    """Fork attempts until nobody asks for more."""
+    """Fork attempts until the input ends."""
     import pyarrow as pa
 
     from fluss.wire import messages
 
-    # What every attempt needs is loaded once; nothing of it starts a thread.
+    # Imports that every attempt needs; none of them starts a thread.
     for name in LOADED:
         import_module(name)
     pa.array(["pandas is imported by this"])
     messages.ProduceLogResponse()
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for attempts here
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for attempts here
     for line in sys.stdin:
         pid = os.fork()
         if not pid:

@@ -1,9 +1,9 @@
-"""A client with no cleverness at all: one blocking socket for each server, one request at a time.
+"""A minimal client: one blocking socket for each server, one request at a time.
 
-For conformance tests, which want to say exactly what goes over the wire. Frames are packed here by
-hand, on purpose: a mistake in the product's framing must not hide in its tests. Messages and their
-numbers are the product's. It never retries, never caches, and does what it is told; which address
-a server has is asked each time.
+For conformance tests, which control exactly what goes over the wire. It encodes frames itself, so
+that a mistake in the product's framing cannot hide in its tests; messages and their numbers are
+the
+product's. It never retries and never caches; it looks up a server's address each time.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class RawConnection:
         self._request_id = 0
 
     def call(self, request: Message, *, version: int = 0, api_key: int | None = None) -> Any:
-        """Send a request and return the answer that belongs to it.
+        """Send a request and return its response.
 
         Raises:
             RefusedError: The server answered with an error frame.
-            OSError: The server hung up, or took too long.
+            OSError: The server closed the connection, or took too long.
         """
         name = type(request).__name__.removesuffix("Request")
         body = request.SerializeToString()
@@ -59,7 +59,7 @@ class RawConnection:
         return answer
 
     def call_bytes(self, api_key: int, body: bytes, *, version: int = 0) -> bytes:
-        """The same for a body that is bytes already."""
+        """Send a request whose body is encoded already."""
         self._request_id += 1
         self._socket.sendall(
             struct.pack(">ihhi", 8 + len(body), api_key, version, self._request_id) + body
@@ -72,7 +72,7 @@ class RawConnection:
         return answer
 
     def read_frame(self) -> tuple[int, int | None, bytes]:
-        """The next frame: its type, the request it answers (none for type 2), its body."""
+        """Read the next frame: its type, its request id (none for type 2), its body."""
         (length,) = struct.unpack(">i", self._exactly(4))
         assert 1 <= length <= ANSWER_BYTES_MAX, length
         frame = self._exactly(length)
@@ -84,7 +84,7 @@ class RawConnection:
         """Authenticate with SASL/PLAIN.
 
         Raises:
-            RefusedError: With code 46, when the password is wrong.
+            RefusedError: The password is wrong; the code is 46.
         """
         token = b"\0".join([b"", user.encode(), password.encode()])
         self.call(pb.AuthenticateRequest(protocol="PLAIN", token=token))
@@ -101,7 +101,7 @@ class RawConnection:
 
 
 class RawClient:
-    """Connections to all servers of a cluster, found from one address."""
+    """Connections to all servers of a cluster, discovered from one address."""
 
     def __init__(
         self,
@@ -133,11 +133,11 @@ class RawClient:
         self._connections.clear()
 
     def call(self, request: Message, *, to: str | int | None = None, version: int = 0) -> Any:
-        """Ask one server: "coordinator", a tablet server's id, an address, or the bootstrap."""
+        """Send a request to "coordinator", a tablet server's id, an address, or the bootstrap."""
         return self.connection(to).call(request, version=version)
 
     def connection(self, to: str | int | None = None) -> RawConnection:
-        """The connection to that server, opened and logged in when first asked for."""
+        """Return the connection to a server; the first call opens it and logs in."""
         address = self._address(to)
         found = self._connections.get(address)
         if found is None:
@@ -148,18 +148,18 @@ class RawClient:
         return found
 
     def drop_connection(self, to: str | int | None = None) -> None:
-        """Forget a connection, for instance because its server was killed."""
+        """Close a connection, for instance because its server was killed."""
         found = self._connections.pop(self._address(to), None)
         if found is not None:
             found.close()
 
     def metadata(self, *tables: tuple[str, str]) -> pb.MetadataResponse:
-        """What the bootstrap server knows about the cluster and these tables."""
+        """Return the bootstrap server's metadata of the cluster and these tables."""
         paths = [pb.PbTablePath(database_name=d, table_name=t) for d, t in tables]
         return self.call(pb.MetadataRequest(table_path=paths))
 
     def leader(self, database: str, table: str, bucket: int = 0) -> int | None:
-        """The tablet server that leads a bucket; None while there is none."""
+        """Return the tablet server that leads a bucket; None while there is none."""
         (found,) = self.metadata((database, table)).table_metadata
         buckets = {each.bucket_id: each for each in found.bucket_metadata}
         known = buckets.get(bucket)

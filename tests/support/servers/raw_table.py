@@ -1,7 +1,8 @@
-"""Tables and appends made by hand, for tests that care about servers and not about rows.
+"""Hand-made tables and appends, for tests of servers rather than of rows.
 
-A record-less batch is a header and nothing else, so it needs no codec; the server gives it one
-offset, replicates it and keeps it like any other.
+A batch without records is only a header, so it needs no codec; the server assigns it one offset,
+and
+replicates and keeps it like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PRODUCE_TIMEOUT_MS = 10_000
 
 
 def create_log_table(client: RawClient, database: str, table: str, **properties: str) -> int:
-    """Create a log table of one INTEGER column and one bucket; returns its id."""
+    """Create a log table of one INTEGER column and one bucket; return its id."""
     column = {"name": "id", "data_type": {"type": "INTEGER"}, "id": 0}
     descriptor = {
         "version": 1,
@@ -40,7 +41,7 @@ def create_log_table(client: RawClient, database: str, table: str, **properties:
 
 
 def recordless_batch() -> bytes:
-    """The header of a log batch of magic 0 that holds nothing."""
+    """Return the header of an empty log batch of magic 0."""
     schema_id, attributes, last_offset_delta, writer_id, sequence, count = 1, 1, 0, -1, -1, 0
     sealed = struct.pack(
         "<hbiqii", schema_id, attributes, last_offset_delta, writer_id, sequence, count
@@ -52,7 +53,8 @@ def recordless_batch() -> bytes:
 
 
 def append_nothing(client: RawClient, table_id: int, *, to: int) -> pb.PbProduceLogRespForBucket:
-    """Append one record-less batch to bucket 0 through its leader; all replicas must have it."""
+    """Append one empty batch to bucket 0 through its leader, with acknowledgement of all
+    replicas."""
     bucket = pb.PbProduceLogReqForBucket(bucket_id=0, records=recordless_batch())
     request = pb.ProduceLogRequest(
         acks=ALL_REPLICAS, table_id=table_id, timeout_ms=PRODUCE_TIMEOUT_MS, buckets_req=[bucket]
@@ -62,7 +64,7 @@ def append_nothing(client: RawClient, table_id: int, *, to: int) -> pb.PbProduce
 
 
 def end_offset(client: RawClient, table_id: int, *, to: int) -> int:
-    """The end of bucket 0 as this server sees it; -1 where it refuses to say."""
+    """Return the end of bucket 0 on this server; -1 where it refuses."""
     request = pb.ListOffsetsRequest(
         follower_server_id=-1, offset_type=LATEST, table_id=table_id, bucket_id=[0]
     )

@@ -1,4 +1,4 @@
-"""Scanners and lookups on a real cluster, with tables made and filled for them."""
+"""Scanners and lookups on a cluster, with tables created and filled for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAIT_S = 60.0
 
 
 class ReadHarness:
-    """One connection to a real cluster."""
+    """One connection to a cluster."""
 
     def __init__(self, bootstrap: str, database: str, **settings: str) -> None:
         self.engine = engine()
@@ -60,7 +60,7 @@ class ReadHarness:
         primary_keys: Sequence[str] | None = None,
         **facts: Any,
     ) -> TableHandle:
-        """Make a table."""
+        """Create a table."""
         self._names += 1
         path = TablePath(self.database, f"t{self._names}")
         facts = {"bucket_count": 1} | facts
@@ -75,7 +75,7 @@ class ReadHarness:
     def add_column(
         self, table: TableHandle, name: str, type_json: Mapping[str, Any]
     ) -> TableHandle:
-        """Add a column at the end; gives the table as it is afterwards."""
+        """Add a column at the end; return the changed table."""
         path = table.info.table_path
         request = pb.AlterTableRequest(
             table_path=pb.PbTablePath(database_name=path.database_name, table_name=path.table_name),
@@ -91,13 +91,13 @@ class ReadHarness:
         return self.table(path)
 
     def append(self, table: TableHandle, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Append rows as one frame, and wait until they are there."""
+        """Append rows as one frame, and wait for the acknowledgement."""
         core = append_core(table)
         core.append_arrow(pa.RecordBatch.from_pydict(dict(columns), table.info.schema.to_arrow()))
         self.run(core.flush())
 
     def upsert(self, table: TableHandle, *rows: Mapping[str, Any]) -> None:
-        """Upsert rows, each as a write of its own."""
+        """Upsert rows one by one."""
         core = upsert_core(table)
         for row in rows:
             core.upsert(dict(row))
@@ -150,7 +150,7 @@ class ReadHarness:
 def poll_rows(
     scanner: LogScanner, count: int, *, timeout_s: float = WAIT_S, ignore: bool = False
 ) -> list[Any]:
-    """Records of polls until there are so many."""
+    """Poll until that many records have arrived."""
     found: list[Any] = []
     deadline = time.monotonic() + timeout_s
     while len(found) < count and time.monotonic() < deadline:
@@ -163,7 +163,7 @@ def poll_rows(
 
 
 def eventually(is_so: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
-    """Wait until something is so; its last answer."""
+    """Wait until a condition holds; return its last value."""
     deadline = time.monotonic() + timeout_s
     while not (answer := is_so()) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -172,7 +172,7 @@ def eventually(is_so: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
 
 
 def new_database(bootstrap: str) -> str:
-    """A database on a cluster that the test has for itself."""
+    """Create a database on a cluster that no other test uses."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     with RawClient(bootstrap) as client:
         create = pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=False)

@@ -1,10 +1,11 @@
-"""A Spark driver made to be killed: streams files into three tables until it is told to stop.
+"""A Spark driver that a test kills: it streams files into three tables until it is stopped.
 
 Run as a program: `spark_kill_driver.py BOOTSTRAP DATABASE FOLDER`. The rows of the files in
 `FOLDER/source` go into the log `exact`, into the log `naive`, where exactly once is switched off,
-and into the primary-key table `keyed`. Queries that fail are started again from their checkpoints.
-Between rows the tasks pause, so that most of the time some of them have written and others have
-not. Says `ready` when each query has written something, and ends when there is a file `stop`.
+and into the primary-key table `keyed`. Failed queries are restarted from their checkpoints. Tasks
+pause between rows, so that most of the time some of them have written and others have not. The
+driver
+logs `ready` when each query has written rows, and exits when a file `stop` exists.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PAUSE_S = 0.12
 
 
 def trickle(batches):
-    """Hand rows on, a little at a time."""
+    """Yield rows in small chunks with pauses."""
     rng = random.Random()
     for each in batches:
         time.sleep(rng.random() * PAUSE_S)
@@ -33,12 +34,12 @@ def trickle(batches):
 
 
 def has_begun(query):
-    """Whether a query has written something, or found nothing to write."""
+    """Return whether a query has written rows, or found nothing to write."""
     return query.lastProgress or query.status["message"].startswith("Waiting")
 
 
 def say(line):
-    """Have it in the log at once."""
+    """Log a line without buffering."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -53,7 +54,7 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
         "spark.eventLog.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        # How long a Python process may take to begin, on a machine that has much else to do.
+        # The start of a Python process may take long on a busy machine.
         "spark.python.authenticate.socketTimeout": "300s",
     }
     with warnings.catch_warnings():
@@ -61,8 +62,9 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
         spark = fluss_spark.session(
             "kills", master="local[4,4]", **{k.replace(".", "__"): v for k, v in conf.items()}
         )
-    # Files, because Spark gives the process of a Python source 10 s to begin, whatever the machine
-    # has to do besides; a query that cannot begin shows nothing of its sink.
+    # Files as the source, because Spark gives the process of a Python source 10 s to start, which
+    # is too
+    # short on a busy machine; this driver tests the sink.
     source = (
         spark.readStream.schema("id bigint")
         .option("maxFilesPerTrigger", FILES_PER_TRIGGER)
@@ -80,7 +82,7 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
         )
 
     queries = {}
-    for name in TARGETS:  # one after the other: each has a dozen processes to begin
+    for name in TARGETS:  # one after the other: each starts a dozen processes
         queries[name] = start(name)
         while queries[name].isActive and not has_begun(queries[name]):
             time.sleep(0.1)

@@ -1,14 +1,16 @@
-"""A cluster whose servers stop sending rows in the middle of a scan, and a program that reads it.
+"""A cluster whose servers stop sending rows during a scan, and a program that reads it.
 
-The program runs in a process of its own, is sent SIGINT while it waits for rows that do not come,
-and must then still be able to use its connection:
+The program is a separate process. It receives SIGINT while it waits for rows, and must then still
+be
+able to use its connection:
 
     def test_ctrl_c_ends_a_stalled_read(stalled_table):
         interrupted = interrupt(stalled_table, "pd.read_fluss(TABLE)", setup="import pandas as pd")
         assert interrupted.after_s < INTERRUPTED_S_MAX
 
-What it prints last is the answer to `len(...)` of the same reading once the rows flow again. A
-machine that has other things to do proves nothing by being late, so who is late has more tries.
+Its last line is the length of the same read after the rows flow again. A late interruption on a
+busy
+machine proves nothing, so it is tried again.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ print(len(read()), flush=True)
 
 
 class StallingWire(WireRecorder):
-    """Passes everything on, but keeps back large answers while `stall` is in force."""
+    """Forwards everything, but holds large responses back while it is stalled."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -56,12 +58,12 @@ class StallingWire(WireRecorder):
         self.holds_back = threading.Event()
 
     def stall(self) -> None:
-        """Send no large answer from now on."""
+        """Hold large responses back from now on."""
         self.holds_back.clear()
         self._flowing.clear()
 
     def flow(self) -> None:
-        """Send what was kept back, and all that follows."""
+        """Send the held responses, and all later ones."""
         self._flowing.set()
 
     def _pass_answers(
@@ -91,10 +93,10 @@ class _Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted:
-    """What became of a program.
+    """The result of a program.
 
     Attributes:
-        after_s: How long after SIGINT it said that it was interrupted.
+        after_s: How long after SIGINT it reported the interruption.
         rows: How many rows it read afterwards.
     """
 
@@ -103,13 +105,13 @@ class Interrupted:
 
 
 def interrupt(wire: StallingWire, table: str, reading: str, *, setup: str) -> Interrupted:
-    """Read in another process, interrupt it when its rows are kept back, and let it read again.
+    """Read in another process, interrupt it while its rows are held back, and let it read again.
 
     Args:
-        wire: What stands before the cluster.
-        table: `database.table`, large enough for an answer of more than `LARGE_BYTES`.
-        reading: An expression that reads `TABLE` and gives something with a length.
-        setup: What comes before it.
+        wire: The proxy in front of the cluster.
+        table: `database.table`, large enough for a response of more than `LARGE_BYTES`.
+        reading: An expression that reads `TABLE` and returns an object with a length.
+        setup: Code that runs before it.
 
     Returns:
         The first try that was in time, or the last.
@@ -140,7 +142,7 @@ def _interrupt_once(wire: StallingWire, table: str, reading: str, setup: str) ->
             said = process.stdout.readline()
             assert said == "reading\n", f"{said}{process.stderr.read() if not said else ''}"
             assert wire.holds_back.wait(WAIT_S), "no rows were asked for"
-            time.sleep(0.2)  # so that it waits, and is not about to
+            time.sleep(0.2)  # so that it already waits
             began = time.perf_counter()
             process.send_signal(signal.SIGINT)
             said = process.stdout.readline()

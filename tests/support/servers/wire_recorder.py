@@ -1,10 +1,10 @@
-"""A recorder between clients and a cluster: whatever is asked and answered is passed on and kept.
+"""A recorder between clients and a cluster: it forwards and keeps all requests and responses.
 
-It stands before every server of the cluster: one listening socket for each, and in each answer to
-GET_METADATA the servers' addresses are replaced by those sockets, so that a client that is given
-`bootstrap` never meets a server itself. So any client may be recorded, also one in another process
-or in another language. Nothing else is changed, delayed or reordered. Frames are cut by hand here;
-what their bodies say is read only when somebody asks.
+It has one listening socket for each server of the cluster, and replaces the servers' addresses in
+each response to GET_METADATA by those sockets, so that a client that uses `bootstrap` never
+connects
+to a server itself. So any client can be recorded, also one in another process or language. Nothing
+else is changed, delayed or reordered. It splits frames itself; bodies are decoded only on demand.
 
     def test_a_key_is_looked_up(wire, database):  # the fixture of tests/support/servers/fix_wire.py
         table = fluss.connect(f"fluss://{wire.bootstrap}/{database}").table("events")
@@ -29,20 +29,20 @@ from fluss.wire.api import ApiKey
 
 SUCCESS = 0
 SETTLE_S = 5.0
-# What a client says whenever it opens a connection, whatever it is for.
+# Requests that a client sends on every new connection.
 GREETINGS = frozenset({"API_VERSIONS", "AUTHENTICATE"})
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Exchange:
-    """One request and its answer.
+    """One request and its response.
 
     Attributes:
-        server: The address of the server, as it really is.
-        api_key: The number of the API, which need not be one that is known here.
-        request_body: The bytes behind the frame's header.
-        answer_kind: 0 success, 1 error, 2 failure; None while there is no answer.
-        answer_body: The bytes behind its header, as the server sent them.
+        server: The real address of the server.
+        api_key: The number of the API, which may be unknown here.
+        request_body: The bytes after the frame's header.
+        answer_kind: 0 success, 1 error, 2 failure; None while there is no response.
+        answer_body: The bytes after its header, as the server sent them.
     """
 
     server: str
@@ -64,7 +64,7 @@ class Exchange:
 
     @property
     def answer(self) -> Any:
-        """The answer as a message; an `ErrorResponse` where it was refused."""
+        """The response as a message; an `ErrorResponse` for an error."""
         if self.answer_kind is None:
             raise LookupError(f"{self.api} has not been answered")
         known = ApiKey(self.api_key).response if self.answer_kind == SUCCESS else pb.ErrorResponse
@@ -73,18 +73,18 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketAsked:
-    """One bucket of one request that names buckets: a fetch, a lookup, a write, a limit scan.
+    """One bucket of a request that names buckets: a fetch, a lookup, a write, a limit scan.
 
-    What a request of its kind does not have is None.
+    Attributes that a request of its kind does not have are None.
 
     Attributes:
         keys: How many keys are looked up.
         fetch_offset: Where a fetch begins.
-        projected_fields: The places of the columns a fetch wants; None for all.
-        has_filter: Whether a fetch carries a condition for the server.
-        limit: How many rows a limit scan wants.
+        projected_fields: The positions of the columns that a fetch requests; None for all.
+        has_filter: Whether a fetch has a filter for the server.
+        limit: How many rows a limit scan requests.
         rows_bytes: How many bytes of rows were sent, in either direction.
-        remote_segments: Offsets of the remote segments that the answer points to: start and end.
+        remote_segments: Start and end offsets of the remote segments that the response names.
     """
 
     api: str
@@ -106,20 +106,20 @@ class BucketAsked:
 
 @dataclass(slots=True, kw_only=True)
 class Recording:
-    """The exchanges that began while it was open, in the order in which they were sent."""
+    """The exchanges that began while it was open, in the order of the requests."""
 
     exchanges: list[Exchange] = field(default_factory=list)
 
     def of(self, api: str) -> list[Exchange]:
-        """Those of one API."""
+        """Return the exchanges of one API."""
         return [each for each in self.exchanges if each.api == api]
 
     def counts(self) -> dict[str, int]:
-        """How many requests of each API there were, besides greetings."""
+        """Return how many requests of each API there were, without those of new connections."""
         return dict(Counter(each.api for each in self.exchanges if each.api not in GREETINGS))
 
     def buckets(self, *apis: str) -> list[BucketAsked]:
-        """Each bucket that was asked about: in fetches, lookups, limit scans and writes.
+        """Return each requested bucket of fetches, lookups, limit scans and writes.
 
         Args:
             *apis: Only in requests of these.
@@ -128,17 +128,17 @@ class Recording:
         return [asked for each in wanted for asked in _buckets_in(each)]
 
     def reads(self) -> list[BucketAsked]:
-        """The buckets of fetches that want rows, and not only the high watermark, as pins do."""
+        """Return the buckets of fetches for rows, without those for the high watermark alone."""
         return [each for each in self.buckets("FETCH_LOG") if (each.fetch_bytes_max or 0) > 1]
 
     @property
     def answer_bytes(self) -> int:
-        """How many bytes all answers had together."""
+        """Return the size of all responses in bytes."""
         return sum(len(each.answer_body) for each in self.exchanges)
 
 
 class WireRecorder:
-    """Stands between clients and a cluster, and keeps what they say to each other.
+    """Forwards and records the traffic between clients and a cluster.
 
     Args:
         bootstrap: An address of the cluster, or several.
@@ -166,25 +166,25 @@ class WireRecorder:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[Recording]:
-        """What is asked until the block ends, and the answers to that."""
+        """Record the requests until the block ends, and their responses."""
         seen = Recording()
         with self._lock:
             start = len(self._exchanges)
         yield seen
         with self._lock:
             seen.exchanges += self._exchanges[start:]
-            # Fetches ahead that nobody waits for any more are answered all the same.
+            # Prefetches without a waiting reader get responses, too.
             self._answered.wait_for(
                 lambda: all(each.answer_kind is not None for each in seen.exchanges), SETTLE_S
             )
 
     def forget(self) -> None:
-        """Let go of what has been kept, for instance of rows that were written to prepare."""
+        """Discard what has been recorded, for instance the writes of the test's setup."""
         with self._lock:
             self._exchanges.clear()
 
     def address_before(self, server: str) -> str:
-        """The address that leads to a server by way of the recorder."""
+        """Return the recorder's address for a server."""
         with self._lock:
             if self._closed:
                 raise ConnectionError("the recorder has ended")
@@ -282,7 +282,7 @@ class WireRecorder:
         return told.SerializeToString()
 
 
-# --- what requests say ----------------------------------------------------------------------------
+# --- decoding of requests -------------------------------------------------------------------------
 
 
 def _buckets_in(exchange: Exchange) -> Iterator[BucketAsked]:

@@ -1,7 +1,7 @@
-"""Writers on a real cluster, and a look at what the servers then hold; see the fixture `harness`.
+"""Writers on a cluster, and independent reads of the stored batches; see the fixture `harness`.
 
-What was stored is read by requests made by hand (`tests.support.servers.raw_client`), so that the
-reading side of the client is not asked about the writing side.
+Stored batches are read with hand-made requests (`tests.support.servers.raw_client`), so that the
+reading side of the client does not check the writing side.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAIT_S = 40
 
 
 def wait(result: WriteResultHandle) -> WriteOutcome:
-    """What became of written rows; raises their error."""
+    """Wait for the acknowledgements of written rows; raise their error."""
     caller: BlockingSink[WriteOutcome] = BlockingSink()
     result.subscribe(caller)
     assert caller.wait(WAIT_S), "no answer"
@@ -45,7 +45,7 @@ def wait(result: WriteResultHandle) -> WriteOutcome:
 
 
 class Harness:
-    """One connection, its writers, and eyes of its own."""
+    """One connection with its writers, and reads that do not use the client."""
 
     def __init__(self, bootstrap: str, database: str) -> None:
         self.engine = engine()
@@ -78,7 +78,7 @@ class Harness:
     def table(
         self, schema: pa.Schema, *, primary_keys: Any = None, auto: Any = None, **facts: Any
     ) -> TableInfo:
-        """Make a table."""
+        """Create a table."""
         self._names += 1
         path = TablePath(self.database, f"t{self._names}")
         facts = {"bucket_count": 1} | facts
@@ -89,14 +89,14 @@ class Harness:
         return self.run(self.admin.get_table_info(path))
 
     def pool(self, **settings: Any) -> WriterPool:
-        """A pool of writers with settings of their own."""
+        """Return a pool of writers with its own settings."""
         made = replace(WriterSettings.of(self.config), **settings)
         pool = WriterPool(self.cluster, made, engine=self.engine)
         self._pools.append(pool)
         return pool
 
     def pool_behind(self, proxy: Any, *, request_timeout_ms: int = 5_000, **settings: Any):
-        """A pool that reaches the tablet server through a proxy only."""
+        """Return a pool that reaches the tablet server through a proxy only."""
         (server,) = self.cluster.view.tablet_servers.values()
         facts = connection_settings(self.config)
         facts = replace(
@@ -124,12 +124,12 @@ class Harness:
     def flush(self, core: Any) -> None:
         self.run(core.flush())
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     def batches(
         self, table: TableInfo, bucket: int = 0, *, partition: str | None = None
     ) -> list[LogBatch]:
-        """The batches of one bucket's log, checksums verified."""
+        """Return the batches of one bucket's log with verified checksums."""
         cluster = self.cluster
         path = PhysicalTablePath(table.table_path, partition)
         self.run(cluster.refresh([path]))
@@ -192,7 +192,7 @@ class Harness:
         ]
 
     def state(self, table: TableInfo) -> dict[Any, dict[str, Any]]:
-        """A primary-key table replayed from its changelog, all buckets together."""
+        """Replay a primary-key table from its changelog, all buckets together."""
         keys = table.physical_primary_keys
         state = {}
         for bucket in range(table.num_buckets):
