@@ -1,1 +1,1 @@
-"""One file per question; each prints one table and names the machine it ran on."""
+"""Benchmarks: one file per question; each prints one table and names the machine it ran on."""

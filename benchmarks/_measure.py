@@ -1,8 +1,8 @@
-"""How every benchmark here finds its servers, measures and prints.
+"""Shared code of the benchmarks: servers, measuring, printing.
 
-These machines are shared and noisy, so a single time says little. A figure is the median of several
+The machines are shared and noisy, so a single time means little. A figure is the median of several
 rounds with its spread; a comparison alternates the two sides within one run, in both orders, and
-reports the ratio of each pair. No benchmark asserts a speed: a miss is printed as a miss.
+reports the ratio of each pair. No benchmark asserts a speed: a missed target is printed as a miss.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Rounds:
 
     @property
     def median(self) -> float:
-        """The round in the middle."""
+        """The median round."""
         return statistics.median(self.seconds)
 
     @property
@@ -56,22 +56,22 @@ class Pairs:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """How many times as fast as the peer we were, pair by pair."""
+        """Our speed relative to the peer's, for each pair."""
         return tuple(peer / ours for ours, peer in zip(self.ours, self.peer, strict=True))
 
     @property
     def ratio(self) -> float:
-        """The pair in the middle."""
+        """The median ratio."""
         return statistics.median(self.ratios)
 
     @property
     def spread(self) -> str:
-        """The worst and the best pair."""
+        """The worst and the best ratio."""
         return f"{min(self.ratios):.2f}-{max(self.ratios):.2f}"
 
 
 def interleaved(ours: Callable[[], float], peer: Callable[[], float], *, pairs: int = 7) -> Pairs:
-    """Run both sides in turns, each second pair the other way round; each returns its seconds."""
+    """Run both sides alternately, every second pair in reverse order; each returns its seconds."""
     mine: list[float] = []
     theirs: list[float] = []
     for number in range(pairs):
@@ -86,7 +86,7 @@ def interleaved(ours: Callable[[], float], peer: Callable[[], float], *, pairs: 
 
 @contextmanager
 def cluster(bootstrap: str | None) -> Iterator[str]:
-    """The cluster at an address, or a real one for as long as the measuring takes."""
+    """Yield the cluster at an address, or a real one that runs during the measurement."""
     if bootstrap:
         yield bootstrap
         return
@@ -97,7 +97,7 @@ def cluster(bootstrap: str | None) -> Iterator[str]:
 
 
 def machine() -> str:
-    """The machine and the versions, in one line."""
+    """Return the machine and the versions in one line."""
     import numpy as np
     import pyarrow as pa
 

@@ -1,6 +1,6 @@
-"""What the tasks of `benchmarks/peer.py` stand on: one client, its tables, the data, the clock.
+"""The base of the tasks of `benchmarks/peer.py`: one client, its tables, the data, the clock.
 
-The same text for both clients, in pyfluss's dialect; what is measured is in `_peer_tasks`.
+The same code runs on both clients, in pyfluss's dialect; `_peer_tasks` has the tasks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAUSE_S = 0.1
 
 
 class Stopwatch:
-    """Wall time and the processor time of the whole process, between `with` and its end."""
+    """Wall time and processor time of the whole process during the `with` block."""
 
     def __enter__(self) -> Self:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
@@ -47,7 +47,7 @@ class Stopwatch:
 
 
 class Bench:
-    """One client, one connection, one database, and the data made so far."""
+    """One client, one connection, one database, and the generated data."""
 
     def __init__(self, fluss: ModuleType, *, bootstrap: str, database: str) -> None:
         self.fluss = fluss
@@ -57,31 +57,31 @@ class Bench:
         self._tables = 0
 
     async def open(self) -> None:
-        """Connect, and see to it that the database exists."""
+        """Connect, and create the database where it is missing."""
         self.conn = await self.connect()
         self.admin = self.conn.get_admin()
         await self.admin.create_database(self.database, ignore_if_exists=True)
 
     async def connect(self) -> Any:
-        """A connection of its own."""
+        """Open a separate connection."""
         config = self.fluss.Config({"bootstrap.servers": self.bootstrap})
         return await self.fluss.FlussConnection.create(config)
 
     async def create(
         self, schema: pa.Schema, *, keys: list[str] | None = None, **descriptor: Any
     ) -> Any:
-        """A fresh table with one bucket, and its path."""
+        """Create a table with one bucket; return it and its path."""
         self._tables += 1
         name = f"t_{os.getpid()}_{self._tables}"
         path = self.fluss.TablePath(self.database, name)
-        wanted = self.fluss.TableDescriptor(
+        descriptor = self.fluss.TableDescriptor(
             self.fluss.Schema(schema, primary_keys=keys), bucket_count=1, **descriptor
         )
-        await self.admin.create_table(path, wanted)
+        await self.admin.create_table(path, descriptor)
         return await self._appeared(path), path
 
     async def _appeared(self, path: Any) -> Any:
-        # A 0.9.1 server may not know a table yet that it has just made.
+        # A 0.9.1 server may not know a table that it has just created.
         for _ in range(TRIES_MAX):
             try:
                 return await self.conn.get_table(path)
@@ -90,11 +90,11 @@ class Bench:
         return await self.conn.get_table(path)
 
     async def log_table(self, codec: str) -> Any:
-        """A fresh log table whose batches are compressed with `codec`."""
+        """Create a log table whose batches are compressed with `codec`."""
         return await self.create(SCHEMA, properties={"table.log.arrow.compression.type": codec})
 
     async def scanner(self, table: str, columns: list[str] | None = None) -> Any:
-        """A batch scanner of bucket 0, from its start."""
+        """Return a batch scanner of bucket 0, from its start."""
         found = await self.conn.get_table(self.fluss.TablePath(self.database, table))
         scan = found.new_scan()
         if columns:
@@ -104,7 +104,7 @@ class Bench:
         return scanner
 
     def batches(self, rows: int, batch_rows: int) -> list[pa.RecordBatch]:
-        """The data, made once per shape."""
+        """Return the data, generated once per layout."""
         shape = (rows, batch_rows)
         if shape not in self._batches:
             whole = data_of(rows)
@@ -115,7 +115,7 @@ class Bench:
 
 
 def data_of(rows: int) -> pa.RecordBatch:
-    """Growing ids and times, short texts, random numbers: about 44 bytes a row."""
+    """Return growing ids and times, short texts, random numbers: about 44 bytes a row."""
     rng = np.random.default_rng(7)
     users = rng.integers(0, 100_000, rows)
     return pa.RecordBatch.from_arrays(
@@ -131,14 +131,14 @@ def data_of(rows: int) -> pa.RecordBatch:
     )
 
 
-def expect(found: object, wanted: object) -> None:
-    """A fast wrong answer is no answer."""
-    if found != wanted:
-        raise ValueError(f"expected {str(wanted)[:99]}, found {str(found)[:99]}")
+def expect(found: object, expected: object) -> None:
+    """Raise where a result is wrong, however fast."""
+    if found != expected:
+        raise ValueError(f"expected {str(expected)[:99]}, found {str(found)[:99]}")
 
 
 async def median_of(work: Callable[[int], Awaitable[object]], *, most: int, budget: float) -> Taken:
-    """The middle of at most `most` calls, fewer when they last longer than `budget` seconds."""
+    """Return the median of at most `most` calls, or of those within `budget` seconds."""
     samples: list[float] = []
     with Stopwatch() as watch:
         began = time.perf_counter()

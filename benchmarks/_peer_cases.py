@@ -1,6 +1,6 @@
-"""The lines of `benchmarks/peer.py`: what is asked of both clients, and how fast we shall be.
+"""The lines of `benchmarks/peer.py`: the tasks of both clients, and our targets.
 
-The targets are those the project set itself; where it set none, those of its study of pyfluss.
+The targets are the project's own, or else those of its study of pyfluss.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 KEYS = 10_000
 LOOKUPS = 10_000
-PEER_LOOKUPS = 50  # the peer's 10 000 would take a quarter of an hour each time
+PEER_LOOKUPS = 50  # 10 000 would take the peer a quarter of an hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +21,13 @@ class Case:
 
     Args:
         what: Its name.
-        task: What runs, of `_peer_tasks`.
-        arguments: With what.
-        rows: How many rows it moves, when the figure is a rate.
-        ratio_min: How many times as fast as the peer we shall be.
-        seconds_max: How long we may take.
-        peer_arguments: What the peer gets instead, where the whole task would take it too long.
-        peer_factor: By how much its time is multiplied then.
+        task: The task, of `_peer_tasks`.
+        arguments: Its arguments.
+        rows: How many rows it moves, where the figure is a rate.
+        ratio_min: The target speed relative to the peer's.
+        seconds_max: The target time.
+        peer_arguments: A smaller task for the peer, where the whole one would take too long.
+        peer_factor: The factor by which its time is multiplied then.
     """
 
     what: str
@@ -40,14 +40,14 @@ class Case:
     peer_factor: float = 1.0
 
     def figure(self, seconds: float) -> str:
-        """A time, or the rate it means, for people."""
+        """Format a time, or the rate it means."""
         if self.rows:
             return f"{self.rows / seconds / 1e6:.2f} M rows/s"
         return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
 
     @property
     def target(self) -> str:
-        """What we shall reach."""
+        """Format the target."""
         if self.ratio_min is not None:
             return f">= {self.ratio_min:.2f}x"
         if self.seconds_max is not None:
@@ -55,14 +55,14 @@ class Case:
         return ""
 
     def verdict(self, mine: float, ratio: float | None = None) -> str:
-        """Whether we did."""
+        """Return whether the target was met."""
         slow = self.seconds_max is not None and mine >= self.seconds_max
         behind = self.ratio_min is not None and ratio is not None and ratio < self.ratio_min
         return "MISSED" if slow or behind else ""
 
 
 def cases_of(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
-    """What is asked, with the targets of the project; where it set none, those of the study."""
+    """Return all lines with their targets."""
     return [*_bulk(options, tables), *_rows(options, tables), *_latencies(options, tables)]
 
 

@@ -1,4 +1,4 @@
-"""The last lines of `benchmarks/peer.py`: what `import fluss` takes, in fresh processes."""
+"""The last lines of `benchmarks/peer.py`: time and memory of `import fluss`, in new processes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from benchmarks._measure import interleaved
 from tools.peer import peer_environment
 
 SECONDS_MAX = 60e-3
-HEAVY = ("pandas", "polars", "duckdb", "pyarrow")  # loaded where they are used, not before
-# Memory is what is resident, where the system says so: a peak would be inherited from the parent.
+HEAVY = ("pandas", "polars", "duckdb", "pyarrow")  # imported where they are used
+# Resident memory, where the system reports it: a peak would include that of the parent.
 PROGRAM = """
 import json, os, resource, sys, time
 def resident():
@@ -31,7 +31,7 @@ print(json.dumps({{"seconds": seconds, "bytes": resident() - before, "heavy": he
 
 
 class Importer:
-    """Imports one module in process after process."""
+    """Imports one module in a series of processes."""
 
     def __init__(self, python: str, module: str) -> None:
         self._command = [python, "-c", PROGRAM.format(module=module, heavy=HEAVY)]
@@ -39,7 +39,7 @@ class Importer:
         self.heavy: list[str] = []
 
     def seconds(self) -> float:
-        """How long the import took."""
+        """Return how long the import took."""
         done = subprocess.run(
             self._command, capture_output=True, text=True, check=True, env=peer_environment()
         )
@@ -50,12 +50,12 @@ class Importer:
 
 
 def import_lines(peer_python: Path | None, *, pairs: int) -> list[Sequence[str]]:
-    """The lines for `fluss` and `fluss.aio`; the peer has one module only."""
+    """Return the lines for `fluss` and `fluss.aio`; the peer has one module only."""
     found = []
     for module in ("fluss", "fluss.aio"):
         ours = Importer(sys.executable, module)
         peer = Importer(str(peer_python or sys.executable), "fluss")
-        ours.seconds(), peer.seconds()  # the files are in memory from here on
+        ours.seconds(), peer.seconds()  # the files are in the page cache from here on
         taken = interleaved(ours.seconds, peer.seconds, pairs=pairs)
         mine = statistics.median(taken.ours)
         verdicts = ["MISSED"] if mine > SECONDS_MAX else []

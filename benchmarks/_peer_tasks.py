@@ -1,8 +1,8 @@
-"""What `benchmarks/peer.py` measures: one coroutine per question, the same text for both clients.
+"""The tasks of `benchmarks/peer.py`: one coroutine per question, the same code for both clients.
 
-They speak pyfluss's dialect and know nothing else of the client they run on. Each prepares what it
-needs, times only what the question is about, cleans up, and returns seconds (or, for a latency, the
-middle of its samples in seconds).
+They use pyfluss's dialect only. Each prepares its tables, times only the work in question, cleans
+up,
+and returns seconds (for a latency, the median of its samples).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks._peer_bench import Bench, Stopwatch, Taken, expect, median_of
 
 POLL_MS = 10_000
-SOONEST_S = 1e-6  # a row may be there before its acknowledgement, and ratios need a time
+SOONEST_S = 1e-6  # a row may arrive before its acknowledgement, and ratios need a positive time
 PROJECTED = ["id", "kind"]
 KEYED = pa.schema(
     [pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("score", pa.float64())]
@@ -46,7 +46,7 @@ async def write_arrow(bench: Bench, *, rows: int, batch_rows: int, codec: str) -
 
 
 async def fill(bench: Bench, *, rows: int, batch_rows: int, codec: str) -> dict[str, str]:
-    """Make a table for the tasks that read."""
+    """Create a table for the tasks that read."""
     table, path = await bench.log_table(codec)
     writer = table.new_append().create_writer()
     for batch in bench.batches(rows, batch_rows):
@@ -97,7 +97,7 @@ async def poll_arrow(bench: Bench, *, table: str, rows: int) -> Taken:
 
 
 async def poll(bench: Bench, *, table: str, rows: int, look: bool) -> Taken:
-    """Poll records until enough are there; `look` at each row, or count them."""
+    """Poll records until enough have arrived; `look` at each row, or count them."""
     found_table = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
     scanner = await found_table.new_scan().create_log_scanner()
     scanner.subscribe(0, bench.fluss.EARLIEST_OFFSET)
@@ -161,7 +161,7 @@ async def ack(bench: Bench, *, waits: bool, most: int, budget: float = 1.5) -> T
 async def tail(
     bench: Bench, *, samples: int, pause_s: float, after_acknowledged: bool = False
 ) -> Taken:
-    """From appending a row, or from its acknowledgement, until a parked reader has it."""
+    """Time from appending a row, or from its acknowledgement, until a waiting reader has it."""
     table, path = await bench.log_table("ZSTD")
     writer = table.new_append().create_writer()
     scanner = await table.new_scan().create_log_scanner()
@@ -191,16 +191,16 @@ async def tail(
 
 
 async def fill_keyed(bench: Bench, *, rows: int) -> dict[str, str]:
-    """Make a table for the lookups, and one for those by prefix."""
+    """Create a table for the lookups, and one for those by prefix."""
     table, path = await bench.create(KEYED, keys=["id"])
     writer = table.new_upsert().create_writer()
-    for each in range(rows):
-        writer.upsert({"id": each, "name": f"user-{each:07d}", "score": each / 7})
+    for number in range(rows):
+        writer.upsert({"id": number, "name": f"user-{number:07d}", "score": number / 7})
     await writer.flush()
     prefixed, prefix_path = await bench.create(PREFIXED, keys=["a", "b"], bucket_keys=["a"])
     writer = prefixed.new_upsert().create_writer()
-    for each in range(PREFIX_ROWS * 50):
-        writer.upsert({"a": each // PREFIX_ROWS, "b": each, "name": f"name-{each}"})
+    for number in range(PREFIX_ROWS * 50):
+        writer.upsert({"a": number // PREFIX_ROWS, "b": number, "name": f"name-{number}"})
     await writer.flush()
     return {"table": path.table_name, "prefixed": prefix_path.table_name}
 
@@ -219,7 +219,7 @@ async def lookups(bench: Bench, *, table: str, keys: int, most: int, budget: flo
 
 
 async def gathered(bench: Bench, *, table: str, keys: int, count: int) -> Taken:
-    """Many lookups at once on one lookuper."""
+    """Many concurrent lookups on one lookuper."""
     found = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
     lookuper = found.new_lookup().create_lookuper()
     with Stopwatch() as watch:
@@ -243,7 +243,7 @@ async def prefix_lookups(bench: Bench, *, table: str, most: int, budget: float =
 
 
 async def connects(bench: Bench, *, most: int, table: str | None = None) -> Taken:
-    """Connect, and with a `table` go on until its first rows are there."""
+    """Connect, and with a `table` read its first rows."""
 
     async def once(_: int) -> None:
         conn = await bench.connect()
@@ -262,7 +262,7 @@ async def connects(bench: Bench, *, most: int, table: str | None = None) -> Take
 
 
 async def drop_database(bench: Bench) -> dict[str, str]:
-    """Leave nothing on the server."""
+    """Drop everything on the server."""
     await bench.admin.drop_database(bench.database, ignore_if_not_exists=True)
     return {}
 

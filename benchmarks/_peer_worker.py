@@ -1,8 +1,9 @@
-"""One side of `peer.py`, or of `server.py`: runs tasks on the client that FLUSS_UNDER_TEST names.
+"""One side of `peer.py` or `server.py`: runs tasks on the client that FLUSS_UNDER_TEST names.
 
-`fluss` in pyfluss's environment, `fluss.aio` in ours; nothing else differs. A task comes as one
-line of JSON on the standard input, and its answer leaves as one on the standard output; whatever
-else is printed goes to the standard error.
+That is `fluss` in pyfluss's environment and `fluss.aio` in ours; nothing else differs. A task is
+one
+line of JSON on standard input, and its result one on standard output; all other output goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TASKS = {**_peer_tasks.TASKS, **_server_tasks.TASKS}
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Run tasks until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     fluss = importlib.import_module(os.environ["FLUSS_UNDER_TEST"])

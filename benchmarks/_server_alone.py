@@ -1,8 +1,9 @@
-"""The second table of `benchmarks/server.py`: what only the embedded server has to do.
+"""The second table of `benchmarks/server.py`: figures of the embedded server alone.
 
-Start until the first answer, memory at rest, the start in a directory that is large, after a clean
-end and after SIGKILL under load, and a crowd of connections (`_server_crowd`). Each is a median
-over fresh processes, as a user meets them: from `LocalCluster(...).start()` on.
+Time from start to the first response, memory at rest, the start in a large directory after a clean
+stop and after SIGKILL under load, and many connections (`_server_crowd`). Each figure is a median
+over
+new processes, from `LocalCluster(...).start()` on.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ RESTARTS = 3
 START_SECONDS_MAX = 1.0
 RESTART_SECONDS_MAX = 2.0
 IDLE_BYTES_MAX = 150e6
-REST_S = 3.0  # what is loaded in the background is there by then
+REST_S = 3.0  # background imports are done by then
 KEYS_MAX = 1_000_000
 LOG_BUCKETS = 4
 BATCH_ROWS = 100_000
 
 
 def alone_lines(options: argparse.Namespace) -> list[Sequence[str]]:
-    """The lines that `--only` wants."""
+    """Return the lines that `--only` selects."""
     gigabytes, keys = options.restart_gb, min(KEYS_MAX, int(options.restart_gb * KEYS_MAX))
     parts: tuple[tuple[str, Callable[[], list[Sequence[str]]]], ...] = (
         ("start memory", lambda: _start_lines(options)),
@@ -57,7 +58,7 @@ def alone_lines(options: argparse.Namespace) -> list[Sequence[str]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time a process has taken; 0 where the system does not say."""
+    """Return the processor time of a process; 0 where the system does not report it."""
     with suppress(OSError):
         behind_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(behind_name[11]) + int(behind_name[12])) / os.sysconf("SC_CLK_TCK")
@@ -65,7 +66,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory a process holds; 0 where the system does not say."""
+    """Return the resident memory of a process; 0 where the system does not report it."""
     with suppress(OSError):
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -73,7 +74,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def timed(what: str, seconds: Sequence[float], seconds_max: float) -> Sequence[str]:
-    """A line about times and their bar."""
+    """Return a line about times and their target."""
     middle = statistics.median(seconds)
     return (
         what,
@@ -157,7 +158,7 @@ def _fill(cluster: LocalCluster, *, gigabytes: float, keys: int) -> None:
 
 
 def _restarted(path: Path, keys: int, *, kill: bool) -> float:
-    """Seconds until a lookup is answered and the log's last rows are read."""
+    """Return the seconds until a lookup has a response and the log's last rows are read."""
     started = time.perf_counter()
     cluster = LocalCluster(path, durability="process").start()
     try:
@@ -175,7 +176,7 @@ def _restarted(path: Path, keys: int, *, kill: bool) -> float:
 
 
 def _kill_under_load(cluster: LocalCluster, keys: int) -> None:
-    """Writers of logs and keys are at work when the process is killed."""
+    """Kill the process while writers of logs and keys are active."""
 
     def write(name: str, data: pa.RecordBatch, *, is_keyed: bool) -> None:
         gone = (fluss.FlussError, asyncio.CancelledError)
@@ -192,7 +193,7 @@ def _kill_under_load(cluster: LocalCluster, keys: int) -> None:
             ("fluss.users", keyed_batches(keys, 1_000)[0], True),
         )
     ]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     time.sleep(3)
     cluster.kill()

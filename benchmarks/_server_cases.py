@@ -1,4 +1,4 @@
-"""The lines of `benchmarks/server.py`: what is asked of both servers, and the bars for ours."""
+"""The lines of `benchmarks/server.py`: the tasks for both servers, and our targets."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ServerCase:
 
     Args:
         what: Its name.
-        client: Which client asks.
-        task: What runs, of `_peer_tasks` and `_server_tasks`.
-        arguments: With what.
-        table: Which of the tables that were filled it reads.
-        rows: How many rows it moves, when the figure is a rate.
-        ratio_min: How many times as fast as the real server ours shall be.
-        seconds_max: How long ours may take.
+        client: The client.
+        task: The task, of `_peer_tasks` and `_server_tasks`.
+        arguments: Its arguments.
+        table: The filled table that it reads.
+        rows: How many rows it moves, where the figure is a rate.
+        ratio_min: The target speed relative to the real server's.
+        seconds_max: The target time.
     """
 
     what: str
@@ -39,17 +39,17 @@ class ServerCase:
     ratio_min: float | None = None
     seconds_max: float | None = None
 
-    def is_wanted(self, words: Sequence[str]) -> bool:
-        """Whether the line's name holds one of the words; without words every line is wanted."""
+    def is_selected(self, words: Sequence[str]) -> bool:
+        """Return whether the line's name has one of the words; no words select every line."""
         return not words or any(word in f"{self.what} {self.client}" for word in words)
 
     def arguments_on(self, tables: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments, with the server's own name of the table."""
+        """Return the arguments with the server's name of the table."""
         named = {} if self.table is None else {"table": tables[self.table]}
         return {**self.arguments, **named}
 
     def figure(self, seconds: float) -> str:
-        """A time, or the rate it means, for people."""
+        """Format a time, or the rate it means."""
         if self.rows:
             rate = self.rows / seconds
             return f"{rate / 1e6:.2f} M rows/s" if rate >= 1e6 else f"{rate / 1e3:.0f} k rows/s"
@@ -57,20 +57,20 @@ class ServerCase:
 
     @property
     def bar(self) -> str:
-        """What the embedded server shall reach."""
+        """Format the target."""
         if self.ratio_min is not None:
             return f">= {self.ratio_min:.2f}x"
         return "" if self.seconds_max is None else f"< {self.figure(self.seconds_max)}"
 
     def verdict(self, mine: float, ratio: float) -> str:
-        """Whether it did."""
+        """Return whether the target was met."""
         slow = self.seconds_max is not None and mine >= self.seconds_max
         behind = self.ratio_min is not None and ratio < self.ratio_min
         return "MISSED" if slow or behind else ""
 
 
 def cases_of(options: argparse.Namespace) -> list[ServerCase]:
-    """All lines, both clients."""
+    """Return all lines of both clients."""
     return [
         case
         for client in ("ours", "pyfluss")

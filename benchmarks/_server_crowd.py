@@ -1,6 +1,6 @@
-"""Five hundred connections, and readers who do not read: the last lines of `benchmarks/server.py`.
+"""The last lines of `benchmarks/server.py`: 500 connections, and readers that do not read.
 
-Sockets are raw here: no client would ask for so much and then not take it.
+It uses raw sockets, because no client requests so much without reading it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fluss_server import LocalCluster
 
 CONNECTIONS = 500
 SLOW_READERS = 50
-ASKED_EACH = 100  # fetches, of a megabyte each
+ASKED_EACH = 100  # fetches of a megabyte each
 FETCH_BYTES = 1 << 20
 ROWS = 200_000
 SAMPLES = 200
@@ -33,7 +33,7 @@ _HEAD = struct.Struct(">ihhi")
 
 
 def crowd_lines(options: argparse.Namespace) -> list[Sequence[str]]:
-    """Connections, their memory, and what others notice of slow readers."""
+    """Measure connections, their memory, and the effect of slow readers on other clients."""
     del options
     with LocalCluster() as cluster, fluss.connect(cluster.url) as session:
         session.create_table("fluss.crowd", SCHEMA, buckets=1)

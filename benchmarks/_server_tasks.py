@@ -1,7 +1,7 @@
-"""What `benchmarks/server.py` asks of our client besides the tasks of `_peer_tasks`.
+"""The tasks of `benchmarks/server.py` for our client, besides those of `_peer_tasks`.
 
-Whole batches of keyed rows and of keys: the ways in which a client spends so little on a row that
-the server is what is measured. pyfluss has no such calls.
+They upsert and look up whole batches, which costs the client so little per row that the server
+dominates. pyfluss has no such calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks._peer_tasks import KEYED
 
 
 async def upsert_arrow(bench: Bench, *, rows: int, batch_rows: int, again: bool) -> Taken:
-    """Upsert whole batches: keys that are new, or, with `again`, keys that are all there."""
+    """Upsert whole batches: new keys, or, with `again`, existing keys."""
     table, path = await bench.create(KEYED, keys=["id"])
     writer = table.new_upsert().create_writer()
     batches = keyed_batches(rows, batch_rows)
@@ -31,16 +31,16 @@ async def upsert_arrow(bench: Bench, *, rows: int, batch_rows: int, again: bool)
 
 
 async def fill_keys(bench: Bench, *, rows: int) -> dict[str, str]:
-    """Make a table for the lookups, and read once so that nobody pays for opening it."""
+    """Create a table for the lookups, and read it once, so that it is open."""
     table, path = await bench.create(KEYED, keys=["id"])
     await _written(table.new_upsert().create_writer(), keyed_batches(rows, 10_000))
     return {"table": path.table_name}
 
 
 async def lookup_arrow(bench: Bench, *, table: str, keys: int, count: int) -> Taken:
-    """Ask for many keys with one call, as a session does."""
-    wanted = np.random.default_rng(3).integers(0, keys, count)
-    asked = pa.table({"id": wanted})
+    """Look up many keys with one call, as a session does."""
+    ids = np.random.default_rng(3).integers(0, keys, count)
+    asked = pa.table({"id": ids})
 
     def look_up() -> Taken:
         import fluss
@@ -57,13 +57,13 @@ async def lookup_arrow(bench: Bench, *, table: str, keys: int, count: int) -> Ta
 
 
 async def _written(writer: Any, batches: list[pa.RecordBatch]) -> None:
-    for each in batches:
-        writer.write_arrow_batch(each)
+    for batch in batches:
+        writer.write_arrow_batch(batch)
     await writer.flush()
 
 
 def keyed_batches(rows: int, batch_rows: int) -> list[pa.RecordBatch]:
-    """Rows of `KEYED`, their keys in no order, as orders and users come."""
+    """Return rows of `KEYED` with keys in random order."""
     ids = np.random.default_rng(5).permutation(rows)
     whole = pa.RecordBatch.from_arrays(
         [

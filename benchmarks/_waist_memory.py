@@ -1,8 +1,8 @@
-"""How much memory one scan takes: a process that connects, notes its level, and reads a table once.
+"""Measures the memory of one scan: a process connects, notes its memory, and reads a table once.
 
 `python -m benchmarks._waist_memory URL TABLE OPTIONS [PAUSE]` prints one line of JSON. Batches are
-dropped as they come, as an engine would that aggregates them, so what remains is the reader's own.
-A pause in seconds after each batch makes a reader that is slower than its sources.
+dropped as they arrive, as by an engine that aggregates them, so only the reader's own
+memory remains. A pause in seconds after each batch makes the reader slower than its sources.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MB = 1e6
 
 
 class Peak:
-    """The highest level that the resident memory reaches while it is looked at."""
+    """The peak of the resident memory while it is sampled."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -45,13 +45,13 @@ class Peak:
 
 
 def resident_mb() -> float:
-    """What this process has in memory."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / MB
 
 
 def main() -> None:
-    """Read once; print what it took above the level after connecting, and the largest batch."""
+    """Read once; print the memory above that after connecting, and the largest batch."""
     url, name, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     pause_s = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0
     with fluss.connect(url) as session:
@@ -64,14 +64,14 @@ def main() -> None:
                 rows += batch.num_rows
                 largest = max(largest, batch.nbytes)
                 time.sleep(pause_s)
-        told = {
+        result = {
             "level_mb": level,
             "above_mb": peak.mb - level,
             "batch_mb": largest / MB,
             "splits": len(scan.splits()),
             "rows": rows,
         }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""The state of a keyed table by every strategy, and what each way to read takes of memory.
+"""The state of a primary-key table by every strategy, and the memory of each way to read.
 
-Snapshots are taken every ten minutes where nobody says otherwise, so this part starts a cluster of
-its own that takes them each half minute. Changes are written behind the snapshot: what is measured
-is a snapshot and the tail of its changelog.
+By default snapshots are taken every ten minutes, so this part starts its own cluster, which takes
+them
+each half minute. Changes are written after the snapshot, so a snapshot and the tail of its
+changelog
+are measured.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ CHUNK_ROWS = 100_000
 ROUNDS = 5
 BUDGET_MB = 64
 BATCHES_PER_SPLIT = 3
-# A reader that is slower than its sources shows what waits for it.
+# A reader that is slower than its sources shows how much is buffered.
 SLOW_S = 0.02
 
 Lines = list[tuple[str, str]]
 
 
 def measure_states(rows: pa.Table) -> Lines:
-    """Speed and memory of states and logs of these rows, each as a line."""
+    """Measure speed and memory of states and logs of these rows; return a line for each."""
     with JavaCluster(SNAPSHOTS) as running:
         url = f"fluss://{running.bootstrap_servers}/states"
         with fluss.connect(url) as session:
@@ -60,7 +62,7 @@ def _log(session: Session, rows: pa.Table) -> None:
 
 
 def _wait_for_snapshot(table: Table, rows: pa.Table) -> None:
-    """Until there is one of all rows; then changes follow that it does not have."""
+    """Wait for a snapshot of all rows; later changes are not in it."""
     deadline = time.monotonic() + SNAPSHOT_WAIT_S
     while True:
         try:
@@ -113,9 +115,9 @@ def _memory_line(url: str, name: str, options: dict[str, str], pause_s: float) -
     ran = subprocess.run(
         [*command, str(pause_s)], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    told = json.loads(ran.stdout)
-    allowed = BUDGET_MB + BATCHES_PER_SPLIT * told["splits"] * told["batch_mb"]
+    result = json.loads(ran.stdout)
+    allowed = BUDGET_MB + BATCHES_PER_SPLIT * result["splits"] * result["batch_mb"]
     said = [f"{key}={value}" for key, value in options.items()]
     shown = " ".join([name, *said, *(["slowly"] if pause_s else [])])
-    figure = f"{told['above_mb']:,.0f} MB of {allowed:,.0f} ({told['splits']} splits)"
+    figure = f"{result['above_mb']:,.0f} MB of {allowed:,.0f} ({result['splits']} splits)"
     return f"memory: {shown}", figure

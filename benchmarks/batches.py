@@ -1,4 +1,4 @@
-"""What does it cost to turn record batches into Fluss's bytes and back, beyond what Arrow costs?
+"""The cost of encoding and decoding record batches, beyond Arrow's own cost.
 
 10 000 rows of six columns (BIGINT, STRING, DOUBLE, INT, TIMESTAMP(6), STRING with NULLs). "Arrow"
 is pyarrow's `read_record_batch` alone on the same body. Reading includes the guards and the full
@@ -36,7 +36,7 @@ LAYOUT = BatchLayout.of(["id", "name", "amount", "kind", "at", "note"], TYPES)
 
 
 def batch_of(note: str) -> pa.RecordBatch:
-    """The rows; `note` decides whether the last column is ASCII."""
+    """Return the rows; `note` decides whether the last column is ASCII."""
     rng = np.random.default_rng(1)
     columns = [
         pa.array(rng.integers(0, 1 << 40, ROWS)),
@@ -54,7 +54,7 @@ def median_us(work: Callable[[], object]) -> float:
 
 
 def arrow_rows(text: str, batch: pa.RecordBatch) -> list[list[str]]:
-    """Arrow bodies of every compression."""
+    """Measure Arrow bodies of every compression."""
     found = []
     for compression in ArrowCompression:
         codec = BodyCodec(compression)
@@ -78,7 +78,7 @@ def stored_batch(batch: pa.RecordBatch, codec: BodyCodec) -> LogBatch:
 
 
 def row_rows(batch: pa.RecordBatch) -> list[list[str]]:
-    """Rows, KV batches and row logs."""
+    """Measure rows, KV batches and row logs."""
     compacted = KvFormat.COMPACTED
     rows = rows_from_batch(batch, LAYOUT, compacted)
     keys = rows_from_batch(batch.select([0]), LAYOUT.project([0]), compacted)

@@ -1,7 +1,7 @@
-"""How fast the codecs are, on one core: `./dev bench codecs`.
+"""The speed of the codecs on one core: `./dev bench codecs`.
 
 Six mixed columns (BIGINT, STRING, DOUBLE, INT, BIGINT, nullable STRING) in batches of 10 000 rows.
-The target stands beside each figure; a miss is marked as one.
+Each figure has its target beside it; a missed target is marked.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def mixed_batch() -> pa.RecordBatch:
-    """Rows as tables have them: growing ids, short texts, a third of the notes missing."""
+    """Return typical rows: growing ids, short texts, a third of the notes NULL."""
     rng = np.random.default_rng(7)
     numbers = rng.integers(0, 1 << 40, ROWS)
     return pa.RecordBatch.from_arrays(
@@ -92,9 +92,9 @@ def hash_line() -> list[str]:
 
 
 def batch_lines(batch: pa.RecordBatch, layout: BatchLayout) -> list[list[str]]:
-    """Decoding a log batch: what stands above pyarrow's own time, and what it is spent on.
+    """Measure the decoding of a log batch: the time beyond pyarrow's own, and its parts.
 
-    Arrow alone neither computes the checksum nor looks whether texts are UTF-8 and offsets grow.
+    Arrow alone neither computes the checksum nor checks that texts are UTF-8 and offsets ascend.
     """
     lines = []
     for compression in (ArrowCompression.ZSTD, ArrowCompression.NONE):
@@ -133,7 +133,7 @@ def batch_lines(batch: pa.RecordBatch, layout: BatchLayout) -> list[list[str]]:
 
 
 def envelope_line() -> list[str]:
-    """Parsing a fetch answer with 1 MiB of records."""
+    """Parse a fetch response with 1 MiB of records."""
     records = bytes(1 << 20)
     bucket = FetchedBucket(bucket_id=0, high_watermark=9, log_start_offset=0, records=(records,))
     answer = FetchLogResponse(tables_resp=(FetchedTable(table_id=1, buckets_resp=(bucket,)),))
@@ -151,7 +151,7 @@ def envelope_line() -> list[str]:
 
 
 def rate(what: str, taken: Rounds, count: int, unit: str, target_millions: float) -> list[str]:
-    """One line about how many per second."""
+    """Return a line with a rate per second."""
     millions = count / taken.median / 1e6
     return [
         what,

@@ -1,4 +1,4 @@
-"""Dataframe engines on a real server, beside the core that they stand on.
+"""Dataframe engines on a real server, compared with the core that they use.
 
 `./dev bench engines [--rows N] [--bootstrap HOST:PORT] [--engines polars,duckdb,pandas]` writes N
 rows (20 million) of six columns into four buckets and asks each engine the same:
@@ -9,8 +9,9 @@ rows (20 million) of six columns into four buckets and asks each engine the same
 - a scan of two columns, of one key, of ten rows: how many bytes came over the wire;
 - a sum over everything, batch by batch: how much memory it took above what there was.
 
-Both sides of a comparison take turns in one run. Wall-clock time and the processor's time of this
-process are both shown, because machines are shared. A cluster is started where none is named.
+Both sides of a comparison alternate in one run. Wall-clock time and processor time of this process
+are
+shown, because machines are shared. A cluster is started where none is named.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ SAMPLE_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What one engine is asked; each gives how many rows it found.
+    """The queries of one engine; each returns how many rows it found.
 
     Attributes:
-        whole: Reads all rows; wanted are `whole_min` times the core's speed.
+        whole: Reads all rows; the target is `whole_min` times the core's speed.
         grouped: The sum of `x` by `name`, of a scan.
         grouped_in_memory: The same of an Arrow table.
         top: The ten rows with the greatest `y`, of a scan.
@@ -69,7 +70,7 @@ class Bench:
 
 
 def main() -> None:
-    """Write the table, ask, and print."""
+    """Write the table, run the queries, and print."""
     parser = argparse.ArgumentParser(description="Dataframe engines beside the core.")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--pairs", type=int, default=PAIRS)
@@ -225,28 +226,28 @@ _ENGINES: dict[str, Callable[[Table, str], Bench]] = {
 def _measure(bench: Bench, session: Session, table: Table, pairs: int) -> None:
     print(f"--- {bench.name} ---")
     core = _turns(bench.whole, lambda: table.scan().to_arrow().num_rows, pairs)
-    print(f"whole table, times as fast as the core     {core.faster}   wanted >= {bench.whole_min}")
+    print(f"whole table, times as fast as the core     {core.faster}   target >= {bench.whole_min}")
 
     def composed(columns: list[str], work: Callable[[pa.Table], int]) -> Callable[[], int]:
         return lambda: work(table.scan(columns=columns).to_arrow())
 
     grouped = _turns(bench.grouped, composed(["name", "x"], bench.grouped_in_memory), pairs)
-    print(f"group-by, times as long as core + engine   {grouped.longer}   wanted <= 1.25")
+    print(f"group-by, times as long as core + engine   {grouped.longer}   target <= 1.25")
     top = _turns(bench.top, composed(["id", "y"], bench.top_in_memory), pairs)
-    print(f"top 10, times as long as core + engine     {top.longer}   wanted <= 1.25")
-    for told, work in (
+    print(f"top 10, times as long as core + engine     {top.longer}   target <= 1.25")
+    for name, work in (
         ("the whole table", bench.whole),
         ("two of six columns", bench.grouped),
         ("one key", bench.one_key),
         ("ten rows", bench.few),
     ):
-        print(f"bytes for {told:<33}{_bytes_of(session, work):>15,}")
+        print(f"bytes for {name:<33}{_bytes_of(session, work):>15,}")
     print(f"memory above the start, for a sum          {_grown_mb(bench.total):>12,.0f} MB\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Times of two sides that took turns: wall-clock and this process's processor time."""
+    """Times of two alternating sides: wall-clock and this process's processor time."""
 
     mine: tuple[tuple[float, float], ...]
     other: tuple[tuple[float, float], ...]
@@ -262,20 +263,20 @@ class Turns:
         return self._told(lambda mine, other: mine / other)
 
     def _told(self, ratio: Callable[[float, float], float]) -> str:
-        told = []
+        parts = []
         for which, name in ((0, "wall"), (1, "cpu")):
             ratios = [
                 ratio(mine[which], other[which])
                 for mine, other in zip(self.mine, self.other, strict=True)
             ]
             middle = statistics.median(ratios)
-            told.append(f"{name} {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
-        return ", ".join(told)
+            parts.append(f"{name} {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
+        return ", ".join(parts)
 
 
 def _turns(mine: Callable[[], int], other: Callable[[], int], pairs: int) -> Turns:
-    if (found := mine()) != (wanted := other()):
-        raise AssertionError(f"{found:,} rows, and {wanted:,} were expected")
+    if (found := mine()) != (expected := other()):
+        raise AssertionError(f"{found:,} rows, and {expected:,} were expected")
     taken: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
     for number in range(pairs):
         sides = [(taken[0], mine), (taken[1], other)]

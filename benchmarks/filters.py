@@ -1,8 +1,9 @@
-"""How fast are rows filtered, beside pyarrow's own kernels called by hand?
+"""The speed of filters, compared with hand-written calls of pyarrow's kernels.
 
-1 000 000 and 10 000 rows of five columns. "ours" finds the places of a predicate's rows and takes
+1 000 000 and 10 000 rows of five columns. "ours" finds the positions of a predicate's rows and
+takes
 those, as a scan does; "pyarrow" is the same condition written with `pyarrow.compute`, and the rows
-filtered by its mask. What is compared is CPU time, which a busy machine does not stretch.
+filtered by its mask. CPU time is compared, because it does not depend on other load.
 
     ./dev bench filters
 """
@@ -34,7 +35,7 @@ Mask = Callable[[pa.RecordBatch], pa.Array]
 
 
 def batch_of() -> pa.RecordBatch:
-    """The rows; a tenth of `i` is NULL."""
+    """Return the rows; a tenth of `i` is NULL."""
     rng = np.random.default_rng(1)
     return pa.RecordBatch.from_pydict(
         {

@@ -1,10 +1,10 @@
-"""How fast are we beside pyfluss 1.0.0? Both sides in turns, on the same real server.
+"""Our speed compared with pyfluss 1.0.0: both sides alternate on the same real server.
 
-Each client runs in an environment and a process of its own and gets the same program
-(`_peer_tasks`); who goes first changes from pair to pair. Figures are medians; "ours / peer" says
-how many times as fast as the peer we were, as the median over the pairs, with the worst and the
-best pair. One-sided figures move with the machine; ratios hardly do. "CPU" is the processor time
-the client took, ours divided by the peer's.
+Each client runs in its own environment and process and gets the same program (`_peer_tasks`); the
+order alternates from pair to pair. Figures are medians; "ours / peer" is our speed relative to the
+peer's, as the median over the pairs, with the worst and the best pair. Absolute figures vary with
+the
+machine; ratios hardly do. "CPU" is the processor time of the client, ours divided by the peer's.
 
     ./dev bench peer [--quick] [--pairs N] [--only WORD ...]
 
@@ -34,20 +34,20 @@ from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
 ROOT = Path(__file__).resolve().parent.parent
 ANSWER_TIMEOUT_S = 90.0
-STALLS_MAX = 2  # per task; pyfluss stalls now and then
+STALLS_MAX = 2  # per task; pyfluss sometimes stalls
 HEADS = ("what", "ours", "peer", "ours / peer", "spread", "CPU", "target", "")
 
 
 class AnswerError(Exception):
-    """A side did not do what it was asked for."""
+    """A side failed at its task."""
 
 
 class StalledError(AnswerError):
-    """A side gave no answer in time, or ended."""
+    """A side did not finish in time, or ended."""
 
 
 class Side:
-    """One client in its own process; one that stalls is ended and started anew."""
+    """One client in its own process; one that stalls is restarted."""
 
     def __init__(self, python: str, module: str, *, bootstrap: str, database: str) -> None:
         self.module = module
@@ -63,7 +63,7 @@ class Side:
         self._start()
 
     def ask(self, task: str, **arguments: Any) -> dict[str, Any]:
-        """Let it do a task, a second time where it stalled."""
+        """Run a task; retry once where the client stalled."""
         for _ in range(STALLS_MAX):
             try:
                 return self._ask(task, arguments)
@@ -105,7 +105,7 @@ class Side:
         return answer
 
     def seconds(self, task: str, arguments: Mapping[str, Any], factor: float = 1.0) -> float:
-        """How long a task took; its processor time is kept in `cpu`."""
+        """Return how long a task took; `cpu` records its processor time."""
         answer = self.ask(task, **arguments)
         self.cpu.append(answer["cpu"] * factor)
         return float(answer["seconds"]) * factor
@@ -173,7 +173,7 @@ def _sides(stack: ExitStack, *, bootstrap: str, database: str) -> tuple[Side, Si
 
 
 def _filled(side: Side, *, rows: int) -> dict[str, str]:
-    """The tables that both sides read; one side writes them."""
+    """Fill the tables that both sides read; one side writes them."""
     found = {
         f"{codec} {batch_rows}": side.ask("fill", rows=rows, batch_rows=batch_rows, codec=codec)
         for codec in ("ZSTD", "NONE")
@@ -219,7 +219,7 @@ def _measured(case: Case, ours: Side, peer: Side | None, *, pairs: int) -> Pairs
         given = case.peer_arguments or case.arguments
         return peer.seconds(case.task, given, case.peer_factor)
 
-    mine(), theirs()  # neither side pays for being first
+    mine(), theirs()  # warm-up for both sides
     for side in (ours, peer):
         if side is not None:
             side.cpu.clear()

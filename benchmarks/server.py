@@ -1,16 +1,20 @@
-"""How fast is the embedded server beside the real one? The same clients against both, in turns.
+"""The speed of the embedded server compared with the real one: the same clients alternate.
 
 Our client and pyfluss 1.0.0, each in a process per server, run the same tasks against the embedded
-server (`durability=process`) and Fluss 0.9.1 in one JVM on the same machine; who goes first changes
-from pair to pair. "ours / real" says how many times as fast as the real one the embedded server
-was, as the median over the pairs, with the worst and the best pair. What only the embedded server
-has to do (start, restart, sit still, bear a crowd) is measured by `_server_alone`.
+server (`durability=process`) and Fluss 0.9.1 in one JVM on the same machine; the order alternates
+from
+pair to pair. "ours / real" is the speed of the embedded server relative to the real one, as the
+median
+over the pairs, with the worst and the best pair. `_server_alone` measures the embedded server
+alone:
+start, restart, idle memory, many connections.
 
     ./dev bench server [--quick] [--pairs N] [--rows N] [--only WORD ...] [--restart-gb G]
 
-Clients and servers share the machine's processors, so a client that is slow hides what its server
-costs; "client" says whose it was, and "CPU" is the processor time of our server divided by that of
-the real one, which other programs disturb least. Without the peer its lines are missing.
+Clients and servers share the machine's processors, so a slow client hides the cost of its server;
+"client" names the client, and "CPU" is the processor time of our server divided by that of the
+real
+one, which other programs disturb least. Without the peer its lines are missing.
 """
 
 from __future__ import annotations
@@ -39,12 +43,12 @@ SERVERS = ("python", "java")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bed:
-    """What the cases run on.
+class Environment:
+    """The environment of the cases.
 
     Args:
         sides: A process for each client and server.
-        tables: For each server, the tables that are read.
+        tables: The tables that are read, for each server.
         pids: The servers' processes.
     """
 
@@ -85,7 +89,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _beside_the_real_one(options: argparse.Namespace) -> list[Sequence[str]]:
-    cases = [each for each in cases_of(options) if each.is_wanted(options.only)]
+    cases = [each for each in cases_of(options) if each.is_selected(options.only)]
     if not cases:
         return []
     with ExitStack() as stack:
@@ -99,7 +103,7 @@ def _beside_the_real_one(options: argparse.Namespace) -> list[Sequence[str]]:
         return lines
 
 
-def _bed(stack: ExitStack, rows: int) -> Bed:
+def _bed(stack: ExitStack, rows: int) -> Environment:
     scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fluss-bench-"))
     servers = {
         "python": stack.enter_context(LocalCluster(Path(scratch), durability="process")),
@@ -117,7 +121,7 @@ def _bed(stack: ExitStack, rows: int) -> Bed:
             side = Side(python, module, bootstrap=server.bootstrap_servers, database=database)
             stack.callback(side.close)
             sides[client, name] = side
-    return Bed(
+    return Environment(
         sides=sides,
         tables={server: _filled(sides["ours", server], rows) for server in SERVERS},
         pids={name: server.pid for name, server in servers.items()},
@@ -125,7 +129,7 @@ def _bed(stack: ExitStack, rows: int) -> Bed:
 
 
 def _filled(side: Side, rows: int) -> dict[str, str]:
-    """The tables of one server that its readers read."""
+    """Fill the tables of one server."""
     tables = {
         f"{codec} {size}": side.ask("fill", rows=rows, batch_rows=size, codec=codec)["table"]
         for codec, size in FILLED_BATCHES
@@ -133,7 +137,7 @@ def _filled(side: Side, rows: int) -> dict[str, str]:
     return tables | {"keyed": side.ask("fill_keys", rows=KEYS)["table"]}
 
 
-def _line(case: ServerCase, bed: Bed, *, pairs: int) -> Sequence[str]:
+def _line(case: ServerCase, bed: Environment, *, pairs: int) -> Sequence[str]:
     spent: dict[str, list[float]] = {server: [] for server in SERVERS}
 
     def taken(server: str) -> float:
@@ -144,7 +148,7 @@ def _line(case: ServerCase, bed: Bed, *, pairs: int) -> Sequence[str]:
         return seconds
 
     try:
-        taken("python"), taken("java")  # neither side pays for being first
+        taken("python"), taken("java")  # warm-up for both sides
         found = interleaved(lambda: taken("python"), lambda: taken("java"), pairs=pairs)
     except AnswerError as error:
         return (case.what, case.client, *[""] * (len(HEADS) - 3), f"FAILED: {error}")

@@ -1,4 +1,4 @@
-"""Fluss in Spark, beside what Spark does without Fluss: one warm session, the sides in turns.
+"""Fluss in Spark, compared with Spark without Fluss: one warm session, alternating sides.
 
 `./dev bench spark [--rows N] [--pairs N] [--bootstrap HOST:PORT] [--only read,write,...]` writes N
 rows (5 million) of six columns into four buckets, and the same rows into Parquet files:
@@ -9,8 +9,9 @@ rows (5 million) of six columns into four buckets, and the same rows into Parque
 - stream: from an append to its row being visible behind a running query, warm;
 - buckets: a fifth of the rows in 1 000 buckets of 5 partitions, beside the same in 8 buckets.
 
-Beside wall-clock time stands the processor time of Spark and its workers, because machines are
-shared. A cluster is started where none is named.
+Wall-clock time and processor time of Spark and its workers are shown, because machines are shared.
+A
+cluster is started where none is named.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ NAMES = 1_000
 
 
 def main() -> None:
-    """Write the rows, ask, and print."""
+    """Write the rows, run the cases, and print."""
     parser = argparse.ArgumentParser(description="Fluss in Spark.")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--pairs", type=int, default=PAIRS)
@@ -106,10 +107,10 @@ def _spark(folder: Path) -> SparkSession:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What is measured with.
+    """The environment of the cases.
 
     Args:
-        others: The processes that are none of Spark's.
+        others: The processes that do not belong to Spark.
     """
 
     spark: SparkSession
@@ -123,7 +124,7 @@ class Bench:
 
     @property
     def parquet(self) -> str:
-        """The folder of the rows as Parquet files."""
+        """Return the folder of the rows as Parquet files."""
         return str(self.folder / "rows")
 
     def fluss(self, table: str, **options: object) -> DataFrame:
@@ -134,7 +135,7 @@ class Bench:
         return reader.load(f"{self.database}.{table}")
 
     def write_tables(self) -> None:
-        """The rows in both forms."""
+        """Write the rows in both forms."""
         (self.folder / "rows").mkdir()
         step = -(-self.rows // BUCKETS)
         for number, start in enumerate(range(0, self.rows, step)):
@@ -150,7 +151,7 @@ class Bench:
                     table.append(chunk)
 
     def turns(self, mine: Callable[[], object], other: Callable[[], object]) -> Turns:
-        """Both sides in turns, at first unmeasured: Java takes some rounds to get warm."""
+        """Run both sides alternately after an unmeasured warm-up."""
         for _ in range(WARM_ROUNDS):
             mine()
             other()
@@ -162,7 +163,7 @@ class Bench:
         return Turns(mine=tuple(taken[0]), other=tuple(taken[1]))
 
     def taken(self, work: Callable[[], object]) -> Taken:
-        """How long one side took, and how long Spark's processors did."""
+        """Measure one side: wall-clock time, and processor time of Spark."""
         cpu, wall = self._cpu_s(), time.perf_counter()
         work()
         return Taken(wall_s=time.perf_counter() - wall, cpu_s=self._cpu_s() - cpu)
@@ -181,13 +182,13 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """The times of two sides that took turns."""
+    """The times of two alternating sides."""
 
     mine: tuple[Taken, ...]
     other: tuple[Taken, ...]
 
-    def told(self, *, longer: bool = False) -> str:
-        """How many times as fast the first side was; or how many times as long it took."""
+    def summary(self, *, longer: bool = False) -> str:
+        """Format the speed of the first side relative to the second, or its relative time."""
         said = []
         for which in ("wall_s", "cpu_s"):
             pairs = [
@@ -210,7 +211,7 @@ def _read(bench: Bench) -> None:
         lambda: _to_nowhere(bench.fluss("rows")),
         lambda: _to_nowhere(bench.spark.read.parquet(bench.parquet)),
     )
-    print(f"read all, times as fast as Parquet     {turns.told()}   wanted >= 0.6")
+    print(f"read all, times as fast as Parquet     {turns.summary()}   target >= 0.6")
 
 
 def _column(bench: Bench) -> None:
@@ -218,7 +219,7 @@ def _column(bench: Bench) -> None:
         lambda: _to_nowhere(bench.fluss("rows", columns="id")),
         lambda: _to_nowhere(bench.fluss("rows")),
     )
-    print(f"one column, times as fast as all       {turns.told()}   wanted >= 1.6")
+    print(f"one column, times as fast as all       {turns.summary()}   target >= 1.6")
 
 
 def _write(bench: Bench) -> None:
@@ -232,7 +233,7 @@ def _write(bench: Bench) -> None:
     turns = bench.turns(
         to_fluss, lambda: frame.write.format("empty_sink").mode("append").save("nowhere")
     )
-    print(f"write, times as fast as an empty sink  {turns.told()}   wanted >= 0.6")
+    print(f"write, times as fast as an empty sink  {turns.summary()}   target >= 0.6")
 
 
 def _stream(bench: Bench) -> None:
@@ -263,7 +264,7 @@ def _stream(bench: Bench) -> None:
     warm = sorted(seconds[WARM:])
     print(
         f"append to visible, warm                median {statistics.median(warm):.2f} s, "
-        f"fastest {warm[0]:.2f} s, slowest {warm[-1]:.2f} s   wanted <= 0.8 s"
+        f"fastest {warm[0]:.2f} s, slowest {warm[-1]:.2f} s   target <= 0.8 s"
     )
 
 
@@ -282,7 +283,7 @@ def _buckets(bench: Bench) -> None:
     turns = bench.turns(
         lambda: _to_nowhere(bench.fluss("many")), lambda: _to_nowhere(bench.fluss("few"))
     )
-    print(f"1000 buckets, times as long as 8       {turns.told(longer=True)}   wanted <= 3")
+    print(f"1000 buckets, times as long as 8       {turns.summary(longer=True)}   target <= 3")
 
 
 _CASES: dict[str, Callable[[Bench], None]] = {
@@ -294,7 +295,7 @@ _CASES: dict[str, Callable[[Bench], None]] = {
 }
 
 
-# --- what they are made of ------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------
 
 
 def _chunks(start: int, stop: int) -> Iterator[pa.Table]:

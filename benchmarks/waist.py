@@ -1,8 +1,9 @@
 """Sessions and scans on a real server: plans, streams, counts, keyed state, filters.
 
-`./dev bench waist [bootstrap]` uses FLUSS_TEST_BOOTSTRAP or 127.0.0.1:9123 where none is given, and
-leaves nothing behind; states and memory are measured on a cluster that it starts for them. Figures
-are medians of several rounds; a comparison alternates both sides.
+`./dev bench waist [bootstrap]` uses FLUSS_TEST_BOOTSTRAP or 127.0.0.1:9123 by default, and leaves
+nothing behind; states and memory are measured on a separate cluster. Figures are medians of
+several
+rounds; a comparison alternates both sides.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _plan_s(session: Session) -> float:
     table = session.create_table("parted", schema, partition_by=["part"], buckets=BUCKETS)
     for number in range(PARTITIONS):
         table.create_partition({"part": f"p{number:03d}"})
-    table.scan().splits()  # leaders are elected, and known
+    table.scan().splits()  # leaders are elected and known
     before = _requests(session)
     times = [_seconds(lambda: table.scan().splits()) for _ in range(ROUNDS)]
     asked = {api: (sent - before.get(api, 0)) / ROUNDS for api, sent in _requests(session).items()}

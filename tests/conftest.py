@@ -16,5 +16,5 @@ pytest_plugins = [
     "tests.support.servers.fix_tables",
     "tests.support.servers.fix_wire",
     "tests.support.servers.fix_writing",
-    "tests.support.profiles",
+    "tests.support.hypothesis_profiles",
 ]

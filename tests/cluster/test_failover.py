@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.failover_load import OPERATION_TIMEOUT_S, Load
 
 CALM_S = 3.0

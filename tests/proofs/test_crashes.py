@@ -14,7 +14,7 @@ import pytest
 
 from fluss_server import LocalCluster
 from tests.support.differential.differential_servers import ServerUnderComparison
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.crashing_load import Load
 
 HISTORIES = 5 if IS_EXHAUSTIVE else 1

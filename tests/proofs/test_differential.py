@@ -21,7 +21,7 @@ from tests.support.differential.differential_operations import operate
 from tests.support.differential.differential_reads import read_log, scan_first
 from tests.support.differential.differential_servers import LostTableError, ServerPair
 from tests.support.differential.differential_tables import KINDS, DifferentialTable
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 SEEDS, OPERATIONS = (20, 1_000) if IS_EXHAUSTIVE else (1, 300)

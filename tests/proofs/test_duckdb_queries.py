@@ -14,7 +14,7 @@ import pytest
 import fluss
 import fluss_duckdb
 from tests.engines.duckdb.conftest import DATABASE_SETTLE_S
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 QUERIES = 1_000 if IS_EXHAUSTIVE else 60
 ROWS = 2_000

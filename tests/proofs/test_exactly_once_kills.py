@@ -23,7 +23,7 @@ import pytest
 
 import fluss
 from fluss.exactly_once import Task, append_exactly_once, commit_once
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers import once_attempts
 from tests.support.servers.kills import assert_written_once
 from tests.support.servers.raw_client import RawClient

@@ -17,7 +17,7 @@ from tests.support.differential.state_model import COORDINATOR_LAG_S
 from tests.support.generators.arrow_rows import batch_of, rows_of
 from tests.support.generators.random_filters import Filters
 from tests.support.generators.random_values import LEAF_TYPES, NESTED_TYPES, random_value
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 PARTITION_TYPES = (T.int(), T.bigint(), T.date(), T.boolean(), T.string())
 PLACE = ["_partition", "_bucket", "_log_offset"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 ROOT = Path(__file__).resolve().parents[2]
 CRASHES = 60 if IS_EXHAUSTIVE else 6

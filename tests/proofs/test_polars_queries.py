@@ -19,7 +19,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import fluss_polars  # noqa: F401 - gives Polars scan_fluss
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 QUERIES = 1_000 if IS_EXHAUSTIVE else 60
 SEED = 20_261_118

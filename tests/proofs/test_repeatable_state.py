@@ -6,7 +6,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 DEADLINE_S = 30
 ROWS_PER_S = 1_000

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fluss
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.kills import assert_written_once
 
 ROOT = Path(__file__).resolve().parents[2]

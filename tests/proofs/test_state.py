@@ -14,7 +14,7 @@ from fluss.model.change_type import ChangeType
 from fluss.state.log_rows import read_changes
 from fluss_testkit.cluster_profiles import FAST_SNAPSHOTS
 from tests.support.differential.state_model import StateTable
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 OPERATIONS = 10_000 if IS_EXHAUSTIVE else 600
 MOMENTS = 50 if IS_EXHAUSTIVE else 6

@@ -17,9 +17,9 @@ LONGEST = (
     "proofs/test_differential",
     "proofs/test_crashes",
     "cluster/adversity/test_read_failover",
-    "cluster/testkit/test_keeper",
+    "cluster/testkit/test_cluster_keeper",
     "examples/test_notebooks",
-    "cluster/testkit/test_lifecycle",
+    "cluster/testkit/test_java_cluster",
     "cluster/testkit/test_replicated",
     "cluster/testkit/test_fixtures",
     "cluster/testkit/test_kept_data",
@@ -28,9 +28,9 @@ LONGEST = (
 )
 
 
-@pytest.hookimpl(trylast=True)  # after tests that share a cluster were brought together
+@pytest.hookimpl(trylast=True)  # after tests that share a cluster were grouped
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move them; what runs on the embedded server stays where that server is."""
+    """Move the modules; tests on the embedded server keep their place."""
     long: dict[str, list[pytest.Item]] = {}
     others: list[pytest.Item] = []
     for item in items:

@@ -22,7 +22,7 @@ def metadata(host, port):
     return pb.MetadataResponse(tablet_servers=[node], coordinator_server=node)
 
 
-def test_servers_are_met_by_way_of_the_recorder_alone():
+def test_clients_connect_to_servers_only_through_the_recorder():
     def script(request):
         if request.api_key == ApiKey.GET_METADATA:
             return success(request, metadata(peer.host, peer.port).SerializeToString())
@@ -52,7 +52,7 @@ def test_a_refusal_is_passed_on_and_kept():
         assert (only.answer_kind, only.answer.error_code) == (1, 7)
 
 
-def test_what_nobody_here_knows_is_passed_on():
+def test_unknown_apis_are_forwarded():
     peer, recorder = recorder_before(lambda request: success(request, request.body[::-1]))
     with peer, recorder() as wire:
         connection = RawConnection(wire.bootstrap)
@@ -63,7 +63,7 @@ def test_what_nobody_here_knows_is_passed_on():
         connection.close()
 
 
-def test_who_hangs_up_is_hung_up_on():
+def test_a_closed_connection_closes_the_other_side():
     peer, recorder = recorder_before(lambda _: None)
     with peer, recorder() as wire:
         host, port = wire.bootstrap.rsplit(":", 1)

@@ -1,4 +1,4 @@
-"""Networks that cut, stall, split and delay: every wait heals, or ends in time with its error."""
+"""Networks that cut, stall, split and delay: every call succeeds or fails in time."""
 
 import asyncio
 import threading
@@ -45,7 +45,7 @@ SOON_S = 30.0
 
 @contextmanager
 def behind_proxy(schema=SCHEMA):
-    """A cluster that is reached through a proxy only, and the proxy."""
+    """A cluster behind a proxy, and the proxy."""
     with ScriptedCluster(schema) as cluster, Proxy(cluster.peer.host, cluster.peer.port) as proxy:
         cluster.address = (proxy.host, proxy.port)
         yield cluster, proxy
@@ -89,7 +89,7 @@ def ids(table):
 # --- connecting and shaking hands -----------------------------------------------------------------
 
 
-def test_who_hangs_up_at_once_is_no_server():
+def test_a_peer_that_closes_immediately_is_no_server():
     with behind_proxy() as (_, proxy):
         proxy.cut_after.extend([0] * 100)
         begin = time.monotonic()
@@ -98,7 +98,7 @@ def test_who_hangs_up_at_once_is_no_server():
         assert time.monotonic() - begin < SOON_S
 
 
-def test_a_greeting_that_is_cut_off_is_asked_for_again():
+def test_a_handshake_that_is_cut_off_is_retried():
     with behind_proxy() as (cluster, proxy):
         fill(cluster, 3)
         with scanner_over(proxy) as scanner:
@@ -109,7 +109,7 @@ def test_a_greeting_that_is_cut_off_is_asked_for_again():
 
 
 @pytest.mark.parametrize("when", ["before connecting", "after connecting"])
-def test_who_never_answers_is_given_up_in_time(when):
+def test_a_peer_that_never_responds_times_out(when):
     with behind_proxy() as (cluster, proxy):
         fill(cluster, 3)
         begin = time.monotonic()
@@ -136,7 +136,7 @@ def open_table(proxy, settings):
 
 
 @pytest.mark.parametrize("budget", [1, 4, 12, 60, 150, 300, 500, 900])
-def test_a_read_goes_on_wherever_its_connections_are_cut(budget):
+def test_a_read_continues_wherever_its_connections_are_cut(budget):
     with behind_proxy() as (cluster, proxy):
         fill(cluster, 10)
         with scanner_over(proxy, one_batch_at_a_time(cluster)) as scanner:
@@ -145,7 +145,7 @@ def test_a_read_goes_on_wherever_its_connections_are_cut(budget):
             assert ids(scanner.to_arrow()) == list(range(10))
 
 
-def test_a_tail_goes_on_however_often_its_connection_is_cut():
+def test_a_tail_continues_however_often_its_connection_is_cut():
     with behind_proxy() as (cluster, proxy), scanner_over(proxy) as scanner:
         stop = threading.Event()
 
@@ -170,7 +170,7 @@ def test_a_tail_goes_on_however_often_its_connection_is_cut():
             worker.join()
 
 
-def test_answers_in_single_bytes_are_put_together():
+def test_responses_in_single_bytes_are_reassembled():
     with behind_proxy() as (cluster, proxy):
         fill(cluster, 5)
         proxy.bytes_at_once_max = 1
@@ -178,7 +178,7 @@ def test_answers_in_single_bytes_are_put_together():
             assert ids(scanner.to_arrow()) == list(range(5))
 
 
-def test_a_slow_network_is_slow_and_nothing_else():
+def test_a_slow_network_causes_no_errors():
     with behind_proxy() as (cluster, proxy):
         fill(cluster, 5)
         proxy.pause_s = 0.02
@@ -186,7 +186,7 @@ def test_a_slow_network_is_slow_and_nothing_else():
             assert ids(scanner.to_arrow()) == list(range(5))
 
 
-def test_a_stall_that_ends_is_waited_out():
+def test_a_read_continues_after_a_stall():
     with behind_proxy() as (cluster, proxy):
         fill(cluster, 5)
         with scanner_over(proxy) as scanner:
@@ -215,7 +215,7 @@ def test_a_server_that_is_gone_ends_a_read_in_time():
 
 
 @pytest.mark.parametrize("budget", [1, 5, 40, 200])
-def test_lookups_go_on_wherever_their_connections_are_cut(budget):
+def test_lookups_continue_wherever_their_connections_are_cut(budget):
     with behind_proxy(KEYED) as (_, proxy), table_over(proxy) as table:
         core = key_lookup(table)
         proxy.cut_after.extend([budget] * 5)
@@ -276,7 +276,7 @@ def test_an_error_answer_that_cannot_be_read_is_an_error():
         ask(connection_to(peer))
 
 
-def test_a_server_that_does_not_read_is_given_up_in_time():
+def test_a_server_that_does_not_read_times_out():
     blocked = threading.Event()
 
     def stop_reading(_):
@@ -302,7 +302,7 @@ def test_a_server_that_does_not_read_is_given_up_in_time():
     assert time.monotonic() - begin < SOON_S
 
 
-def test_more_requests_than_fit_wait_for_their_turn_and_no_longer_than_asked():
+def test_requests_beyond_the_limit_wait_no_longer_than_their_timeout():
     held = []
 
     def hold(request):
@@ -316,8 +316,8 @@ def test_more_requests_than_fit_wait_for_their_turn_and_no_longer_than_asked():
         await asyncio.sleep(0.05)
         with pytest.raises(RequestTimeoutError):
             await connection.ask(ApiKey.LIST_DATABASES, [b""], timeout_ms=50)
-        for each in asks[:-1]:
-            each.cancel()
+        for ask in asks[:-1]:
+            ask.cancel()
         late = asyncio.ensure_future(
             connection.ask(ApiKey.LIST_DATABASES, [b"late"], timeout_ms=5_000)
         )

@@ -44,7 +44,7 @@ def write_on(harness, table, stop, written):
         time.sleep(0.01)
 
 
-def test_a_tail_and_a_bounded_read_lose_and_double_nothing_when_the_leader_dies(
+def test_a_tail_and_a_bounded_read_lose_and_duplicate_nothing_when_the_leader_dies(
     harness, replicated_cluster
 ):
     table = harness.make(SCHEMA, properties=REPLICAS)
@@ -73,7 +73,7 @@ def test_a_tail_and_a_bounded_read_lose_and_double_nothing_when_the_leader_dies(
         replicated_cluster.restart_tablet_server(first)
 
 
-def test_a_bounded_read_of_many_buckets_goes_on_when_a_leader_dies(harness, replicated_cluster):
+def test_a_bounded_read_of_many_buckets_continues_when_a_leader_dies(harness, replicated_cluster):
     table = harness.make(SCHEMA, bucket_count=6, bucket_keys=["id"], properties=REPLICAS)
     for start in range(0, 60_000, 10_000):
         harness.append(table, rows(range(start, start + 10_000)))
@@ -128,7 +128,7 @@ DEADLINE_S = 60
 
 
 def sessions_that_scan(harness, replicated_cluster, table, *, seconds):
-    """Open sessions for a while, each of which reads a state; how many that were."""
+    """Open sessions for a while, each of which reads a state; return how many."""
     end, count = time.monotonic() + seconds, 0
     servers = replicated_cluster.bootstrap_servers
     while time.monotonic() < end:

@@ -29,7 +29,7 @@ def replicated_harness(replicated_cluster):
         made.close()
 
 
-def test_no_row_is_lost_doubled_or_moved_when_the_leader_dies(
+def test_no_row_is_lost_duplicated_or_reordered_when_the_leader_dies(
     replicated_harness, replicated_cluster
 ):
     harness = replicated_harness

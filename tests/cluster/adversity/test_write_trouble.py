@@ -1,4 +1,4 @@
-"""Writing while connections break, servers fall silent, and processes end."""
+"""Writing while connections break, servers stop to respond, and processes end."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def ids(harness, table, **where):
     return [each["id"] for each in harness.rows(table, **where)]
 
 
-def test_no_row_is_lost_doubled_or_moved_when_connections_are_cut(harness, proxy):
+def test_no_row_is_lost_duplicated_or_reordered_when_connections_are_cut(harness, proxy):
     table = harness.table(SCHEMA)
     core = harness.pool_behind(proxy, batch_bytes_max=400, batch_bytes_min=400).append_core(table)
     for number in range(3_000):
@@ -42,7 +42,7 @@ def test_no_row_is_lost_doubled_or_moved_when_connections_are_cut(harness, proxy
 
 
 @pytest.mark.slow  # waits for a request to time out
-def test_a_server_that_fell_silent_gets_the_same_numbers_again(harness, proxy):
+def test_a_server_that_stopped_responding_gets_the_same_sequences_again(harness, proxy):
     table = harness.table(SCHEMA)
     pool = harness.pool_behind(proxy, request_timeout_ms=700)
     core = pool.append_core(table)
@@ -54,8 +54,8 @@ def test_a_server_that_fell_silent_gets_the_same_numbers_again(harness, proxy):
         core.seal()
     time.sleep(1.5)
     proxy.flow()
-    for each in handles:
-        wait(each)
+    for handle in handles:
+        wait(handle)
     assert ids(harness, table) == [0, 1, 2, 3]
     headers = [each.header for each in harness.batches(table)]
     assert [each.batch_sequence for each in headers] == [0, 1, 2, 3]
@@ -75,7 +75,7 @@ def test_rows_that_were_never_sent_are_not_in_doubt(harness, proxy):
     assert "1 rows for bucket 0" in caught.value.message
     with pytest.raises(FlussError):
         harness.flush(core)
-    harness.flush(core)  # it was said once
+    harness.flush(core)  # it was reported once
 
 
 @pytest.mark.slow  # waits for a request to time out
@@ -90,7 +90,7 @@ def test_rows_without_an_answer_are_in_doubt(harness, proxy):
     assert caught.value.in_doubt
     proxy.flow()
     time.sleep(0.3)
-    # Whether row 1 was written or not, what comes after it is written under another writer id.
+    # Whether row 1 was written or not, later rows are written with another writer id.
     wait(core.append(row(2)))
     headers = [each.header for each in harness.batches(table)]
     assert headers[-1].writer_id != headers[0].writer_id

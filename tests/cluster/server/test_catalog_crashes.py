@@ -1,8 +1,9 @@
-"""kill -9 while tables, partitions and segments come and go: no start is refused, nothing is lost.
+"""kill -9 during DDL and writes: no start is refused, and nothing acknowledged is lost.
 
-What a server leaves when it is killed between catalog, ledger, manifests and lists of segments must
-never look like damage. One client makes, alters, fills and drops tables; it knows what was
-acknowledged, and which one change may have been made or not.
+A kill between the writes of catalog, ledger, manifests and lists of segments must never look like
+damage. One client creates, alters, fills and drops tables; it knows what was acknowledged, and
+which
+one change may or may not have been made.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.types.factory import DataTypes
 from fluss.wire import messages as pb
 from fluss_server.directory_lock import read_holder
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.raw_client import RawConnection
 
@@ -40,7 +41,7 @@ PARTITIONED = (
 
 @dataclass
 class Known:
-    """A table as the client knows it; `rows` counts what was acknowledged."""
+    """The client's record of a table; `rows` counts acknowledged rows."""
 
     table_id: int
     columns: int
@@ -49,7 +50,7 @@ class Known:
 
 
 class Client:
-    """Changes one thing after the other until the server is gone."""
+    """Makes one change after the other until the server is killed."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -57,7 +58,7 @@ class Client:
         self.ids: set[int] = set()
         self.changes = 0
         self.failures: list[str] = []
-        # What was asked last, and not answered: it may have been done or not.
+        # The last request without a response: it may or may not have been done.
         self.doubtful: str | None = None
 
     def run(self, address: str) -> None:
@@ -135,7 +136,7 @@ class Client:
     # --- afterwards -----------------------------------------------------------------------------
 
     def look(self, address: str) -> None:
-        """Compare; what was in doubt is taken as it is."""
+        """Compare; accept either outcome of the change in doubt."""
         connection = RawConnection(address)
         listed = set(connection.call(pb.ListTablesRequest(database_name="fluss")).table_name)
         doubtful, self.doubtful = self.doubtful or "", None
@@ -180,7 +181,7 @@ class Client:
 @pytest.mark.slow  # kills and starts a server in every round
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("durability", ["process", "none"])
-def test_no_moment_to_be_killed_looks_like_damage(tmp_path, durability):
+def test_a_kill_at_any_moment_does_not_look_like_damage(tmp_path, durability):
     chance = Random(durability)
     client = Client(chance)
     for _ in range(ROUNDS):
@@ -199,7 +200,7 @@ def test_no_moment_to_be_killed_looks_like_damage(tmp_path, durability):
 
 @contextmanager
 def served(directory, durability):
-    """A server of small segments; its address, and its process."""
+    """Start a server with small segments; yield its address and its process."""
     command = [
         sys.executable, "-m", "fluss_server", "-d", str(directory), "--port", "0",
         "--segment-size", "2kb", "--durability", durability,

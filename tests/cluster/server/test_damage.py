@@ -1,7 +1,8 @@
-"""Whatever is damaged: a server serves exactly what was acknowledged, or refuses and names a file.
+"""After any damage a server serves exactly what was acknowledged, or refuses and names a file.
 
-Data directories are filled by a process that is killed or ends cleanly, copied, damaged in one
-random way and served again. `./dev prove damage` does this some thousand times.
+A process fills data directories and is killed or stops cleanly. The directories are copied,
+damaged in
+one random way, and served again. `./dev prove damage` does this some thousand times.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import pytest
 from fluss.errors import FlussError
 from fluss.wire import messages as pb
 from fluss_server.server_config import Durability
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.damage_world import DATABASE, EARLIER, Refused, World, filled, look
 from tests.support.servers.damages import Damage, damage
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection
 
-# How the servers that filled a directory ended, one after the other, and what they promised.
+# The durability of the servers that filled a directory, and how each of them ended.
 HISTORIES = (
     ("process", "kill"),
     ("process", "clean"),
@@ -34,7 +35,7 @@ HISTORIES = (
     ("none", "kill", "kill"),
     ("process", "clean", "clean", "kill"),
 )
-# Its tables have the same names and numbers.
+# Its tables have the same names and ids.
 FOREIGN = HISTORIES[1]
 CASES = 520 if IS_EXHAUSTIVE else 30
 USED = HISTORIES if IS_EXHAUSTIVE else HISTORIES[1:3]
@@ -47,7 +48,7 @@ REPAIR_SHARDS = 4 if IS_EXHAUSTIVE else 1
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where copies cost little: in memory, where the system has such a place."""
+    """A folder for copies, in memory where the system has one."""
     if not os.access(IN_MEMORY, os.W_OK):
         yield tmp_path_factory.mktemp("damage")
         return
@@ -57,7 +58,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def worlds(folder):
-    """Filled directories by their histories; each is made when it is first asked for."""
+    """Filled directories by their histories, filled on first use."""
     made: dict[tuple[str, ...], tuple[Path, World]] = {}
 
     def world(history):
@@ -133,7 +134,7 @@ def _compare(expected, seen, done: Damage, directory: Path) -> tuple[list[str], 
 
 
 def _names(message: str, done: Damage, directory: Path) -> bool:
-    """Whether a refusal names what was damaged, or something beside it or in it."""
+    """Return whether a refusal names the damaged file, or one beside it or in it."""
     if any(str(path) in message for path in done.paths):
         return True
     if any(path.parent == directory for path in done.paths):
@@ -144,7 +145,7 @@ def _names(message: str, done: Damage, directory: Path) -> bool:
 
 
 def _go_on(world: World, connection: RawConnection, *, has_refusals: bool) -> list[str]:
-    """New tables, writers and rows get numbers of their own; what was sent is not taken again."""
+    """Check that new tables, writers and rows get unused ids, and that duplicates are detected."""
     problems = []
     writer = connection.call(pb.InitWriterRequest()).writer_id
     if writer <= world.writer:
@@ -170,7 +171,7 @@ def _go_on(world: World, connection: RawConnection, *, has_refusals: bool) -> li
 @pytest.mark.slow  # fills a directory in processes that are killed
 @pytest.mark.parametrize("shard", range(REPAIR_SHARDS))
 def test_a_repaired_directory_serves_what_is_left_of_each_log(folder, worlds, shard):
-    """Rows may be given up, with a report; none may be another one, or in another place."""
+    """Rows may be given up, with a report; none may differ or move."""
     history = USED[-1]
     directory, world = worlds(history)
     copies = [directory.with_name(directory.name + EARLIER), worlds(FOREIGN)[0]]

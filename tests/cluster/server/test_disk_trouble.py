@@ -1,6 +1,6 @@
-"""A disk that is full, damaged or not to be written, and requests that are too large.
+"""A disk that is full, damaged or read-only, and requests that are too large.
 
-Whoever asked is told; everybody else is served on; what was acknowledged is there afterwards.
+The request fails with an error, other requests are served, and acknowledged rows are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.servers.embedded import running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.raw_client import RawConnection, RefusedError
 
-# Of 512 bytes: what one file may have. The catalog needs some of it before the logs are full.
+# In units of 512 bytes: the size limit of a file. The catalog must fit before the logs are full.
 FULL_AT_BLOCKS = 400
 STORAGE, KV_STORAGE = 26, 11
 
@@ -52,7 +52,7 @@ def put(client, table, keys, *, name="word"):
 
 
 def fill_until_refused(write):
-    """How many writes were acknowledged, and the refusal."""
+    """Write until a refusal; return how many writes were acknowledged, and the refusal."""
     for count in range(10_000):
         answer = write(count)
         if answer.HasField("error_code"):
@@ -61,7 +61,7 @@ def fill_until_refused(write):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no limit for files")
-def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
+def test_a_full_disk_is_reported_and_nothing_acknowledged_is_lost(tmp_path):
     limited = f'ulimit -f {FULL_AT_BLOCKS}; exec "$0" -m fluss_server -d "$1" --port 0'
     command = ["sh", "-c", limited, sys.executable, str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -78,7 +78,7 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
         lambda count: put(client, table, range(100 * count, 100 * count + 100), name="w" * 50)
     )
     assert refused.error_code == STORAGE
-    # Who asks for little is served, and what was there is given out.
+    # Small requests are served, and earlier rows are readable.
     assert small.produce(batch_bytes(3)).base_offset == 0
     assert events.fetch().high_watermark == 500 * appended
     assert len(state_of(client, table)) == 100 * filled
@@ -100,7 +100,7 @@ def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(tmp_path):
 
 @pytest.fixture
 def stored(tmp_path):
-    """A directory with a table of keys, flushed and closed."""
+    """A directory with a primary-key table, flushed and closed."""
     with running(tmp_path) as server:
         client = ServerUnderComparison(server.address, "fluss")
         table = keyed_table(client)
@@ -112,19 +112,19 @@ def stored(tmp_path):
 
 
 @pytest.mark.parametrize("pattern", ["*.sst", "CURRENT", "MANIFEST-*"])
-def test_a_damaged_store_is_named_and_made_again_from_the_log(stored, pattern):
+def test_a_damaged_store_is_named_and_rebuilt_from_the_log(stored, pattern):
     directory, table = stored
     (folder,) = (directory / DATA).rglob("kv-0")
     damaged = max(folder.glob(pattern), key=lambda path: path.stat().st_size)
     content = bytearray(damaged.read_bytes())
-    for each in range(len(content) // 2, min(len(content) // 2 + 40, len(content))):
-        content[each] ^= 0x5A
+    for position in range(len(content) // 2, min(len(content) // 2 + 40, len(content))):
+        content[position] ^= 0x5A
     damaged.write_bytes(content)
     with running(directory) as server:
         client = ServerUnderComparison(server.address, "fluss")
         other = LogTable(client.connection)
         code, text = refusal_of_a_whole_scan(client, table)
-        if code == 0:  # RocksDB fell back to what it had been, and the log had the rest
+        if code == 0:  # RocksDB fell back to an earlier state, and the log had the rest
             assert pattern == "MANIFEST-*"
             assert sorted(state_of(client, table)) == list(range(20_000))
         else:
@@ -133,8 +133,8 @@ def test_a_damaged_store_is_named_and_made_again_from_the_log(stored, pattern):
             assert "remove this folder" in text
         assert other.produce(batch_bytes(3)).base_offset == 0, "others are not disturbed"
         client.close()
-    for each in folder.iterdir():
-        each.unlink()
+    for file in folder.iterdir():
+        file.unlink()
     folder.rmdir()
     with running(directory) as server:
         client = ServerUnderComparison(server.address, "fluss")
@@ -163,7 +163,7 @@ def test_a_request_above_the_limit_is_refused_before_it_is_read(tmp_path):
     with running(tmp_path, limits=Limits(frame_bytes_max=100_000)) as server:
         other = LogTable(RawConnection(server.address))
         large = LogTable(RawConnection(server.address))
-        # It hangs up; whether its last word arrives depends on what is still on its way.
+        # The server closes the connection; whether its error arrives depends on unread data.
         with pytest.raises((OSError, RefusedError)):
             large.produce(batch_bytes(20_000))
         assert other.produce(batch_bytes(3)).base_offset == 0
@@ -171,7 +171,7 @@ def test_a_request_above_the_limit_is_refused_before_it_is_read(tmp_path):
         large.connection.close()
 
 
-def test_a_batch_larger_than_a_segment_has_one_of_its_own(tmp_path):
+def test_a_batch_larger_than_a_segment_gets_its_own_segment(tmp_path):
     with running(tmp_path, segment_bytes=10_000) as server:
         table = LogTable(RawConnection(server.address))
         for count in (3, 5_000, 3):

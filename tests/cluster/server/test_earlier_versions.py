@@ -1,7 +1,8 @@
-"""Directories of earlier versions are taken in once, with everything that was acknowledged.
+"""Directories of earlier versions are upgraded once, with everything that was acknowledged.
 
-`earlier/format-1.tar.xz` was made by fluss-server before there was a ledger, by the program of
-`tests.support.servers.damage_world`: `killed` by SIGKILL in its second run, `ended` cleanly.
+The program of `tests.support.servers.damage_world` made `earlier/format-1.tar.xz` with a
+fluss-server
+that had no ledger: `killed` by SIGKILL in its second run, `ended` cleanly.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ EARLIER = Path(__file__).parent / "earlier"
 
 @pytest.fixture(params=["killed", "ended"])
 def earlier(tmp_path, request):
-    """A directory of format 1, and what its server had answered."""
+    """A directory of format 1, and the responses of its server."""
     with tarfile.open(EARLIER / "format-1.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
     known = json.loads((EARLIER / "format-1.json").read_text())[request.param]
@@ -68,7 +69,7 @@ def differences(directory, known):
     return [key for key, value in known["seen"].items() if found.get(key) != value]
 
 
-def test_everything_is_there_and_is_taken_in_once(earlier, caplog):
+def test_everything_is_there_and_is_upgraded_once(earlier, caplog):
     directory, known = earlier
     assert (directory / CLEAN_MARK).exists() == (directory.name == "ended")
     assert not differences(directory, known)
@@ -85,7 +86,7 @@ def test_everything_is_there_and_is_taken_in_once(earlier, caplog):
         connection.close()
 
 
-def test_what_is_missing_already_is_not_taken_in(earlier):
+def test_a_directory_with_missing_files_is_not_upgraded(earlier):
     directory, _ = earlier
     segments = sorted((directory / DATA).rglob("log_rows-*/log-0/*.log"))
     segments[1].unlink()
@@ -93,7 +94,7 @@ def test_what_is_missing_already_is_not_taken_in(earlier):
         pass
 
 
-def test_a_taking_in_that_was_broken_off_begins_again(earlier, monkeypatch):
+def test_an_interrupted_upgrade_restarts(earlier, monkeypatch):
     directory, known = earlier
 
     def broken_off(*_):

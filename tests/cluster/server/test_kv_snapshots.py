@@ -1,4 +1,4 @@
-"""Snapshots of rows by key: there are none, and nobody who counts on them misses rows unawares."""
+"""Snapshots of rows by key: there are none, and readers that need them get an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SNAPSHOT_NOT_EXIST = 41
 TTL_MS = 3_600_000
 
 
-def test_the_log_is_the_way_to_the_rows_as_long_as_it_is_whole(tmp_path):
+def test_readers_use_the_log_as_long_as_it_is_complete(tmp_path):
     clock = Clock()
     kind = next(each for each in KINDS if each.name == "keyed")
     table = DifferentialTable(kind)

@@ -1,4 +1,4 @@
-"""Starting and ending: locks, signals, crashes, damage, attaching, partitions by the clock."""
+"""Start and stop: locks, signals, crashes, damage, attaching, automatic partitions."""
 
 import asyncio
 import errno
@@ -43,7 +43,7 @@ def ids_of(table):
 
 @pytest.fixture
 def connect():
-    """Opens connections, which are closed when the test is over."""
+    """A function that opens connections; they are closed after the test."""
     opened = []
 
     def connect(address):
@@ -51,8 +51,8 @@ def connect():
         return opened[-1]
 
     yield connect
-    for each in opened:
-        each.close()
+    for connection in opened:
+        connection.close()
 
 
 def filled(connection, *, batches=5):
@@ -62,7 +62,7 @@ def filled(connection, *, batches=5):
     return table
 
 
-def test_what_was_written_is_there_after_a_clean_end(tmp_path, connect):
+def test_written_rows_are_there_after_a_clean_stop(tmp_path, connect):
     with LocalCluster(tmp_path / "data") as cluster:
         table = filled(connect(cluster.bootstrap_servers))
         table_id, pid = table.id, cluster.pid
@@ -76,7 +76,7 @@ def test_what_was_written_is_there_after_a_clean_end(tmp_path, connect):
 
 
 @pytest.mark.parametrize("durability", ["process", "disk", "none"])
-def test_what_was_acknowledged_survives_kill_9(tmp_path, durability, connect):
+def test_acknowledged_rows_survive_kill_9(tmp_path, durability, connect):
     cluster = LocalCluster(tmp_path / "data", durability=durability).start()
     filled(connect(cluster.bootstrap_servers))
     cluster.kill()
@@ -86,7 +86,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path, durability, connect):
         assert again.produce(batch_bytes(3, writer=(1, 4))).base_offset == 12
 
 
-def test_a_second_server_for_a_directory_is_refused_and_told_where_the_first_is(tmp_path):
+def test_a_second_server_for_a_directory_is_refused_with_the_address_of_the_first(tmp_path):
     with LocalCluster(tmp_path / "data") as cluster:
         command = [
             sys.executable,
@@ -116,7 +116,7 @@ def test_a_second_server_is_refused_where_the_lock_file_was_removed(tmp_path, co
         assert LogTable(connect(second.address)).fetch().high_watermark == 2
 
 
-def test_a_removed_lock_file_is_made_again_with_the_address(tmp_path):
+def test_a_removed_lock_file_is_created_again_with_the_address(tmp_path):
     with running(tmp_path) as server:
         (tmp_path / "LOCK").unlink()
         server.on_loop(server.server._maintenance.run_round)
@@ -125,7 +125,7 @@ def test_a_removed_lock_file_is_made_again_with_the_address(tmp_path):
     assert not is_served(tmp_path)
 
 
-def test_who_comes_second_attaches_and_leaves_the_server_alone(tmp_path, connect):
+def test_a_second_cluster_attaches_and_does_not_stop_the_server(tmp_path, connect):
     with LocalCluster(tmp_path / "data") as first:
         with LocalCluster(tmp_path / "data") as second:
             assert second.is_attached
@@ -135,7 +135,7 @@ def test_who_comes_second_attaches_and_leaves_the_server_alone(tmp_path, connect
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_a_clean_end(tmp_path, number, connect):
+def test_a_signal_stops_the_server_cleanly(tmp_path, number, connect):
     command = [sys.executable, "-m", "fluss_server", "-d", str(tmp_path), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     line = process.stdout.readline()
@@ -148,7 +148,7 @@ def test_a_signal_is_a_clean_end(tmp_path, number, connect):
     process.stdout.close()
 
 
-def test_a_server_ends_with_the_process_that_started_it(tmp_path):
+def test_a_server_stops_with_the_process_that_started_it(tmp_path):
     program = (
         "import sys, os; from fluss_server import LocalCluster\n"
         f"c = LocalCluster({str(tmp_path)!r}).start(); print(c.pid, flush=True); os._exit(1)"
@@ -177,7 +177,7 @@ def test_a_server_in_a_thread_serves_the_same(tmp_path, connect):
         assert len(ids_of(LogTable(connect(cluster.bootstrap_servers)))) == 5
 
 
-def test_users_have_a_port_of_their_own(connect):
+def test_users_have_their_own_port(connect):
     with LocalCluster(users={"ali": "secret"}, in_thread=True) as cluster:
         guarded = connect(cluster.sasl_bootstrap_servers)
         guarded.log_in("ali", "secret")
@@ -192,7 +192,7 @@ def started(directory, **config):
         pass
 
 
-def test_a_taken_port_is_named(tmp_path):
+def test_a_port_in_use_is_named(tmp_path):
     with running(tmp_path / "one") as first:
         port = int(first.address.split(":")[1])
         with pytest.raises(LocalServerError, match=f"cannot listen on 127.0.0.1:{port}"):
@@ -200,7 +200,7 @@ def test_a_taken_port_is_named(tmp_path):
     started(tmp_path / "two")
 
 
-def test_a_damaged_catalog_is_named_and_left_alone(tmp_path, connect):
+def test_a_damaged_catalog_is_named_and_not_changed(tmp_path, connect):
     with running(tmp_path) as server:
         filled(connect(server.address))
     damaged = b"no sqlite at all" * 100
@@ -229,7 +229,7 @@ def test_a_catalog_of_a_newer_version_is_a_refusal(tmp_path, connect):
         started(tmp_path)
 
 
-def test_a_damaged_segment_is_a_refusal_that_stays_one(tmp_path, connect):
+def test_a_damaged_segment_is_refused_again_at_the_next_start(tmp_path, connect):
     with running(tmp_path) as server:
         filled(connect(server.address))
     (segment,) = (tmp_path / DATA).rglob("*.log")
@@ -266,7 +266,7 @@ def test_only_passwords_open_the_server_to_other_machines(tmp_path):
         ServerConfig(directory=tmp_path, sasl_port=0)
 
 
-# --- what goes on by itself ---------------------------------------------------------------------
+# --- maintenance --------------------------------------------------------------------------------
 
 
 def auto_partitioned(connection, **properties):
@@ -298,7 +298,7 @@ def day(clock, offset=0):
     return moment.strftime("%Y%m%d")
 
 
-def test_partitions_are_made_ahead_and_dropped_by_the_clock(tmp_path, connect):
+def test_automatic_partitions_are_created_ahead_and_dropped_when_expired(tmp_path, connect):
     clock = Clock()
     with running(tmp_path, clock=clock) as server:
         table = auto_partitioned(connect(server.address))
@@ -328,7 +328,7 @@ def test_rows_older_than_the_table_keeps_them_are_deleted(tmp_path, connect):
         assert table.produce(batch_bytes(1)).base_offset == 3
 
 
-def test_the_files_of_a_dropped_table_go_away(tmp_path, connect):
+def test_the_files_of_a_dropped_table_are_deleted(tmp_path, connect):
     with running(tmp_path) as server:
         table = filled(connect(server.address))
         assert list((tmp_path / DATA).rglob("*.log"))
@@ -340,7 +340,7 @@ def test_the_files_of_a_dropped_table_go_away(tmp_path, connect):
         assert server.node.catalog.pending_deletions() == []
 
 
-def test_a_directory_that_another_thread_removes_too_is_not_called_gone_too_soon(
+def test_a_directory_that_another_thread_removes_too_is_not_reported_as_deleted_too_early(
     tmp_path, monkeypatch
 ):
     def overtaken(path):
@@ -351,7 +351,7 @@ def test_a_directory_that_another_thread_removes_too_is_not_called_gone_too_soon
     assert remove_tree(tmp_path / "gone")
 
 
-def test_what_a_crash_left_of_a_dropped_table_goes_at_the_next_start(
+def test_the_next_start_deletes_what_a_crash_left_of_a_dropped_table(
     tmp_path, monkeypatch, connect
 ):
     monkeypatch.setattr("fluss_server.server_node.remove_tree", lambda _: False)
@@ -381,7 +381,7 @@ def test_in_disk_mode_an_acknowledgement_waits_for_a_sync(tmp_path, monkeypatch,
         assert table.fetch().high_watermark == 1
 
 
-def test_the_holder_of_a_directory_is_written_down(tmp_path):
+def test_the_lock_file_names_the_holder_of_a_directory(tmp_path):
     with running(tmp_path) as server:
         holder = read_holder(tmp_path)
         assert (holder.pid, holder.bootstrap_servers) == (os.getpid(), server.address)
@@ -389,7 +389,7 @@ def test_the_holder_of_a_directory_is_written_down(tmp_path):
     assert read_holder(tmp_path) is None
 
 
-def test_a_disk_that_fails_is_told_and_the_next_start_has_what_was_acknowledged(
+def test_a_failing_disk_is_reported_and_the_next_start_has_the_acknowledged_rows(
     tmp_path, connect, monkeypatch
 ):
     def broken(descriptor):

@@ -1,4 +1,4 @@
-"""Log tables over the wire: what is taken, what is refused, and what comes back."""
+"""Log tables over the wire: accepted batches, refused batches, and reads."""
 
 import json
 import re
@@ -83,7 +83,7 @@ def test_rows_come_back_as_they_were_sent(table):
         ("garbage for Arrow", resealed(bytearray(batch_bytes(3)[:60] + bytes(200))), 14),
     ],
 )
-def test_what_no_reader_could_read_is_refused(table, what, batch, code):
+def test_batches_that_no_reader_could_read_are_refused(table, what, batch, code):
     if what == "garbage for Arrow":
         batch = bytearray(batch)
         struct.pack_into("<i", batch, 8, len(batch) - 12)
@@ -106,7 +106,7 @@ def test_a_batch_above_the_limit_uncompressed_is_too_large_for_good(table):
     assert not error_from_code(answer.error_code).is_retriable
 
 
-def test_one_bad_batch_keeps_its_neighbours_out_too(table):
+def test_one_bad_batch_refuses_the_whole_request(table):
     assert table.produce(batch_bytes(3), with_field(44, "<i", 4)).error_code == 14
     assert table.fetch().high_watermark == 0
 
@@ -127,7 +127,7 @@ def test_other_acks_than_all_one_and_none_are_refused(table, acks):
     assert refused.value.code == 18
 
 
-def test_no_records_are_no_mistake(table):
+def test_an_empty_request_is_accepted(table):
     assert table.produce(b"").base_offset == -1
 
 
@@ -138,7 +138,7 @@ def test_unknown_buckets_and_partitions_are_error_21(table):
     assert table.fetch(bucket=9).error_code == 21
 
 
-def test_rows_cannot_be_appended_to_a_table_with_keys(connection):
+def test_rows_cannot_be_appended_to_a_primary_key_table(connection):
     schema = (
         Schema.builder()
         .column("id", DataTypes.int())
@@ -154,7 +154,7 @@ def test_rows_cannot_be_appended_to_a_table_with_keys(connection):
 
 
 @pytest.mark.parametrize("offset", [-1, 4, 1 << 40])
-def test_an_offset_that_is_not_there_is_error_19(table, offset):
+def test_an_offset_outside_the_log_is_error_19(table, offset):
     table.produce(batch_bytes(3))
     assert table.fetch(offset).error_code == 19
 
@@ -191,7 +191,7 @@ def test_offsets_are_found_by_time(table):
     assert list_offsets(table, 2, CLOCK.now_ms + 1) == 38
 
 
-def test_a_clock_that_goes_back_does_not_disturb_the_search(table):
+def test_a_clock_that_goes_back_does_not_break_the_search(table):
     start = CLOCK.now_ms
     table.produce(batch_bytes(2))
     CLOCK.now_ms -= 5_000
@@ -230,7 +230,7 @@ def rows_in(found, layouts):
     return rows
 
 
-def test_columns_are_cut_out_and_the_checksum_is_the_writers(table):
+def test_projected_batches_keep_the_checksum_of_the_writer(table):
     written = batch_bytes(3)
     table.produce(written)
     found = table.fetch(projected=[1])
@@ -273,7 +273,7 @@ def json_of(data_type):
     return json.dumps(type_to_json(data_type)).encode()
 
 
-def test_partitions_have_logs_of_their_own(connection):
+def test_partitions_have_their_own_logs(connection):
     table = LogTable(connection, "parted", SCHEMA, partition_keys=["name"])
     spec = pb.PbPartitionSpec()
     spec.partition_key_values.add(key="name", value="a")

@@ -1,4 +1,4 @@
-"""Lookups that insert what is missing, where the key alone does not tell the whole row."""
+"""Lookups that insert missing rows, where the key does not have all columns of the key."""
 
 import pytest
 
@@ -18,7 +18,7 @@ DAYS_TO_2026 = 20_454
 
 
 @pytest.mark.parametrize("columns", [(ID, DAY, PLACE, NAME), (PLACE, NAME, ID, DAY)])
-def test_columns_of_the_partition_are_filled_in(tmp_path, columns):
+def test_an_insert_sets_the_columns_of_the_partition(tmp_path, columns):
     table = DifferentialTable(
         Kind(
             name="visits",

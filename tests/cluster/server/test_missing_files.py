@@ -1,4 +1,4 @@
-"""What is missing, shortened, exchanged or from another moment is refused by name, not served."""
+"""Files that are missing, shortened, exchanged or from another moment are refused by name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WIDER = (
 
 @pytest.fixture
 def connect():
-    """Opens connections, which are closed when the test is over."""
+    """A function that opens connections; they are closed after the test."""
     opened = []
 
     def connect(address):
@@ -45,15 +45,15 @@ def connect():
         return opened[-1]
 
     yield connect
-    for each in opened:
-        each.close()
+    for connection in opened:
+        connection.close()
 
 
 @pytest.fixture(params=["killed", "ended"])
 def filled(tmp_path, connect, request):
-    """A directory with logs of several segments, of a server that was killed or ended cleanly.
+    """A directory with logs of several segments, of a server that was killed or stopped cleanly.
 
-    Changes are many, so that sqlite's write-ahead log has most of them.
+    There are many changes, so that sqlite's write-ahead log has most of them.
     """
     directory = tmp_path / "data"
     with running(directory, segment_bytes=SEGMENT_BYTES) as server:
@@ -83,7 +83,7 @@ def log_directory(directory, bucket=0, table="events"):
 
 
 def answers(directory, connect, *, bucket=0):
-    """What the table says: at the start, or to a request."""
+    """Return the error of the start, or the response of a request."""
     try:
         with running(directory, segment_bytes=SEGMENT_BYTES) as server:
             answer = LogTable(connect(server.address), "events", bucket_count=2).fetch(
@@ -98,7 +98,7 @@ def answers(directory, connect, *, bucket=0):
 
 
 def killed_catalog(tmp_path, connect):
-    """A young catalog, most of it in the write-ahead log, of a server that was killed."""
+    """A catalog mostly in the write-ahead log, of a server that was killed."""
     directory = tmp_path / "data"
     with running(directory) as server:
         connection = connect(server.address)
@@ -164,7 +164,7 @@ def test_an_earlier_catalog_is_a_refusal(tmp_path, connect, what):
 
 
 def test_a_changed_row_of_the_catalog_is_a_refusal(filled):
-    """By sqlite itself, which leaves a sound file."""
+    """The change is made with sqlite itself, which leaves a valid file."""
     connection = sqlite3.connect(filled / CATALOG)
     connection.execute("UPDATE counters SET next = 0 WHERE name = 'table'")
     connection.commit()
@@ -172,7 +172,9 @@ def test_a_changed_row_of_the_catalog_is_a_refusal(filled):
     assert "are not those that were written" in refusal_of(filled)
 
 
-def test_one_change_that_only_the_catalog_has_is_what_a_kill_leaves(tmp_path, connect, monkeypatch):
+def test_one_change_that_only_the_catalog_has_is_accepted_after_a_kill(
+    tmp_path, connect, monkeypatch
+):
     directory = tmp_path / "data"
     with running(directory) as server:
         connection = connect(server.address)
@@ -190,7 +192,7 @@ def test_one_change_that_only_the_catalog_has_is_what_a_kill_leaves(tmp_path, co
     assert "ledger" in refusal_of(tmp_path / "impossible")
 
 
-def test_a_ledger_that_cannot_be_written_holds_up_the_next_change(tmp_path, connect, monkeypatch):
+def test_a_ledger_that_cannot_be_written_blocks_the_next_change(tmp_path, connect, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -213,7 +215,7 @@ def test_a_directory_that_the_catalog_does_not_know_is_a_refusal(filled):
     assert "events-77" in refusal_of(filled)
 
 
-def test_other_directories_are_left_alone(filled):
+def test_other_directories_are_ignored(filled):
     log = log_directory(filled)
     shutil.copytree(log.parent, log.parent.with_name("events.bak"))
     with running(filled):
@@ -359,7 +361,7 @@ def test_exchanged_buckets_are_named(filled, connect):
         assert not records
 
 
-def test_exchanged_writer_snapshots_are_not_believed(filled, connect):
+def test_exchanged_writer_snapshots_are_not_used(filled, connect):
     first, second = log_directory(filled), log_directory(filled, 1)
     for path in sorted(first.glob("*.writers")):
         other = second / path.name
@@ -372,7 +374,7 @@ def test_exchanged_writer_snapshots_are_not_believed(filled, connect):
         assert table.produce(batch_bytes(3, first=60, writer=(1, 20))).base_offset == 60
 
 
-def test_a_segment_that_nobody_listed_is_named(filled, connect):
+def test_an_unlisted_segment_is_named(filled, connect):
     segments = sorted(log_directory(filled).glob("*.log"))
     extra = segments[0].with_name(f"{1:020d}.log")
     shutil.copy(segments[0], extra)
@@ -380,9 +382,7 @@ def test_a_segment_that_nobody_listed_is_named(filled, connect):
     assert str(extra) in message
 
 
-def test_rows_that_were_not_synced_are_given_up_after_a_power_cut_with_a_warning(
-    tmp_path, connect, caplog
-):
+def test_unsynced_rows_are_given_up_after_a_power_cut_with_a_warning(tmp_path, connect, caplog):
     directory = tmp_path / "data"
     with running(directory) as server:
         table = LogTable(connect(server.address))
@@ -404,8 +404,8 @@ def test_rows_that_were_not_synced_are_given_up_after_a_power_cut_with_a_warning
         assert LogTable(connect(server.address)).fetch().high_watermark == 15
 
 
-def test_a_kill_while_a_segment_is_begun_is_no_damage(tmp_path, connect, monkeypatch):
-    """At each step: the empty file, the list, and only then the ledger."""
+def test_a_kill_during_the_start_of_a_segment_is_no_damage(tmp_path, connect, monkeypatch):
+    """The kill happens at each step: the empty file, the list, and only then the ledger."""
     directory = tmp_path / "data"
     steps = []
     with running(directory, segment_bytes=SEGMENT_BYTES) as server:
@@ -500,7 +500,7 @@ def test_rows_by_key_are_not_served_without_their_log(tmp_path, how, gone):
 
 @contextmanager
 def robbed(directory):
-    """A server that ends with an error, because it misses files."""
+    """A server whose files are removed while it runs, so that its stop fails."""
     with pytest.raises(LocalServerError, match="was removed"), running(directory) as server:
         yield server
 
@@ -524,7 +524,9 @@ def test_nothing_is_acknowledged_into_files_that_were_removed(tmp_path, connect,
         assert table.fetch().high_watermark == 3
 
 
-def test_a_log_whose_directory_was_renamed_takes_no_more_after_the_next_round(tmp_path, connect):
+def test_a_log_whose_directory_was_renamed_takes_no_more_rows_after_the_next_round(
+    tmp_path, connect
+):
     with robbed(tmp_path) as server:
         table = LogTable(connect(server.address))
         table.produce(batch_bytes(3))
@@ -534,7 +536,7 @@ def test_a_log_whose_directory_was_renamed_takes_no_more_after_the_next_round(tm
 
 
 @pytest.mark.parametrize("name", [CATALOG, LEDGER])
-def test_no_table_is_made_where_the_catalog_or_the_ledger_was_removed(tmp_path, connect, name):
+def test_no_table_is_created_where_the_catalog_or_the_ledger_was_removed(tmp_path, connect, name):
     run = robbed if name == LEDGER else running
     with run(tmp_path) as server:
         connection = connect(server.address)
@@ -548,7 +550,7 @@ def test_no_table_is_made_where_the_catalog_or_the_ledger_was_removed(tmp_path, 
             assert name in table.produce(batch_bytes(3)).error_message
 
 
-def test_a_new_table_never_meets_an_old_directory(tmp_path, connect):
+def test_a_new_table_never_gets_an_old_directory(tmp_path, connect):
     with running(tmp_path) as server:
         connection = connect(server.address)
         old = LogTable(connection, "events")
@@ -566,7 +568,7 @@ def test_a_new_table_never_meets_an_old_directory(tmp_path, connect):
         assert "exchanged" in late.produce(batch_bytes(3)).error_message
 
 
-def test_ids_go_on_after_each_kind_of_end(filled, connect):
+def test_ids_continue_after_each_kind_of_end(filled, connect):
     next_numbers = head_of(filled).next_numbers
     with running(filled) as server:
         connection = connect(server.address)

@@ -1,4 +1,4 @@
-"""Fetches that wait for rows, and what happens to their buckets meanwhile."""
+"""Fetches that wait for rows, while their buckets change."""
 
 import inspect
 from types import SimpleNamespace
@@ -39,8 +39,8 @@ def parked_fetch(*table_ids):
     request = pb.FetchLogRequest(
         follower_server_id=-1, max_bytes=1_000_000, min_bytes=1, max_wait_ms=5_000
     )
-    for each in table_ids:
-        table = request.tables_req.add(table_id=each, projection_pushdown_enabled=False)
+    for table_id in table_ids:
+        table = request.tables_req.add(table_id=table_id, projection_pushdown_enabled=False)
         table.buckets_req.add(bucket_id=0, fetch_offset=0, max_fetch_bytes=1_000_000)
     return request
 

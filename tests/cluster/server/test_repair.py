@@ -1,4 +1,4 @@
-"""`--repair`: what can be kept is served, what is lost is reported, nothing is deleted."""
+"""`--repair`: remaining rows are served, losses are reported, nothing is deleted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def log_of(directory, bucket=0):
 
 
 def ends_after_repair(directory):
-    """The high watermarks of both buckets, of a server that repairs, and of the next one."""
+    """Return the high watermarks of both buckets, of a repairing server and of the next one."""
     found = []
     for repair in (True, False):
         with running(directory, segment_bytes=SEGMENT_BYTES, repair=repair) as server:
@@ -54,13 +54,13 @@ def ends_after_repair(directory):
     return found[0]
 
 
-def test_a_sound_directory_is_left_as_it_is(filled, caplog):
+def test_an_undamaged_directory_is_not_changed(filled, caplog):
     assert ends_after_repair(filled) == [(0, ROWS), (0, ROWS)]
     assert not list(filled.glob("aside-*"))
     assert "repair" not in caplog.text
 
 
-def test_a_lost_catalog_is_made_again_from_the_manifests(filled, caplog):
+def test_a_lost_catalog_is_rebuilt_from_the_manifests(filled, caplog):
     known = subprocess.run(["ls", filled / DATA / "fluss"], capture_output=True, check=True).stdout
     for path in filled.glob(f"{CATALOG}*"):
         path.unlink()
@@ -81,13 +81,13 @@ def test_catalog_and_ledger_can_be_lost_together(filled):
     assert ends_after_repair(filled) == [(0, ROWS), (0, ROWS)]
     with running(filled) as server:
         connection = RawConnection(server.address)
-        # Nobody knows which ids writers had; one that comes again would lose its rows.
+        # The assigned writer ids are not known; a reused id would lose rows.
         assert connection.call(pb.InitWriterRequest()).writer_id > 1_000_000
         connection.close()
 
 
 @pytest.mark.parametrize("what", ["cut", "zeroed", "removed"])
-def test_a_damaged_ledger_is_made_again(filled, what):
+def test_a_damaged_ledger_is_rebuilt(filled, what):
     if what == "removed":
         (filled / LEDGER).unlink()
     else:
@@ -96,7 +96,7 @@ def test_a_damaged_ledger_is_made_again(filled, what):
     assert ends_after_repair(filled) == [(0, ROWS), (0, ROWS)]
 
 
-def test_a_table_that_a_damaged_write_ahead_log_has_lost_comes_back(tmp_path):
+def test_a_table_lost_by_a_damaged_write_ahead_log_is_recovered(tmp_path):
     directory = tmp_path / "data"
     with running(directory) as server:
         connection = RawConnection(server.address)
@@ -112,7 +112,7 @@ def test_a_table_that_a_damaged_write_ahead_log_has_lost_comes_back(tmp_path):
 
 
 @pytest.mark.parametrize("at", [30, 400], ids=["in the first batch", "in the second"])
-def test_a_log_ends_at_its_first_damage_and_the_rest_is_kept_aside(filled, caplog, at):
+def test_a_log_ends_at_its_first_damage_and_the_rest_is_moved_aside(filled, caplog, at):
     segments = sorted(log_of(filled).glob("*.log"))
     data = bytearray(segments[2].read_bytes())
     data[at] ^= 1
@@ -144,8 +144,8 @@ def test_a_missing_log_is_given_up_with_a_report(filled, caplog):
 
 @pytest.mark.parametrize("which", [0, 2, -1], ids=["first", "middle", "newest"])
 @pytest.mark.parametrize("size", ["same", "shorter"])
-def test_a_segment_of_another_directory_is_never_taken_in(filled, tmp_path, which, size):
-    """Its batches are sound and have the right offsets; only their times are other ones."""
+def test_a_segment_of_another_directory_is_never_used(filled, tmp_path, which, size):
+    """Its batches are valid and have the right offsets; only their times differ."""
     clock = Clock(1_800_000_000_000)
     with running(tmp_path / "foreign", segment_bytes=SEGMENT_BYTES, clock=clock) as server:
         connection = RawConnection(server.address)
@@ -162,8 +162,8 @@ def test_a_segment_of_another_directory_is_never_taken_in(filled, tmp_path, whic
     assert any(data.startswith(path.read_bytes()) for path in aside.rglob(f"{target.stem}.cut-*"))
 
 
-def test_an_earlier_state_of_the_newest_segment_is_taken_in_as_far_as_it_goes(filled):
-    """It is this log's own: what had been written down of it agrees."""
+def test_an_earlier_state_of_the_newest_segment_is_used_to_its_end(filled):
+    """It belongs to this log: its recorded checksums match."""
     newest = max(log_of(filled).glob("*.log"))
     begin, size = int(newest.stem), newest.stat().st_size
     with running(filled, segment_bytes=1 << 20) as server:
@@ -178,7 +178,7 @@ def test_an_earlier_state_of_the_newest_segment_is_taken_in_as_far_as_it_goes(fi
     assert ends_after_repair(filled)[0] == (0, end)
 
 
-def test_rows_of_another_bucket_are_never_taken_in(filled):
+def test_rows_of_another_bucket_are_never_used(filled):
     first, second = log_of(filled), log_of(filled, 1)
     first.rename(first.with_name("aside"))
     second.rename(first)
@@ -188,7 +188,7 @@ def test_rows_of_another_bucket_are_never_taken_in(filled):
     assert len(list(aside.rglob("segments"))) == 2
 
 
-def test_a_directory_that_nobody_knows_is_kept_aside(filled):
+def test_an_unknown_directory_is_moved_aside(filled):
     table = log_of(filled).parent
     shutil.copytree(table, table.with_name("events-9"))
     assert ends_after_repair(filled) == [(0, ROWS), (0, ROWS)]

@@ -1,4 +1,4 @@
-"""SCAN_KV: pages of one moment, and what ends a scan."""
+"""SCAN_KV: pages of one moment, and the end of a scan."""
 
 import pyarrow as pa
 import pytest
@@ -74,10 +74,10 @@ def count(answer):
     return int.from_bytes(answer.records[5:9], "little")
 
 
-def test_all_rows_come_page_by_page_while_others_write(session, table):
+def test_all_rows_are_read_page_by_page_during_writes(session, table):
     answer = table.begin()
     assert answer.log_offset == ROWS
-    session.upsert("test_all_rows_come_page_by_page_while_others_write", frame(ROWS, 2 * ROWS))
+    session.upsert("test_all_rows_are_read_page_by_page_during_writes", frame(ROWS, 2 * ROWS))
     rows, page, scan_id = count(answer), 0, answer.scanner_id
     while answer.has_more_results:
         page += 1
@@ -97,13 +97,13 @@ def test_a_limit_counts_rows(table):
 
 
 @pytest.mark.parametrize("page", [0, 2, -1])
-def test_a_page_that_is_not_the_next_one_loses_the_scan(table, page):
+def test_a_request_for_any_other_page_closes_the_scan(table, page):
     scan_id = table.begin().scanner_id
     assert table.go_on(scan_id, page).error_code == 68
     assert table.go_on(scan_id, 1).error_code == 67
 
 
-def test_requests_that_make_no_sense_are_error_68(table):
+def test_invalid_requests_are_error_68(table):
     assert table.begin(size=0).error_code == 68
     assert table.begin(scanner_id=b"x").error_code == 68
     assert table.begin(close_scanner=True).error_code == 68
@@ -111,21 +111,21 @@ def test_requests_that_make_no_sense_are_error_68(table):
     assert table.connection.call(neither).error_code == 68
 
 
-def test_closing_is_always_a_success(table):
+def test_closing_always_succeeds(table):
     scan_id = table.begin().scanner_id
     assert not table.close(scan_id).HasField("error_code")
     assert not table.close(b"never was").HasField("error_code")
     assert table.go_on(scan_id, 1).error_code == 67
 
 
-def test_one_scan_too_many_is_error_69(table):
+def test_a_scan_beyond_the_limit_is_error_69(table):
     opened = [table.begin().scanner_id for _ in range(SCANS_PER_BUCKET_MAX)]
     assert table.begin().error_code == 69
     table.close(opened[0])
     assert not table.begin().HasField("error_code")
 
 
-def test_a_scan_that_nobody_asks_about_expires(server, table):
+def test_an_idle_scan_expires(server, table):
     scan_id = table.begin().scanner_id
     CLOCK.now_ms += TTL_MS + 1
     server.on_loop(lambda: server.node.scans.expire(now_ms=CLOCK.now_ms))

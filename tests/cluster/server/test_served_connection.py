@@ -1,4 +1,4 @@
-"""The server on the wire: order, long polls, garbage, slow peers, limits, passwords."""
+"""The server on the wire: order, long polls, invalid input, slow clients, limits, logins."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ from tests.support.servers.raw_client import RawConnection, RefusedError
 
 PASSWORD = "open sesame"
 PATIENCE_S = 30
-PARKED_MS = 600_000  # longer than anybody here waits
+PARKED_MS = 600_000  # longer than any test waits
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def closed_by_peer(sock):
     return True
 
 
-def test_versions_are_those_of_the_table_of_handlers_and_no_role_is_named(connection):
+def test_versions_are_those_of_the_handlers_and_no_role_is_named(connection):
     answer = connection.call(
         pb.ApiVersionsRequest(client_software_name="t", client_software_version="1")
     )
@@ -111,7 +111,7 @@ def test_large_and_small_batches_of_one_connection_keep_their_order(table):
     assert [bases[each] for each in range(6)] == [0, 40_000, 40_001, 80_001, 80_002, 120_002]
 
 
-def test_a_parked_fetch_holds_up_nothing_that_is_asked_after_it(table):
+def test_a_waiting_fetch_does_not_block_later_requests(table):
     send(table.connection, table.fetch_request(0, wait_ms=PARKED_MS), 1)
     send(table.connection, pb.ListDatabasesRequest(), 2)
     assert table.connection.read_frame()[1] == 2
@@ -119,10 +119,10 @@ def test_a_parked_fetch_holds_up_nothing_that_is_asked_after_it(table):
     assert {table.connection.read_frame()[1], table.connection.read_frame()[1]} == {1, 3}
 
 
-def test_a_parked_fetch_wakes_when_rows_arrive(server, table):
-    for each in range(20):
+def test_a_waiting_fetch_wakes_when_rows_arrive(server, table):
+    for number in range(20):
         writer = RawConnection(server.address)
-        send(table.connection, table.fetch_request(each, wait_ms=PARKED_MS), each)
+        send(table.connection, table.fetch_request(number, wait_ms=PARKED_MS), number)
         wait_until(lambda: any(one.is_busy for one in connections(server)))
         writer.call(table.produce_request(batch_bytes(1)))
         _, _, body = table.connection.read_frame()
@@ -130,7 +130,7 @@ def test_a_parked_fetch_wakes_when_rows_arrive(server, table):
         writer.close()
 
 
-def test_a_parked_fetch_ends_with_its_time(table):
+def test_a_waiting_fetch_ends_at_its_time_limit(table):
     began = time.perf_counter()
     answer = table.fetch(0, wait_ms=300)
     assert 0.28 < time.perf_counter() - began < PATIENCE_S
@@ -146,7 +146,7 @@ def test_a_fetch_without_min_bytes_does_not_wait(table):
     assert table.fetch(0).records == b""
 
 
-def test_a_parked_fetch_learns_that_its_table_was_dropped(server, table):
+def test_a_waiting_fetch_reports_that_its_table_was_dropped(server, table):
     send(table.connection, table.fetch_request(0, wait_ms=PARKED_MS), 1)
     other = RawConnection(server.address)
     other.call(pb.DropTableRequest(table_path=table.path, ignore_if_not_exists=False))
@@ -158,7 +158,7 @@ def test_a_parked_fetch_learns_that_its_table_was_dropped(server, table):
 # --- bad input ----------------------------------------------------------------------------------
 
 
-def test_an_unknown_api_is_refused_and_the_connection_stays(connection):
+def test_an_unknown_api_is_refused_and_the_connection_stays_open(connection):
     for key in (999, 1047, 1049, 5, -1):
         with pytest.raises(RefusedError) as refused:
             connection.call_bytes(key, b"")
@@ -167,7 +167,7 @@ def test_an_unknown_api_is_refused_and_the_connection_stays(connection):
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 40, b"\x0a\x05ab", b"\x08"])
-def test_a_body_that_is_no_message_is_refused_and_the_connection_stays(connection, body):
+def test_an_invalid_body_is_refused_and_the_connection_stays_open(connection, body):
     for key in (ApiKey.CREATE_TABLE, ApiKey.PRODUCE_LOG, ApiKey.GET_METADATA, ApiKey.LOOKUP):
         with pytest.raises(RefusedError) as refused:
             connection.call_bytes(key, body)
@@ -187,7 +187,7 @@ def test_a_body_that_is_no_message_is_refused_and_the_connection_stays(connectio
         struct.pack(">ih", 3, 1000) + b"x",
     ],
 )
-def test_what_is_no_frame_ends_that_connection_and_no_other(server, garbage):
+def test_an_invalid_frame_closes_only_its_connection(server, garbage):
     host, port = server.address.split(":")
     with socket.create_connection((host, int(port)), 5) as sock:
         sock.sendall(garbage)
@@ -199,21 +199,21 @@ def listener_of(server):
     return server.server._listeners[0]
 
 
-def test_a_half_frame_is_given_up_after_its_time(server):
+def test_an_incomplete_frame_closes_the_connection_after_its_time(server):
     host, port = server.address.split(":")
     with socket.create_connection((host, int(port)), 5) as sock:
         sock.sendall(struct.pack(">ihhi", 1_000, 1000, 0, 1))
         wait_until(lambda: unfinished_bytes(server) > 0)
         now, seen = server.on_loop(server.loop.time), unfinished_bytes(server)
         server.on_loop(lambda: listener_of(server).close_idle(now + 20))
-        sock.sendall(b"x")  # dripping does not help
+        sock.sendall(b"x")  # a byte now and then does not extend the time
         wait_until(lambda: unfinished_bytes(server) != seen)
         server.on_loop(lambda: listener_of(server).close_idle(now + 40))
         assert closed_by_peer(sock)
     assert is_alive(server)
 
 
-def test_a_silent_connection_is_closed_and_one_with_a_parked_fetch_is_not(server, table):
+def test_an_idle_connection_is_closed_and_one_with_a_waiting_fetch_is_not(server, table):
     host, port = server.address.split(":")
     send(table.connection, table.fetch_request(0, wait_ms=PARKED_MS), 1)
     wait_until(lambda: any(each.is_busy for each in connections(server)))
@@ -238,7 +238,7 @@ def unsent_bytes(server):
     )
 
 
-def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_share(server, connection):
+def test_a_client_that_reads_nothing_gets_a_bounded_buffer(server, connection):
     table = LogTable(connection, "slow_reader")
     for _ in range(8):
         table.produce(batch_bytes(40_000))
@@ -259,11 +259,11 @@ def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_share(server, conn
 def test_five_hundred_connections_are_served(server):
     opened = [RawConnection(server.address) for _ in range(500)]
     assert all(len(each.call(pb.ListDatabasesRequest()).database_name) for each in opened)
-    for each in opened:
-        each.close()
+    for connection in opened:
+        connection.close()
 
 
-def test_one_connection_too_many_is_told_so(server, connection):
+def test_a_connection_beyond_the_limit_gets_an_error(server, connection):
     host, port = server.address.split(":")
     opened = [socket.create_connection((host, int(port)), 5) for _ in range(600)]
     try:
@@ -273,8 +273,8 @@ def test_one_connection_too_many_is_told_so(server, connection):
             assert closed_by_peer(last)
         connection.call(pb.ListDatabasesRequest())
     finally:
-        for each in opened:
-            each.close()
+        for peer in opened:
+            peer.close()
         wait_until(lambda: len(connections(server)) < 100)
     assert is_alive(server)
 
@@ -282,7 +282,7 @@ def test_one_connection_too_many_is_told_so(server, connection):
 # --- passwords ----------------------------------------------------------------------------------
 
 
-def test_nothing_is_served_before_the_password(server):
+def test_nothing_is_served_before_the_login(server):
     guarded = RawConnection(server.sasl_address)
     with pytest.raises(RefusedError) as refused:
         guarded.call(pb.ListDatabasesRequest())
@@ -298,7 +298,7 @@ def test_nothing_is_served_before_the_password(server):
     guarded.close()
 
 
-def test_wrong_passwords_in_a_loop_end_the_connection_and_no_other(server):
+def test_repeated_wrong_passwords_close_only_their_connection(server):
     guarded = RawConnection(server.sasl_address)
     for attempt in range(10):
         with pytest.raises(RefusedError):
@@ -309,7 +309,7 @@ def test_wrong_passwords_in_a_loop_end_the_connection_and_no_other(server):
     assert is_alive(server)
 
 
-def test_who_never_logs_in_is_shown_out(server):
+def test_a_connection_without_a_login_is_closed(server):
     host, port = server.sasl_address.split(":")
     with socket.create_connection((host, int(port)), 5) as sock:
         wait_until(lambda: connections(server, 1))
@@ -353,8 +353,8 @@ def test_connections_that_do_not_log_in_are_replaced_by_newer_ones(tmp_path):
         for connection in (user, late):
             connection.call(pb.ListDatabasesRequest())
             connection.close()
-        for each in silent:
-            each.close()
+        for peer in silent:
+            peer.close()
 
 
 def test_requests_before_the_login_wait_for_a_client_that_takes_no_answers(server):
@@ -375,7 +375,7 @@ def test_requests_before_the_login_wait_for_a_client_that_takes_no_answers(serve
         assert stranger._queued_bytes + stranger.unfinished_bytes < 256 << 10
 
 
-def test_a_client_with_a_password_on_the_plain_port_is_told(connection):
+def test_a_login_on_the_plain_port_gets_an_error(connection):
     with pytest.raises(RefusedError) as refused:
         connection.log_in("ali", PASSWORD)
     assert refused.value.code == 46

@@ -1,6 +1,6 @@
-"""States of the past on the embedded server, of tables whose log has lost its beginning.
+"""Past states on the embedded server, of tables whose log has lost its beginning.
 
-It makes no KV snapshots, so they are found by SCAN_KV and the changes since.
+The server makes no KV snapshots, so states are computed from SCAN_KV and the changes since.
 """
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", pa
 
 
 class Trimmed:
-    """A table whose log has lost what was written first, and a cursor from before."""
+    """A table whose log has lost its first rows, and a cursor from before."""
 
     def __init__(self, server, session, clock, **properties):
         self.table = session.create_table(

@@ -1,4 +1,4 @@
-"""Filters in fetches: batches are left out by their statistics, and never a row that is wanted."""
+"""Filters in fetches: batches are skipped by their statistics, and no matching row is lost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAYOUT = TableSchemas({1: SCHEMA}, LogFormat.ARROW).layouts[1]
 
 
 def with_statistics(first, count=3, *, claimed=None):
-    """A batch of magic 1: ids from `first` on, with the statistics of both columns."""
+    """Return a batch of magic 1: ids from `first` on, with the statistics of both columns."""
     rows = rows_of(count, first=first)
     found = collect_statistics(rows, LAYOUT, (0, 1)) if claimed is None else claimed
     body = arrow_log_body(rows, PLAIN, statistics=write_statistics(found, LAYOUT.types))
@@ -44,8 +44,8 @@ def leaf(function, *values, field=0, kind=INT):
     made = pb.PbPredicate(type=0)
     made.leaf.function, made.leaf.field_id = function, field
     names = {INT: "int_value", STRING: "string_value", DOUBLE: "double_value"}
-    for each in values:
-        made.leaf.literals.add(literal_type=kind, is_null=each is None, **{names[kind]: each})
+    for value in values:
+        made.leaf.literals.add(literal_type=kind, is_null=value is None, **{names[kind]: value})
     return made
 
 
@@ -102,7 +102,7 @@ def offsets_of(found):
         (both(0, leaf(GREATER, 5), leaf(LESS, 15)), [3, 9]),
         (both(1, leaf(EQUAL, 1), leaf(EQUAL, 22)), [0, 6, 9]),
         (both(0), [0, 3, 6, 9]),
-        # What is not understood leaves nothing out.
+        # Filters that the server does not understand skip nothing.
         (leaf(EQUAL, 5, field=7), [0, 3, 6, 9]),
         (leaf(EQUAL, 5.0, kind=DOUBLE), [0, 3, 6, 9]),
         (leaf(99, 5), [0, 3, 6, 9]),
@@ -111,11 +111,11 @@ def offsets_of(found):
         (pb.PbPredicate(type=7), [0, 3, 6, 9]),
     ],
 )
-def test_batches_that_cannot_have_wanted_rows_are_left_out(table, predicate, kept):
+def test_batches_without_matching_rows_are_skipped(table, predicate, kept):
     assert offsets_of(fetch(table, predicate)) == kept
 
 
-def test_what_was_left_out_at_the_end_is_said(table):
+def test_the_response_names_the_end_of_skipped_batches(table):
     table.produce(with_statistics(40))
     found = fetch(table, leaf(EQUAL, 11))
     assert offsets_of(found) == [3, 9]
@@ -126,20 +126,20 @@ def test_what_was_left_out_at_the_end_is_said(table):
     assert not fetch(table, leaf(EQUAL, 40)).HasField("filtered_end_offset")
 
 
-def test_whoever_waits_hears_at_once_that_everything_was_left_out(table):
+def test_a_waiting_fetch_is_answered_immediately_where_everything_was_skipped(table):
     table.produce(with_statistics(40))
     found = fetch(table, leaf(EQUAL, 11), 12, wait_ms=30_000)
     assert found.filtered_end_offset == 15
 
 
-def test_a_full_answer_says_nothing_of_what_it_did_not_look_at(table):
+def test_a_full_response_names_no_end_beyond_the_examined_batches(table):
     size = len(with_statistics(0))
     found = fetch(table, leaf(LESS, 15), bytes_max=size)
     assert offsets_of(found) == [0]
     assert not found.HasField("filtered_end_offset")
 
 
-def test_one_request_looks_at_so_many_batches_and_no_more(table, monkeypatch):
+def test_one_request_examines_a_limited_number_of_batches(table, monkeypatch):
     monkeypatch.setattr(filtered, "BATCHES_LOOKED_AT_MAX", 2)
     found = fetch(table, leaf(EQUAL, 31))
     assert offsets_of(found) == []
@@ -154,7 +154,7 @@ def test_a_filter_for_no_schema_is_refused_and_for_an_unknown_one_ignored(table)
     assert offsets_of(fetch(table, leaf(EQUAL, 11), schema_id=9)) == [0, 3, 6, 9]
 
 
-def test_batches_with_statistics_are_stored_as_they_came(table):
+def test_batches_with_statistics_are_stored_unchanged(table):
     stored = table.fetch(0).records
     sent = with_statistics(0)
     assert stored[13 + 8 : len(sent)] == sent[13 + 8 :]
@@ -176,7 +176,7 @@ def test_statistics_that_would_hide_rows_are_refused(table, claimed):
     assert "claim less than its rows have" in answer.error_message
 
 
-def test_statistics_may_claim_more_than_there_is(table):
+def test_statistics_may_be_wider_than_the_rows(table):
     claimed = BatchStatistics(positions=(0,), null_counts=(0,), minimums=(-9,), maximums=(9,))
     assert table.produce(with_statistics(0, claimed=claimed)).base_offset == 12
 
@@ -190,7 +190,7 @@ def one_column(data_type, low, high):
     return lambda predicate: batch_test(predicate, schema)(known, 3)
 
 
-def test_where_nan_is_involved_nothing_is_left_out():
+def test_where_nan_is_involved_nothing_is_skipped():
     may_have = one_column(DataTypes.double(), 1.0, math.nan)
     assert may_have(leaf(EQUAL, 0.5, kind=DOUBLE))
     plain = one_column(DataTypes.double(), 1.0, 2.0)
@@ -198,12 +198,12 @@ def test_where_nan_is_involved_nothing_is_left_out():
     assert not plain(leaf(EQUAL, 0.5, kind=DOUBLE))
 
 
-def test_the_two_zeros_are_one():
+def test_the_two_zeros_are_equal():
     assert one_column(DataTypes.double(), 0.0, 1.0)(leaf(EQUAL, -0.0, kind=DOUBLE))
     assert one_column(DataTypes.double(), -1.0, -0.0)(leaf(EQUAL, 0.0, kind=DOUBLE))
 
 
-def test_digits_below_the_millisecond_are_not_forgotten():
+def test_digits_below_the_millisecond_are_considered():
     may_have = one_column(DataTypes.time(6), 5_000, 5_000)  # a row may be 5.9 ms
     predicate = pb.PbPredicate(type=0)
     predicate.leaf.function, predicate.leaf.field_id = GREATER, 0

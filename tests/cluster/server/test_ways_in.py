@@ -1,4 +1,4 @@
-"""The ways to a server: the command, `embedded:`, and the pytest plugin."""
+"""The ways to start a server: the command, `embedded:`, `LocalCluster`, the pytest plugin."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def test_sessions_of_one_process_share_a_server_until_the_last_is_closed(tmp_pat
     second, give_up_second = launch(str(tmp_path))
     assert first == second
     give_up_first()
-    give_up_first()  # once is enough, and twice no mistake
+    give_up_first()  # idempotent
     assert is_served(tmp_path)
     give_up_second()
     assert not is_served(tmp_path)
@@ -62,14 +62,14 @@ def test_embedded_attaches_to_a_server_that_runs(tmp_path):
         (["--port", "99999"], "ports go from 0"),
     ],
 )
-def test_the_command_says_what_is_wrong_and_ends_with_one(tmp_path, options, said):
+def test_the_command_reports_the_error_and_exits_with_one(tmp_path, options, said):
     done = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data"), *options])
     assert done.exit_code == 1
     assert said in done.output
     assert not (tmp_path / "data").exists(), "nothing was begun"
 
 
-def test_every_option_of_the_command_arrives(tmp_path, monkeypatch):
+def test_every_option_of_the_command_is_passed_on(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(
         "fluss_server.server_command.serve", lambda config, **_: told.append(config)
@@ -137,12 +137,12 @@ def test_the_real_fluss_is_started_the_same_way():
         ({"kind": "real", "in_thread": True}, "a process of its own"),
     ],
 )
-def test_what_a_cluster_cannot_be_is_refused(options, said):
+def test_invalid_options_of_a_cluster_are_refused(options, said):
     with pytest.raises(ConfigError, match=said):
         LocalCluster(**options)
 
 
-def test_a_cluster_that_does_not_run_says_so():
+def test_a_cluster_that_does_not_run_raises_an_error():
     cluster = LocalCluster(in_thread=True)
     with pytest.raises(LocalServerError, match="does not run"):
         _ = cluster.url
@@ -154,7 +154,7 @@ def test_a_cluster_that_does_not_run_says_so():
     cluster.stop()
 
 
-def test_the_help_says_what_each_durability_promises():
+def test_the_help_describes_what_each_durability_promises():
     done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "400", "TERM": "dumb"})
     said = " ".join(done.output.split())
     assert "acknowledged rows survive kill -9; a power cut may take the last second" in said

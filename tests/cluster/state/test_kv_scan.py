@@ -12,7 +12,7 @@ from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
 from fluss.state import plan_state, read_state
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.scripted.scripted_cluster import PATH, TABLE_ID
 from tests.support.scripted.scripted_kv import ScriptedKv
 from tests.support.servers.read_harness import eventually

@@ -1,4 +1,4 @@
-"""The listener that asks for a user and a password, on the shared cluster."""
+"""The listener that requires a login, on the shared cluster."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_wrong_user_or_password_is_refused(cluster, credentials):
     assert caught.value.code == AUTHENTICATE
 
 
-def test_nothing_is_served_before_the_password(cluster):
+def test_nothing_is_served_before_the_login(cluster):
     with RawClient(cluster.sasl_bootstrap) as client:
         with pytest.raises(RefusedError) as caught:
             client.call(pb.ListDatabasesRequest())
@@ -34,7 +34,7 @@ def test_nothing_is_served_before_the_password(cluster):
         assert client.call(pb.ListDatabasesRequest()).database_name
 
 
-def test_whoever_came_by_password_is_shown_the_addresses_that_ask_for_it(cluster):
+def test_metadata_after_a_login_has_the_addresses_that_require_one(cluster):
     with (
         RawClient(cluster.bootstrap) as plain,
         RawClient(cluster.sasl_bootstrap, user=cluster.user, password=cluster.password) as sasl,

@@ -1,4 +1,4 @@
-"""Where jars are looked for, and that nothing but the pinned bytes is believed. No network."""
+"""The sources of jars, and the check of their bytes. No network."""
 
 import hashlib
 import stat
@@ -121,7 +121,7 @@ def test_a_damaged_jar_in_the_cache_is_replaced(machine, monkeypatch):
     assert find_jar(ARTIFACT).read_bytes() == JAR
 
 
-def test_where_nothing_has_it_the_error_says_what_was_tried_and_what_to_do(machine):
+def test_where_no_source_has_it_the_error_names_what_was_tried_and_the_remedy(machine):
     install_maven(machine, "echo '[ERROR] Could not resolve it: offline' >&2; exit 1")
     with pytest.raises(MissingRuntimeError) as caught:
         find_jar(ARTIFACT)

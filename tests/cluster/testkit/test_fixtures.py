@@ -1,4 +1,4 @@
-"""The fixture `cluster` itself: shared between workers, skipped or failed, and talkative."""
+"""The fixture `cluster` itself: one per worker, skipped or failed, with logs in reports."""
 
 import os
 import subprocess
@@ -111,7 +111,7 @@ TRIVIAL = "def test_it(cluster):\n    pass\n"
 
 def run_pytest(directory, source, *arguments, **environment):
     (directory / "test_inner.py").write_text(source)
-    # What the outer run was told is not meant for the inner one.
+    # The settings of the outer run are not for the inner one.
     outer = ("PYTEST_", "FLUSS_TEST_")
     variables = {name: v for name, v in os.environ.items() if not name.startswith(outer)}
     command = [
@@ -146,7 +146,7 @@ def test_each_worker_has_a_cluster_of_its_own(tmp_path):
 
 
 @pytest.mark.usefixtures("java")
-def test_a_failing_test_shows_what_the_servers_wrote_since_it_began(tmp_path):
+def test_a_failing_test_shows_the_server_logs_of_its_time(tmp_path):
     done = run_pytest(tmp_path, FAILING)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "what the servers logged since the test began" in done.stdout

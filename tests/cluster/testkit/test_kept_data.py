@@ -1,4 +1,4 @@
-"""What a kept directory brings back after a graceful stop, and whom it refuses."""
+"""The contents of a kept directory after a graceful stop, and its refusals."""
 
 import time
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow  # a graceful stop takes 4 s
 
 
 def append_retrying(client, table_id, appends):
-    """A table that was just made, or just came back, refuses for a moment (error 21, 12)."""
+    """Append, and retry while a new or restarted table refuses (errors 21, 12)."""
     offsets, give_up = [], time.monotonic() + 20
     while len(offsets) < appends:
         answer = append_nothing(client, table_id, to=0)

@@ -1,4 +1,4 @@
-"""Three replicated tablet servers: killed, stopped and hung, and healed within seconds."""
+"""Three replicated tablet servers that are killed, stopped and paused, and recover in seconds."""
 
 import time
 
@@ -11,13 +11,13 @@ HEAL_S_MAX = 20
 
 
 def survivor(cluster, dead):
-    """The address of a tablet server that lives; any of them knows the metadata."""
+    """Return the address of a running tablet server; each has the metadata."""
     alive = [each for i, each in enumerate(cluster.config.tablet_servers) if i != dead]
     return alive[0].plain_address
 
 
 def append_until_done(client, name, *, timeout_s):
-    """What a client does when a leader vanishes: ask who leads, try again. Returns the seconds."""
+    """Append through the current leader until it succeeds; return the seconds it took."""
     begin = time.monotonic()
     while True:
         try:
@@ -47,8 +47,8 @@ def table(replicated_cluster, request):
 
 
 def all_know_each_other(cluster):
-    for each in cluster.config.tablet_servers:
-        with RawClient(each.plain_address) as client:
+    for ports in cluster.config.tablet_servers:
+        with RawClient(ports.plain_address) as client:
             if len(client.metadata().tablet_servers) != 3:
                 return False
     return True
@@ -67,7 +67,7 @@ def test_a_killed_leader_is_replaced_and_nothing_acknowledged_is_lost(replicated
     assert all_know_each_other(replicated_cluster)
 
 
-def test_a_leader_that_is_stopped_hands_over_at_once(replicated_cluster, table):
+def test_a_leader_that_is_stopped_hands_over_immediately(replicated_cluster, table):
     name, table_id, leader = table
     replicated_cluster.stop_tablet_server(leader)
     with RawClient(survivor(replicated_cluster, leader)) as client:
@@ -77,7 +77,7 @@ def test_a_leader_that_is_stopped_hands_over_at_once(replicated_cluster, table):
     assert all_know_each_other(replicated_cluster)
 
 
-def test_a_server_that_hangs_keeps_its_connections_and_answers_when_it_goes_on(replicated_cluster):
+def test_a_paused_server_keeps_its_connections_and_responds_when_resumed(replicated_cluster):
     address = replicated_cluster.config.tablet_servers[1].plain_address
     with RawClient(address, timeout_s=1) as client:
         client.metadata()

@@ -1,4 +1,4 @@
-"""Directories and ports: who holds them, and when they are free again."""
+"""Directories and ports: their locks, and their release."""
 
 import socket
 import subprocess
@@ -14,12 +14,12 @@ from fluss_testkit.workspace import open_workspace
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path, monkeypatch):
-    """Fresh clusters of these tests lie apart from the others on this machine."""
+    """A separate directory for the temporary clusters of these tests."""
     monkeypatch.setattr(workspace_module, "scratch_dir", lambda: tmp_path / "scratch")
     return tmp_path / "scratch"
 
 
-def test_a_fresh_directory_vanishes_when_it_is_left():
+def test_a_temporary_directory_is_deleted_when_it_is_closed():
     workspace = open_workspace(None)
     assert workspace.logs.is_dir()
     assert workspace.root.stat().st_mode & 0o077 == 0
@@ -36,15 +36,15 @@ def test_a_kept_directory_remembers(tmp_path):
     second.leave()
 
 
-def test_litter_of_a_killed_process_is_removed_and_living_neighbours_are_not(scratch):
+def test_leftovers_of_a_killed_process_are_removed_and_directories_in_use_are_not(scratch):
     neighbour = open_workspace(None)
     killed = open_workspace(None)
-    killed.lock.release()  # what the kernel does to a killed process
+    killed.lock.release()  # as the kernel does for a killed process
     newcomer = open_workspace(None)
     assert not killed.root.exists()
     assert neighbour.root.exists()
-    for each in (neighbour, newcomer):
-        each.leave()
+    for workspace in (neighbour, newcomer):
+        workspace.leave()
 
 
 def test_a_kept_directory_belongs_to_one_cluster_at_a_time(tmp_path, monkeypatch):
@@ -62,7 +62,7 @@ def test_a_directory_with_other_things_in_it_is_refused(tmp_path):
         open_workspace(tmp_path)
 
 
-def test_a_lock_is_held_until_the_last_heir_is_dead(tmp_path):
+def test_a_lock_is_held_until_the_last_process_that_inherited_it_ends(tmp_path):
     lock = FileLock(tmp_path / "lock")
     assert lock.try_exclusive()
     heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(lock.fileno(),))
@@ -95,7 +95,7 @@ def test_two_leases_never_share_a_port(tmp_path):
         lease.release()
 
 
-def test_a_lease_gets_its_old_ports_back_where_they_are_free(tmp_path):
+def test_a_lease_gets_its_preferred_ports_where_they_are_free(tmp_path):
     first = lease_ports(3, tmp_path)
     wanted = first.ports
     first.release()
@@ -107,7 +107,7 @@ def test_a_lease_gets_its_old_ports_back_where_they_are_free(tmp_path):
     second.release()
 
 
-def test_a_port_that_must_be_and_is_taken_is_an_error(tmp_path):
+def test_a_required_port_that_is_in_use_is_an_error(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(LocalServerError, match=f"port {port} "):

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import fluss
-from tests.support.profiles import IS_EXHAUSTIVE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.servers.shipped import write_zip
 
 ROOT = Path(__file__).resolve().parents[3]

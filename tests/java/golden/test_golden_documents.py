@@ -1,4 +1,4 @@
-"""JSON documents, index files and enumerations against what Java made of them."""
+"""JSON documents, index files and enumerations, compared with Java's results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_type_is_the_recorded_json(data_type):
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for name, kind, _ in DOCUMENTS if kind in READERS]
 )
-def test_a_document_means_to_us_what_it_meant_to_java(name, kind):
+def test_we_read_a_document_as_java_does(name, kind):
     entry = golden("documents")[name]
     given = {each: document for each, _, document in DOCUMENTS}
     assert entry["given"] == given[name]
@@ -77,7 +77,7 @@ def test_error_codes_have_the_recorded_names_and_flags():
         for each, (_, name, retriable, refresh) in zip(ours, recorded, strict=True)
         if (each.name, each.is_retriable, each.refreshes_metadata) != (name, retriable, refresh)
     ]
-    # Java retries it, too, but in its loop of authentication alone.
+    # Java retries it only in its authentication loop.
     assert differing == [ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION.name]
 
 

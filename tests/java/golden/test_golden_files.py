@@ -1,4 +1,4 @@
-"""The golden files are complete, readable, and what Java writes today."""
+"""The golden files are complete, readable, and equal to what Java writes today."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_data_type_has_recorded_rows_and_every_key_type_recorded_keys():
     assert len({type(case.types[0]) for case in KEY_CASES}) == 16
 
 
-def test_the_oracle_would_record_the_same_today(oracle):
+def test_the_oracle_records_the_same_today(oracle):
     files = {path.stem: path.read_text() for path in FOLDER.glob("*.json")}
     today = {name: document(oracle, entries) for name, entries in recorded(oracle)}
     if int(oracle.java_version.split(".")[0]) >= 19:

@@ -1,4 +1,4 @@
-"""Keys, their buckets and partition names against what Java made of them."""
+"""Keys, their buckets and partition names, compared with Java's results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_value_has_the_recorded_text_in_a_partition_name(case):
 
 
 @pytest.mark.parametrize("case", PARTITION_CASES, ids=name)
-def test_the_recorded_text_means_the_value(case):
+def test_the_recorded_text_is_read_as_the_value(case):
     (data_type,) = case.types
     for text in answers("partition_texts", case, field="texts"):
         assert partition_text(partition_value(text, data_type), data_type) == text

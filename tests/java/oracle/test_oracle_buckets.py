@@ -1,4 +1,4 @@
-"""The bucket of a key: where Java puts it, for every lake format and many bucket counts."""
+"""The bucket of a key is Java's, for every lake format and many bucket counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS_EACH = 250
 
 
 def some_keys(lake, seed):
-    """Keys of every tail length, many with bytes from 0x80 on; Paimon keys are made of words."""
+    """Return keys of all lengths of the last word, many with bytes from 0x80 on."""
     rng = Random(f"{seed} {lake}")
     lengths = range(8, 48, 8) if lake == "paimon" else range(1, 40)
     random = [rng.randbytes(rng.choice(lengths)) for _ in range(KEYS_EACH)]

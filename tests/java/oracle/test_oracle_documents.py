@@ -1,4 +1,4 @@
-"""Schemas, tables and databases as JSON: what Java reads in them, we read."""
+"""Schemas, tables and databases as JSON: we read what Java reads."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def with_ids(node, data_type, next_id):
         case ArrayType():
             with_ids(node["element_type"], data_type.element, next_id)
         case RowType():
-            for field, each in zip(node["fields"], data_type.field_types, strict=True):
+            for field, field_type in zip(node["fields"], data_type.field_types, strict=True):
                 field["field_id"] = next(next_id)
-                with_ids(field["field_type"], each, next_id)
+                with_ids(field["field_type"], field_type, next_id)
         case _ if data_type.is_nested:
             with_ids(node["key_type"], data_type.key, next_id)
             with_ids(node["value_type"], data_type.value, next_id)
@@ -89,7 +89,7 @@ def test_we_understand_random_tables_as_java_does(oracle, compare):
     given = [json.dumps(random_document(rng)).encode() for _ in range(TABLES)]
     java = oracle.json_again("table", given)
     ours = [TableDescriptor.from_json(each).to_json() for each in given]
-    # Java keeps properties in a hash map, so their order says nothing.
+    # Java keeps properties in a hash map, so their order has no meaning.
     as_sets = [
         [json.dumps(json.loads(each), sort_keys=True) for each in texts] for texts in (ours, java)
     ]

@@ -7,9 +7,9 @@ from fluss.errors import error_from_code
 from fluss.model.change_type import ChangeType
 from fluss.wire.api import ApiKey
 
-# Java retries this one only in its loop of authentication, so its class does not say so.
+# Java retries this one only in its authentication loop, so its class is not retriable.
 RETRIED_WHILE_AUTHENTICATING = ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION
-# What only fluss-core knows of these is newer than Java 0.9.1.
+# Entries that only fluss-core has are newer than Java 0.9.1.
 NEWER_VERSIONS = {ApiKey.PUT_KV: 2}
 
 

@@ -1,7 +1,7 @@
-"""The oracle must be right before it may judge: Java against Java, through our pipe.
+"""The oracle itself: Java reads through our pipe what Java wrote.
 
-What Java wrote, Java reads back, and the values are those that were sent. This also pins five
-habits of Java that our codecs do not share; each is named where a comparison has to allow for it.
+The values must be those that were sent. This also pins five quirks of Java that our codecs do not
+share; comparisons that must allow for one name it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_java_reads_back_the_log_it_wrote(oracle, log_format):
     assert exact(read) == exact(rows)
 
 
-def test_java_says_when_it_refuses(oracle):
+def test_java_reports_its_refusals(oracle):
     with pytest.raises(JavaRefusedError, match="Assigned key must not be empty"):
         oracle.buckets([b""], 3)
     assert oracle.buckets([b"\x04"], 7) == [6], "the next question is answered again"

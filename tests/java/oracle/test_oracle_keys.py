@@ -17,7 +17,7 @@ from tests.support.generators.seeded_values import KEY_TYPES, random_rows, rando
 LAKES = (None, "lance", "paimon", "iceberg")
 KEYS_EACH = 60
 REQUIRED = [each.not_null() for each in KEY_TYPES]
-# What Iceberg cannot bucket by, Java refuses; we refuse the same.
+# Java refuses the types that Iceberg cannot bucket by, and so do we.
 ICEBERG_TYPES = [
     each
     for each in REQUIRED
@@ -31,7 +31,7 @@ def keys_of(data_type, seed):
 
 
 def written(encoder, types, rows):
-    """The keys of both paths, which must not differ from each other."""
+    """Return the keys; those of the two paths must be equal."""
     run_blocking = list(encoder.encode_rows(columns_of(types, rows)))
     one_by_one = [encoder.encode_row(row) for row in rows]
     assert run_blocking == one_by_one
@@ -39,7 +39,7 @@ def written(encoder, types, rows):
 
 
 def check_keys(oracle, compare, lake, types, rows, positions):
-    """Every encoder a table with this key can have, against the one Java chooses."""
+    """Compare every encoder of a table with this key with the one that Java chooses."""
     key_types = [types[each] for each in positions]
     key_rows = [tuple(row[each] for each in positions) for row in rows]
     kind = f"{lake or 'fluss'} keys"
@@ -67,12 +67,12 @@ def check_keys(oracle, compare, lake, types, rows, positions):
 
 @pytest.mark.parametrize("data_type", REQUIRED, ids=str)
 @pytest.mark.parametrize("lake", [None, "lance", "paimon"])
-def test_a_key_of_one_column_is_what_java_makes_of_it(oracle, compare, lake, data_type):
+def test_a_key_of_one_column_equals_that_of_java(oracle, compare, lake, data_type):
     check_keys(oracle, compare, lake, (data_type,), keys_of(data_type, 1), [0])
 
 
 @pytest.mark.parametrize("data_type", ICEBERG_TYPES, ids=str)
-def test_an_iceberg_key_is_what_java_makes_of_it(oracle, compare, data_type):
+def test_an_iceberg_key_equals_that_of_java(oracle, compare, data_type):
     check_keys(oracle, compare, "iceberg", (data_type,), keys_of(data_type, 2), [0])
 
 
@@ -131,7 +131,7 @@ def test_a_value_lies_in_the_bucket_where_java_looks_for_it(oracle, compare, lak
     """From the value to the bucket, through key bytes and hash."""
     for data_type in ICEBERG_TYPES:
         types, rows = (data_type,), keys_of(data_type, 6)
-        rows = [row for row in rows if row[0] not in ("", b"")]  # nothing has no bucket
+        rows = [row for row in rows if row[0] not in ("", b"")]  # an empty key has no bucket
         keys = bucket_key_encoder(types, lake_format=lake).encode_rows(columns_of(types, rows))
         ours = bucket_function(lake).buckets(keys, 16).tolist()
         java = oracle.buckets(oracle.bucket_keys(types, [0], rows, lake=lake), 16, lake=lake)

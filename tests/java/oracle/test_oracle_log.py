@@ -108,7 +108,7 @@ def test_compressed_bodies_are_read_in_both_directions(oracle, compare, compress
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 200_000, 5_000_000])
 @pytest.mark.parametrize("is_random", [True, False], ids=["random", "repeating"])
 def test_lz4_bodies_of_many_blocks_are_read_in_both_directions(oracle, compare, size, is_random):
-    """Java's reader takes only blocks that do not look back into each other."""
+    """Java's reader accepts only independent blocks."""
     value = Random(size).randbytes(size) if is_random else (b"look back! " * size)[:size]
     types, rows, records = (BytesType(),), [(value,)], [(0, (value,))]
     data = log_batch_of("ARROW", types, records, APPENDED, codec=codec_of("LZ4_FRAME"))

@@ -81,7 +81,7 @@ def size(value):
 
 
 def is_before_christ(value, data_type):
-    """Whether it is a timestamp whose year Java prints without saying of which era."""
+    """Return whether it is a timestamp whose year Java prints without its era."""
     if not isinstance(data_type, TimestampType | TimestampLtzType):
         return False
     return value < SECONDS_OF_YEAR_1 * UNITS_PER_SECOND[data_type.unit]
@@ -101,7 +101,7 @@ def test_the_name_of_a_partition_is_that_of_java(oracle, compare):
 @pytest.mark.parametrize("unit", AutoPartitionUnit)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu"])
 def test_the_partition_of_a_moment_is_that_of_java(oracle, compare, zone, unit):
-    """Also around the hours that summer time skips and repeats."""
+    """Includes the hours that daylight saving time skips and repeats."""
     rng = Random(f"{zone} {unit}")
     millis = [rng.randrange(2**42) for _ in range(60)]
     for change in (1_711_846_800_000, 1_729_990_800_000, 1_710_054_000_000, 1_730_613_600_000):

@@ -1,4 +1,4 @@
-"""Projected batches: what we cut out of a stored batch is what a Java server sends of it."""
+"""Projected batches: our projection of a stored batch equals that of a Java server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def some_positions(seed):
 @pytest.mark.parametrize(
     "codec", [("NONE", -1), ("ZSTD", 3), ("LZ4_FRAME", -1)], ids=lambda c: c[0]
 )
-def test_java_reads_the_columns_we_cut_out_of_its_batches(oracle, compare, codec, append_only):
+def test_java_reads_our_projections_of_its_batches(oracle, compare, codec, append_only):
     rows = rows_java_reads_in_arrow(ALL_TYPES, random_rows(Random(81), ALL_TYPES, ROWS))
     header = BatchHeader(append_only=append_only, schema_id=2, base_offset=9, timestamp=8)
     records = [(0 if append_only else 1 + index % 4, row) for index, row in enumerate(rows)]

@@ -60,7 +60,7 @@ def test_java_reads_what_we_write(oracle, compare, codec, data_type):
 @CODECS
 @pytest.mark.parametrize("width", WIDTHS)
 def test_wide_rows_agree(oracle, compare, codec, width):
-    """Null bits fill bytes, and nested values stand side by side."""
+    """Null bits fill several bytes, and nested values are adjacent."""
     rng = Random(width)
     types = random_types(rng, width, depth=NESTING[codec.row_format])
     rows = random_rows(rng, types, 40)

@@ -78,10 +78,10 @@ class ServerUnderComparison:
         if partition is None:
             return None
         listed = self.call(pb.ListPartitionInfosRequest(table_path=self.path(table)))
-        for each in listed.partitions_info:
-            values = [pair.value for pair in each.partition_spec.partition_key_values]
+        for info in listed.partitions_info:
+            values = [pair.value for pair in info.partition_spec.partition_key_values]
             if "$".join(values) == partition:
-                return each.partition_id
+                return info.partition_id
         return 10**9
 
     def settles(self, table: str, partition: str | None, buckets: int) -> bool:
@@ -140,8 +140,8 @@ class ServerPair:
             self._embedded = ServerUnderComparison(embedded, self.database)
 
     def close(self) -> None:
-        for each in self:
-            each.close()
+        for client in self:
+            client.close()
 
     def ask(self, what: str, question: Question) -> Any:
         """Ask both servers, compare their responses, and return the response.

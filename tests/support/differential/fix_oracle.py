@@ -41,8 +41,8 @@ class Comparison:
         java: Sequence[Any],
     ) -> None:
         """One answer per row; every column of every row counts as a value."""
-        for each in types:
-            self.counted[kind, each.root] += len(rows)
+        for data_type in types:
+            self.counted[kind, data_type.root] += len(rows)
         title = f"{kind} of ({', '.join(map(str, types))})"
         self._must_agree(title, rows, ours, java)
 

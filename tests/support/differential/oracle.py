@@ -161,8 +161,8 @@ class Oracle:
     def partition_texts(self, data_type: DataType, values: Sequence[Any]) -> list[str]:
         """Each value as it stands in a partition name."""
         question = Question("partition_texts").type(data_type).int32(len(values))
-        for each in values:
-            question.value(data_type, each)
+        for value in values:
+            question.value(data_type, value)
         answer = self._ask(question)
         return _ended(answer, answer.texts())
 
@@ -186,8 +186,8 @@ class Oracle:
     def write_type_json(self, types: Types) -> list[bytes]:
         """Each type as JSON."""
         question = Question("write_type_json").int32(len(types))
-        for each in types:
-            question.type(each)
+        for data_type in types:
+            question.type(data_type)
         return self._many(question)
 
     def read_type_json(self, documents: Sequence[bytes]) -> list[DataType]:
@@ -241,8 +241,8 @@ class Oracle:
         """Stored ARROW batches as a tablet server sends them when only some columns are asked."""
         question = Question("project_log").type(row_type(types))
         question.name(compression[0]).int32(compression[1]).int32(len(positions))
-        for each in positions:
-            question.int32(each)
+        for position in positions:
+            question.int32(position)
         answer = self._ask(question.data(data))
         return _ended(answer, answer.data())
 
@@ -331,8 +331,8 @@ class Oracle:
         """What an index file finds for each offset or timestamp: an entry as it was written."""
         question = Question("look_up_index").flag(kind == "offset").int64(base_offset).data(data)
         question.int32(len(targets))
-        for each in targets:
-            question.int64(each)
+        for target in targets:
+            question.int64(target)
         answer = self._ask(question)
         return _ended(answer, [(answer.int64(), answer.int64()) for _ in range(answer.int32())])
 

@@ -119,15 +119,15 @@ class Question:
     def texts(self, values: Sequence[str]) -> Question:
         """A list of texts."""
         self.int32(len(values))
-        for each in values:
-            self.text(each)
+        for item in values:
+            self.text(item)
         return self
 
     def many(self, values: Sequence[bytes]) -> Question:
         """A list of byte strings."""
         self.int32(len(values))
-        for each in values:
-            self.data(each)
+        for item in values:
+            self.data(item)
         return self
 
     def type(self, data_type: DataType) -> Question:
@@ -142,8 +142,8 @@ class Question:
                 self.int32(data_type.precision).int32(data_type.scale)
             case RowType():
                 self.int32(len(data_type.fields))
-                for each in data_type.fields:
-                    self._field(each)
+                for field in data_type.fields:
+                    self._field(field)
             case _:
                 for child in data_type.children():
                     self.type(child)
@@ -163,8 +163,8 @@ class Question:
                 self.data(value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
             case ArrayType():
                 self.int32(len(value))
-                for each in value:
-                    self.value(data_type.element, each)
+                for entry in value:
+                    self.value(data_type.element, entry)
             case MapType():
                 self.int32(len(value))
                 for key, item in value:
@@ -177,15 +177,15 @@ class Question:
 
     def row(self, types: Sequence[DataType], row: Sequence[Any]) -> Question:
         """The fields of a row, one after the other."""
-        for each, value in zip(types, row, strict=True):
-            self.value(each, value)
+        for data_type, value in zip(types, row, strict=True):
+            self.value(data_type, value)
         return self
 
     def rows(self, types: Sequence[DataType], rows: Sequence[Sequence[Any]]) -> Question:
         """A list of rows."""
         self.int32(len(rows))
-        for each in rows:
-            self.row(types, each)
+        for row in rows:
+            self.row(types, row)
         return self
 
     def _field(self, field: DataField) -> None:

@@ -17,9 +17,9 @@ def joined(encoded: Sequence[bytes]) -> tuple[ByteArray, Int64Array, Int64Array]
     """Return all rows in one buffer with garbage between them, and the bounds of each row."""
     data = bytearray(_AROUND)
     starts, ends = [], []
-    for each in encoded:
+    for row in encoded:
         starts.append(len(data))
-        data += each
+        data += row
         ends.append(len(data))
         data += _AROUND
     as_array = np.frombuffer(bytes(data), dtype=np.uint8)

@@ -65,9 +65,9 @@ class MemoryLog:
         return written
 
     def iter_batches(self, start_offset: int) -> Iterator[LogBatch]:
-        for each in iter_log_batches(bytes(self.data)):
-            if each.next_offset > start_offset:
-                yield each
+        for batch in iter_log_batches(bytes(self.data)):
+            if batch.next_offset > start_offset:
+                yield batch
 
 
 class KvHarness:
@@ -160,11 +160,11 @@ class KvHarness:
     def changes(self, start: int = 0) -> list[tuple[str, Row]]:
         rows = StoredRowCodec(self.schemas, self.table.info.options.kv_format)
         found: list[tuple[str, Row]] = []
-        for each in self.log.iter_batches(start):
-            if not each.record_count:
+        for logged in self.log.iter_batches(start):
+            if not logged.record_count:
                 continue
-            batch = each.record_batch(rows.layouts[each.header.schema_id])
-            kinds = each.change_types()
+            batch = logged.record_batch(rows.layouts[logged.header.schema_id])
+            kinds = logged.change_types()
             assert kinds is not None
             columns = [column.to_pylist() for column in batch.columns]
             values = zip(*columns, strict=True)

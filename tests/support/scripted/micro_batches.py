@@ -89,8 +89,8 @@ class MicroBatches:
         """The rows of each task."""
         reader = self.reader or self.start()
         tasks = []
-        for each in reader.partitions(json.loads(begin), json.loads(end)):
-            shipped = pickle.loads(pickle.dumps(each))  # noqa: S301 - as Spark ships it
+        for partition in reader.partitions(json.loads(begin), json.loads(end)):
+            shipped = pickle.loads(pickle.dumps(partition))  # noqa: S301 - as Spark ships it
             batches = list(reader.read(shipped))
             assert all(batch.schema.equals(self.schema) for batch in batches)
             tasks.append(pa.Table.from_batches(batches, self.schema))

@@ -71,8 +71,8 @@ class ScriptedPeer:
         self.hang_up()
 
     def hang_up(self):
-        for each in self._sockets:
-            close(each)
+        for opened in self._sockets:
+            close(opened)
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -119,8 +119,8 @@ class Proxy:
     def cut(self):
         """Cut every connection."""
         sockets, self._sockets = self._sockets, []
-        for each in sockets:
-            close(each)
+        for opened in sockets:
+            close(opened)
 
     def refuse(self):
         """Stop to listen, and cut every connection."""

@@ -63,8 +63,8 @@ class Load:
             threading.Thread(target=_until_it_ends, args=(bootstrap, job, writer))
             for job, writer in [*jobs, (self._scan, 0)]
         ]
-        for each in threads:
-            each.start()
+        for thread in threads:
+            thread.start()
         return threads
 
     def _append(self, client: ServerUnderComparison, writer: int) -> None:

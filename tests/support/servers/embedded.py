@@ -1,5 +1,4 @@
-"""An embedded server on its own event loop in this process, with a clock and limits of the
-test."""
+"""An embedded server on its own event loop in this process, with a test's clock and limits."""
 
 from __future__ import annotations
 

@@ -99,14 +99,14 @@ class Load:
                 self._follow,
             )
         ]
-        for each in workers:
-            each.start()
+        for worker in workers:
+            worker.start()
         try:
             yield
         finally:
             self._stop.set()
-            for each in workers:
-                each.join(2 * OPERATION_TIMEOUT_S)
+            for worker in workers:
+                worker.join(2 * OPERATION_TIMEOUT_S)
             self.wrong += [f"{each.name} hangs" for each in workers if each.is_alive()]
 
     def _work(self, job: Callable[[Session, Callable[..., Any]], Any]) -> None:
@@ -257,9 +257,9 @@ class Load:
     def longest(self, begin: float, end: float) -> dict[str, float]:
         """Return the longest call of each kind that was in flight in a span of time."""
         found: dict[str, float] = {}
-        for each in self.calls:
-            if each.begin < end and each.begin + each.seconds > begin:
-                found[each.kind] = max(found.get(each.kind, 0.0), each.seconds)
+        for call in self.calls:
+            if call.begin < end and call.begin + call.seconds > begin:
+                found[call.kind] = max(found.get(call.kind, 0.0), call.seconds)
         return found
 
     # --- replicas -----------------------------------------------------------------------------

@@ -47,9 +47,9 @@ def rows_of(first: int, count: int, seed: int) -> Iterator[object]:
 
 def watched(batches: Iterator[object], folder: Path) -> Iterator[object]:
     """Generate the same rows, and record how many have been consumed."""
-    for place, each in enumerate(batches):
+    for place, batch in enumerate(batches):
         Path(folder, f"{os.getpid()}.at").write_text(str(place))
-        yield each
+        yield batch
 
 
 def attempt(bootstrap: str, database: str, folder: Path, asked: list[str]) -> None:

@@ -53,8 +53,7 @@ def recordless_batch() -> bytes:
 
 
 def append_nothing(client: RawClient, table_id: int, *, to: int) -> pb.PbProduceLogRespForBucket:
-    """Append one empty batch to bucket 0 through its leader, with acknowledgement of all
-    replicas."""
+    """Append one empty batch to bucket 0 through its leader, acknowledged by all replicas."""
     bucket = pb.PbProduceLogReqForBucket(bucket_id=0, records=recordless_batch())
     request = pb.ProduceLogRequest(
         acks=ALL_REPLICAS, table_id=table_id, timeout_ms=PRODUCE_TIMEOUT_MS, buckets_req=[bucket]

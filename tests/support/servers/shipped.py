@@ -16,6 +16,6 @@ def write_zip(path: Path) -> Path:
             spec = find_spec(name)
             assert spec is not None
             (folder,) = spec.submodule_search_locations or ()
-            for each in sorted(Path(folder).rglob("*.py")):
-                archive.write(each, Path(name) / each.relative_to(folder))
+            for file in sorted(Path(folder).rglob("*.py")):
+                archive.write(file, Path(name) / file.relative_to(folder))
     return path

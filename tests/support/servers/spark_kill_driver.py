@@ -28,9 +28,9 @@ PAUSE_S = 0.12
 def trickle(batches):
     """Yield rows in small chunks with pauses."""
     rng = random.Random()
-    for each in batches:
+    for batch in batches:
         time.sleep(rng.random() * PAUSE_S)
-        yield each
+        yield batch
 
 
 def has_begun(query):
@@ -98,8 +98,8 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
             is_ready = True
             say("ready")
         time.sleep(0.2)
-    for each in queries.values():
-        each.stop()
+    for running in queries.values():
+        running.stop()
     spark.stop()
 
 

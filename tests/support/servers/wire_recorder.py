@@ -161,8 +161,8 @@ class WireRecorder:
         with self._lock:
             self._closed = True
             open_sockets = [*self._doors.values(), *self._sockets]
-        for each in open_sockets:
-            _hang_up(each)
+        for opened in open_sockets:
+            _hang_up(opened)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -208,8 +208,8 @@ class WireRecorder:
                     _hang_up(client)
                     continue
                 target.settimeout(None)
-                for each in (client, target):
-                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for end in (client, target):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 with self._lock:
                     self._sockets |= {client, target}
                 pending: dict[int, Exchange] = {}
@@ -266,8 +266,8 @@ class WireRecorder:
             with contextlib.suppress(OSError, EOFError):
                 yield
         finally:
-            for each in ends:
-                _hang_up(each)
+            for end in ends:
+                _hang_up(end)
             with self._lock:
                 self._sockets -= set(ends)
 
@@ -291,12 +291,12 @@ def _buckets_in(exchange: Exchange) -> Iterator[BucketAsked]:
             yield from _fetched(exchange)
         case "LOOKUP" | "PREFIX_LOOKUP":
             request = exchange.request
-            for each in request.buckets_req:
-                yield _asked(exchange, request, each, keys=len(each.keys))
+            for bucket in request.buckets_req:
+                yield _asked(exchange, request, bucket, keys=len(bucket.keys))
         case "PUT_KV" | "PRODUCE_LOG":
             request = exchange.request
-            for each in request.buckets_req:
-                yield _asked(exchange, request, each, rows_bytes=len(each.records))
+            for bucket in request.buckets_req:
+                yield _asked(exchange, request, bucket, rows_bytes=len(bucket.records))
         case "LIMIT_SCAN":
             request = exchange.request
             size = len(exchange.answer.records) if exchange.answer_kind == SUCCESS else None
@@ -317,19 +317,19 @@ def _fetched(exchange: Exchange) -> Iterator[BucketAsked]:
     answers = {}
     if exchange.answer_kind == SUCCESS:
         for table in exchange.answer.tables_resp:
-            for each in table.buckets_resp:
-                answers[table.table_id, _partition_of(each), each.bucket_id] = each
+            for bucket in table.buckets_resp:
+                answers[table.table_id, _partition_of(bucket), bucket.bucket_id] = bucket
     for table in exchange.request.tables_req:
         projected = tuple(table.projected_fields) if table.projection_pushdown_enabled else None
-        for each in table.buckets_req:
-            answer = answers.get((table.table_id, _partition_of(each), each.bucket_id))
+        for bucket in table.buckets_req:
+            answer = answers.get((table.table_id, _partition_of(bucket), bucket.bucket_id))
             found = {} if answer is None else _found(answer)
             yield _asked(
                 exchange,
                 table,
-                each,
-                fetch_offset=each.fetch_offset,
-                fetch_bytes_max=each.max_fetch_bytes,
+                bucket,
+                fetch_offset=bucket.fetch_offset,
+                fetch_bytes_max=bucket.max_fetch_bytes,
                 projected_fields=projected,
                 has_filter=table.HasField("filter_predicate"),
                 **found,

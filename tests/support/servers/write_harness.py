@@ -157,8 +157,8 @@ class Harness:
             new = list(iter_log_batches(bucket_answer.records))
             if not new:
                 return found
-            for each in new:
-                each.verify_crc()
+            for batch in new:
+                batch.verify_crc()
             found += new
             offset = new[-1].next_offset
 

@@ -1,4 +1,4 @@
-"""The ledger: what is read back, what is noticed, and who may go on writing."""
+"""The ledger: reading it back, detecting damage, and detecting another server."""
 
 from contextlib import closing
 
@@ -66,7 +66,7 @@ def test_slots_of_a_dropped_table_are_used_again(path):
         assert ledger.entry(TableBucket(4, 47)).mark == mark(47)
 
 
-def test_every_flipped_byte_that_says_something_is_noticed(path):
+def test_every_flipped_byte_is_detected(path):
     whole = path.read_bytes()
     said = [at for at, byte in enumerate(whole) if byte]
     for at in said:
@@ -76,7 +76,7 @@ def test_every_flipped_byte_that_says_something_is_noticed(path):
         assert str(path) in refused.value.message
 
 
-def test_a_ledger_that_was_cut_is_noticed(path):
+def test_a_truncated_ledger_is_detected(path):
     whole = path.read_bytes()
     for size in (0, 10, 4_096, len(whole) - 1):
         path.write_bytes(whole[:size])
@@ -84,7 +84,7 @@ def test_a_ledger_that_was_cut_is_noticed(path):
             Ledger.open(path, is_durable=False)
 
 
-def test_ends_are_known_after_a_kill_and_after_a_clean_end_and_not_after_a_power_cut(path):
+def test_marks_are_exact_after_a_kill_and_a_clean_stop_and_not_after_a_power_cut(path):
     directory = path.parent
     as_killed(directory)
     with reopened(path) as ledger:
@@ -98,13 +98,13 @@ def test_ends_are_known_after_a_kill_and_after_a_clean_end_and_not_after_a_power
         assert ledger.marks_are_exact
 
 
-def test_a_new_ledger_knows_no_ends(tmp_path):
+def test_a_new_ledger_has_no_marks(tmp_path):
     with closing(Ledger.create(tmp_path / "ledger", is_durable=False)) as ledger:
         assert not ledger.marks_are_exact
     assert head_of(tmp_path).state is DirectoryState.NEW
 
 
-def test_a_server_whose_ledger_is_gone_or_taken_over_writes_no_more(path):
+def test_a_server_whose_ledger_was_removed_or_taken_over_writes_no_more(path):
     with reopened(path) as first, reopened(path) as second:
         first.begin()
         first.check()

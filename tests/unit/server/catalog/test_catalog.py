@@ -1,4 +1,4 @@
-"""The catalog: rules for what may be made, numbers that are never given twice, and what is kept."""
+"""The catalog: rules of creation, ids that are never reused, persistence."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def refusal_of(table: TableDescriptor) -> int:
     return refused.value.error_code
 
 
-def test_everything_is_there_when_it_is_opened_again(open_catalog):
+def test_everything_is_there_after_a_restart(open_catalog):
     catalog = open_catalog()
     catalog.create_database("shop", DatabaseDescriptor("for sale", {"a": "b"}), now_ms=5)
     table = with_defaults(TableDescriptor(KEYED, partition_keys=["day"], bucket_count=3))
@@ -62,7 +62,7 @@ def test_everything_is_there_when_it_is_opened_again(open_catalog):
     assert again.partitions_of(again.table(PATH)) == [partition]
 
 
-def test_numbers_are_never_given_twice(open_catalog):
+def test_numbers_are_never_assigned_twice(open_catalog):
     catalog = open_catalog()
     catalog.create_database("shop", DatabaseDescriptor(), now_ms=1)
     first = catalog.create_table(PATH, with_defaults(TableDescriptor(PLAIN)), now_ms=1).table_id
@@ -77,7 +77,7 @@ def test_numbers_are_never_given_twice(open_catalog):
     assert again.take_numbers(1, 0, 100) == 100
 
 
-def test_a_dropped_table_leaves_a_note_of_its_files(open_catalog):
+def test_a_dropped_table_lists_its_files_for_deletion(open_catalog):
     catalog = open_catalog()
     catalog.create_database("shop", DatabaseDescriptor(), now_ms=1)
     made = catalog.create_table(PATH, with_defaults(TableDescriptor(PLAIN)), now_ms=1)
@@ -105,10 +105,10 @@ def test_a_file_that_is_no_catalog_is_named(tmp_path, garbage):
         CatalogStore(tmp_path / "catalog.sqlite")
 
 
-# --- what the server adds and refuses -----------------------------------------------------------
+# --- defaults and refusals ----------------------------------------------------------------------
 
 
-def test_a_table_gets_what_fluss_adds_to_it():
+def test_a_table_gets_the_defaults_of_fluss():
     made = with_defaults(
         TableDescriptor(KEYED, properties={"table.merge-engine": "versioned"}),
         default_buckets=4,
@@ -157,7 +157,7 @@ def test_what_fluss_refuses_is_refused_with_its_code(table, code):
 
 
 @pytest.mark.parametrize("function", ["rbm32", "rbm64"])
-def test_bitmaps_are_refused_when_the_table_is_made(function):
+def test_bitmaps_are_refused_when_the_table_is_created(function):
     schema = (
         Schema.builder()
         .column("id", DataTypes.int())
@@ -212,7 +212,7 @@ BIGINT = b'{"type":"BIGINT"}'
         ({"set": {"a": "b"}, "add": [("x", BIGINT, 0)]}, 56),
     ],
 )
-def test_changes_that_fluss_has_not_got_are_refused_with_its_code(changes, code):
+def test_unsupported_changes_are_refused_with_the_code_of_fluss(changes, code):
     with pytest.raises(FlussError) as refused:
         altered_table(TABLE, altering(**changes))
     assert refused.value.error_code == code
@@ -228,5 +228,5 @@ def test_properties_change_and_columns_are_added_at_the_end():
     assert [each.column_id for each in wider.schema.columns] == [0, 1, 2, 3]
 
 
-def test_a_change_of_nothing_is_none():
+def test_a_request_without_changes_changes_nothing():
     assert altered_table(TABLE, altering(delete=["nothing"])) is TABLE

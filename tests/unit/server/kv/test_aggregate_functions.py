@@ -48,7 +48,7 @@ _DECIMAL = DataTypes.decimal(5, 2)
         ("max", _INT, None, None, None),
     ],
 )
-def test_two_values_become_one(function, data_type, had, new, then):
+def test_two_values_are_combined(function, data_type, had, new, then):
     assert aggregator(AggFunction.of(function), data_type)(had, new) == then
 
 

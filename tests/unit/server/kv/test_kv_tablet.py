@@ -1,4 +1,4 @@
-"""What a batch changes, what the changelog says of it, and what is left after a restart."""
+"""The changes of a batch, their changelog, and the rows after a restart."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def make(tmp_path):
         return harness
 
     yield one
-    for each in made:
-        each.tablet.close()
+    for tablet in made:
+        tablet.tablet.close()
 
 
-def test_inserts_updates_and_deletes_are_said_in_order(make):
+def test_inserts_updates_and_deletes_are_logged_in_order(make):
     harness = make()
     assert harness.put(("+", (1, "a", 1)), ("+", (2, "b", 2))) == [
         ("+I", (1, "a", 1)),
@@ -57,13 +57,13 @@ def test_inserts_updates_and_deletes_are_said_in_order(make):
     assert harness.tablet.row_count == 1
 
 
-def test_an_equal_row_is_an_update_all_the_same(make):
+def test_an_equal_row_is_an_update(make):
     harness = make()
     harness.put(("+", (1, "a", 1)))
     assert harness.put(("+", (1, "a", 1))) == [("-U", (1, "a", 1)), ("+U", (1, "a", 1))]
 
 
-def test_a_key_twice_in_a_batch_sees_itself(make):
+def test_the_second_record_of_a_key_sees_the_first(make):
     harness = make()
     changes = harness.put(("+", (1, "a", 1)), ("+", (1, "b", 2)), ("-", (1, None, None)))
     assert [kind for kind, _ in changes] == ["+I", "-U", "+U", "-D"]
@@ -76,7 +76,7 @@ def test_a_batch_that_changes_nothing_takes_one_offset(make):
     assert harness.log.end_offset == 1
 
 
-def test_a_batch_that_came_twice_is_applied_once(make):
+def test_a_duplicate_batch_is_applied_once(make):
     harness = make()
     harness.put(("+", (1, "a", 1)), writer_id=5, sequence=0)
     harness.put(("+", (1, "b", 1)), writer_id=5, sequence=1)
@@ -95,7 +95,7 @@ def test_a_log_that_refuses_leaves_the_rows_as_they_were(make):
     assert harness.tablet.row_count == 1
 
 
-def test_wal_image_never_says_the_row_before(make):
+def test_wal_image_never_logs_the_old_row(make):
     harness = make(table_changelog_image="wal")
     assert harness.put(("+", (1, "a", 1))) == [("+U", (1, "a", 1))]
     assert harness.put(("+", (1, "b", 1))) == [("+U", (1, "b", 1))]
@@ -181,7 +181,7 @@ def test_deletes_that_are_disabled_are_refused_with_the_whole_batch(make):
     assert harness.state() == []
 
 
-def test_numbers_are_given_in_ranges_and_never_twice(tmp_path):
+def test_numbers_are_assigned_in_ranges_and_never_twice(tmp_path):
     schema = Schema(
         [Column("id", DataTypes.int()), Column("uid", DataTypes.int())],
         primary_keys=["id"],
@@ -263,7 +263,7 @@ def test_a_store_that_is_behind_catches_up_with_its_changelog(tmp_path):
         if step == 20:
             harness.tablet.flush()
         if step % 13 == 7:
-            # As after kill -9: what was not flushed is gone, and the store is opened again.
+            # As after kill -9: unflushed rows are lost, and the store is opened again.
             harness.tablet._store.close()
             harness.open()
         assert sorted(harness.state()) == sorted(model.values())
@@ -273,7 +273,7 @@ def test_a_store_that_is_behind_catches_up_with_its_changelog(tmp_path):
     harness.tablet.close()
 
 
-def test_a_log_that_lost_what_the_store_needs_is_no_ground_to_stand_on(tmp_path):
+def test_a_log_that_lost_what_the_store_needs_is_refused(tmp_path):
     harness = KvHarness(tmp_path / "kv", _schema())
     harness.put(("+", (1, "a", 1)))
     harness.tablet._store.close()
@@ -295,7 +295,7 @@ def test_the_log_is_needed_until_the_rows_are_on_disk(make):
     assert not harness.tablet.needs_flush(now_ms=10**15)
 
 
-def test_reading_in_order_sees_stored_and_pending_rows(make):
+def test_reads_in_order_merge_stored_and_pending_rows(make):
     harness = make()
     harness.put(*[("+", (each, "stored", 0)) for each in range(0, 20, 2)])
     harness.tablet.flush()

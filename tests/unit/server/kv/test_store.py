@@ -1,4 +1,4 @@
-"""What a store of rows says when its files cannot be written."""
+"""The errors of a store whose files cannot be written."""
 
 import os
 
@@ -19,7 +19,7 @@ from fluss_server.kv.kv_store import _broken
         ("Corruption: block checksum mismatch", "cannot be read or written", "remove this folder"),
     ],
 )
-def test_a_full_disk_is_told_from_damage(tmp_path, why, said, hint):
+def test_a_full_disk_is_distinguished_from_damage(tmp_path, why, said, hint):
     error = _broken(tmp_path, Exception(why))
     assert error.error_code == ErrorCode.KV_STORAGE_EXCEPTION
     assert error.is_retriable

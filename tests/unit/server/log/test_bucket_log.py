@@ -25,13 +25,13 @@ def log(tmp_path):
     log.close_files()
 
 
-def test_batches_get_offsets_one_behind_the_other(log):
+def test_batches_get_consecutive_offsets(log):
     assert append(log, batch_bytes(3), batch_bytes(2)) == [0, 3]
     assert append(log, batch_bytes(1)) == [5]
     assert (log.start_offset, log.end_offset, log.high_watermark) == (0, 6, 6)
 
 
-def test_the_bytes_are_kept_but_for_offset_and_time(log):
+def test_the_bytes_are_kept_except_for_offset_and_time(log):
     sent = batch_bytes(3)
     append(log, batch_bytes(2), sent, now_ms=77)
     second = list(iter_log_batches(log.read(0, 1 << 20, at_least_one=True).data))[1]
@@ -42,7 +42,7 @@ def test_the_bytes_are_kept_but_for_offset_and_time(log):
     second.verify_crc()
 
 
-def test_what_is_not_published_is_not_read(log):
+def test_unpublished_batches_are_not_read(log):
     append(log, batch_bytes(3))
     log.append(batches(batch_bytes(2)), now_ms=1)
     assert log.end_offset == 5
@@ -52,7 +52,7 @@ def test_what_is_not_published_is_not_read(log):
     assert len(ids_in(log)) == 5
 
 
-def test_what_was_cut_back_never_was(log):
+def test_a_batch_that_was_cut_back_leaves_no_trace(log):
     append(log, batch_bytes(3, writer=(9, 0)))
     log.append(batches(batch_bytes(2, writer=(9, 1))), now_ms=1)
     log.cut_back(3)
@@ -88,7 +88,7 @@ def test_a_reader_gets_whole_batches_within_its_limit(log):
     assert 15 <= len(found) <= 20
 
 
-def test_the_first_batch_comes_even_where_it_is_larger_than_the_limit(log):
+def test_the_first_batch_is_returned_even_where_it_is_larger_than_the_limit(log):
     append(log, batch_bytes(50), batch_bytes(50))
     assert log.read(0, 10, at_least_one=False).data == b""
     (only,) = iter_log_batches(log.read(0, 10, at_least_one=True).data, tail="refuse")
@@ -134,7 +134,7 @@ def test_old_segments_are_deleted_and_the_newest_rows_stay(tmp_path):
     log.close()
 
 
-def test_even_the_newest_segment_expires_and_its_offsets_are_not_given_again(tmp_path):
+def test_even_the_newest_segment_expires_and_its_offsets_are_not_reused(tmp_path):
     log = opened(tmp_path / "log-0")
     append(log, batch_bytes(3), now_ms=1_000)
     assert log.expire(older_than_ms=5_000) == 1
@@ -144,7 +144,7 @@ def test_even_the_newest_segment_expires_and_its_offsets_are_not_given_again(tmp
     assert opened(tmp_path / "log-0").start_offset == 3
 
 
-def test_a_floor_holds_segments_back(tmp_path):
+def test_a_floor_keeps_segments(tmp_path):
     log = opened(tmp_path / "log-0", segment_bytes=400)
     for first in range(0, 30, 3):
         append(log, batch_bytes(3, first=first))
@@ -153,7 +153,7 @@ def test_a_floor_holds_segments_back(tmp_path):
     log.close()
 
 
-def test_a_log_is_held_to_its_size_in_whole_segments(tmp_path):
+def test_the_size_of_a_log_is_limited_in_whole_segments(tmp_path):
     log = opened(tmp_path / "log-0", segment_bytes=400)
     for first in range(0, 60, 3):
         append(log, batch_bytes(3, first=first))
@@ -165,7 +165,7 @@ def test_a_log_is_held_to_its_size_in_whole_segments(tmp_path):
 # --- idempotent writers -------------------------------------------------------------------------
 
 
-def test_the_last_five_batches_of_a_writer_are_answered_as_the_first_time(log):
+def test_duplicates_of_the_last_five_batches_get_the_first_response(log):
     for sequence in range(7):
         assert append(log, batch_bytes(2, writer=(1, sequence))) == [2 * sequence]
     for sequence in range(2, 7):
@@ -175,8 +175,8 @@ def test_the_last_five_batches_of_a_writer_are_answered_as_the_first_time(log):
 
 @pytest.mark.parametrize(("sequence", "last"), [(0, 6), (1, 6), (8, 6), (2**31 - 1, 6)])
 def test_older_batches_and_gaps_are_refused_with_both_numbers(log, sequence, last):
-    for each in range(7):
-        append(log, batch_bytes(1, writer=(1, each)))
+    for number in range(7):
+        append(log, batch_bytes(1, writer=(1, number)))
     with pytest.raises(WriterStateError) as refused:
         append(log, batch_bytes(1, writer=(1, sequence)))
     assert refused.value.error_code == 31
@@ -190,7 +190,7 @@ def test_an_unknown_writer_begins_at_zero(log):
     assert append(log, batch_bytes(1, writer=(5, 0))) == [0]
 
 
-def test_a_request_with_a_duplicate_in_front_loses_none_of_its_new_batches(log):
+def test_a_request_that_begins_with_a_duplicate_loses_none_of_its_new_batches(log):
     append(log, batch_bytes(1, writer=(1, 0)))
     written = [batch_bytes(1, first=each, writer=(1, each)) for each in range(3)]
     assert append(log, *written) == [0, 1, 2]
@@ -203,7 +203,7 @@ def test_a_request_with_one_batch_out_of_order_writes_none(log):
     assert log.end_offset == 0
 
 
-def test_a_silent_writer_is_forgotten_after_a_week(log):
+def test_an_idle_writer_expires_after_a_week(log):
     append(log, batch_bytes(1, writer=(1, 0)), now_ms=1_000)
     log.writers.expire(now_ms=1_000 + 7 * 86_400_000)
     assert len(log.writers) == 1
@@ -214,7 +214,7 @@ def test_a_silent_writer_is_forgotten_after_a_week(log):
 # --- a disk that refuses ------------------------------------------------------------------------
 
 
-def test_a_full_disk_takes_nothing_and_the_log_goes_on_afterwards(log, monkeypatch):
+def test_a_full_disk_refuses_a_write_and_the_log_continues_afterwards(log, monkeypatch):
     append(log, batch_bytes(3, writer=(1, 0)))
 
     def no_room(descriptor, buffers, at):
@@ -239,7 +239,7 @@ def test_a_short_write_is_completed(log, monkeypatch):
     assert ids_in(log) == [0, 1, 2, 3, 4]
 
 
-def test_after_a_failed_sync_the_log_takes_no_more(log, monkeypatch):
+def test_after_a_failed_sync_the_log_takes_no_more_rows(log, monkeypatch):
     append(log, batch_bytes(3))
 
     def broken(descriptor):
@@ -250,7 +250,7 @@ def test_after_a_failed_sync_the_log_takes_no_more(log, monkeypatch):
         log.sync()
     monkeypatch.undo()
     with pytest.raises(OSError, match="restart the server"):
-        log.sync()  # it would succeed, and what the first one lost would still be lost
+        log.sync()  # it would succeed, although the first one lost data
     with pytest.raises(OSError, match="restart the server"):
         append(log, batch_bytes(3))
 
@@ -261,7 +261,7 @@ def test_rows_are_read_with_the_schema_they_were_written_with(log):
     assert batch.record_batch(SCHEMAS.layouts[1]).to_pydict() == rows_of(3).to_pydict()
 
 
-def test_a_published_offset_cannot_be_taken_back(log):
+def test_a_published_offset_cannot_be_cut_back(log):
     append(log, batch_bytes(3))
     with pytest.raises(AssertionError):
         log.cut_back(1)

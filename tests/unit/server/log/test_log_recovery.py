@@ -1,4 +1,4 @@
-"""Opening a log after a clean end, after a crash, and after somebody's mistake."""
+"""Opening a log after a clean stop, after a crash, and after damage."""
 
 import logging
 import shutil
@@ -27,7 +27,7 @@ def log_file(directory):
 
 
 def crash(log, directory):
-    """What SIGKILL leaves: files as they are, no checkpoint of the end."""
+    """Leave the files as SIGKILL does, without a checkpoint of the end."""
     log.close_files()
     copy = directory.with_name(f"crashed-{directory.name}")
     shutil.copytree(directory, copy)
@@ -59,8 +59,8 @@ def test_writers_are_known_after_a_crash(tmp_path):
 
 def test_writers_are_known_without_their_snapshots(tmp_path):
     directory = crash(filled(tmp_path / "log-0", segment_bytes=500), tmp_path / "log-0")
-    for each in directory.glob("*.writers"):
-        each.write_bytes(b"garbage")
+    for path in directory.glob("*.writers"):
+        path.write_bytes(b"garbage")
     log = opened(directory, segment_bytes=500)
     assert append(log, batch_bytes(3, writer=(4, 8))) == [24]
 
@@ -96,7 +96,7 @@ def test_a_last_batch_with_a_wrong_checksum_is_cut(tmp_path):
     assert ids_in(opened(directory)) == list(range(27))
 
 
-def test_a_damaged_batch_in_front_of_sound_ones_is_a_refusal_that_names_the_place(tmp_path):
+def test_a_damaged_batch_before_valid_ones_is_refused_with_its_position(tmp_path):
     directory = crash(filled(tmp_path / "log-0"), tmp_path / "log-0")
     size = len(batch_bytes(3, writer=(4, 0)))
     data = bytearray(log_file(directory).read_bytes())
@@ -133,7 +133,7 @@ def test_a_file_shorter_than_what_was_synced_is_a_refusal(tmp_path):
         opened(directory)
 
 
-def test_damage_in_front_of_what_was_synced_is_a_refusal(tmp_path):
+def test_damage_before_the_last_sync_is_refused(tmp_path):
     log = filled(tmp_path / "log-0")
     log.sync()
     append(log, batch_bytes(1, first=30))
@@ -148,20 +148,20 @@ def test_damage_in_front_of_what_was_synced_is_a_refusal(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
 @pytest.mark.parametrize("content", [b"", b"garbage", bytes(24), b"\xff" * 24])
-def test_indexes_are_made_again_where_they_are_damaged(tmp_path, suffix, content):
+def test_damaged_indexes_are_rebuilt(tmp_path, suffix, content):
     log = opened(tmp_path / "log-0", segment_bytes=20_000)
     for moment in range(500):
         append(log, batch_bytes(2, first=2 * moment), now_ms=1_000 + moment)
     log.close()
-    for each in (tmp_path / "log-0").glob(f"*.{suffix}"):
-        each.write_bytes(content)
+    for path in (tmp_path / "log-0").glob(f"*.{suffix}"):
+        path.write_bytes(content)
     log = opened(tmp_path / "log-0", segment_bytes=20_000)
     assert ids_in(log, 333) == list(range(333, 1000))
     assert log.offset_since(1_250) == 500
     log.close()
 
 
-def test_a_checkpoint_that_is_garbage_costs_time_only(tmp_path):
+def test_a_damaged_checkpoint_only_costs_time(tmp_path):
     filled(tmp_path / "log-0").close()
     (tmp_path / "log-0" / CHECKPOINT).write_bytes(b"garbage")
     assert ids_in(opened(tmp_path / "log-0")) == list(range(30))
@@ -176,11 +176,11 @@ def test_a_sealed_segment_that_lost_its_end_is_a_refusal(tmp_path):
         opened(directory, segment_bytes=500)
 
 
-# --- what was written down on the way -----------------------------------------------------------
+# --- recovery points ----------------------------------------------------------------------------
 
 
 def kept(directory):
-    """A log of two hundred batches; the way to the first hundred was written down."""
+    """A log of two hundred batches, with a recovery point after the first hundred."""
     log = opened(directory, segment_bytes=1 << 20)
     for moment in range(200):
         append(log, batch_bytes(2, first=2 * moment, writer=(4, moment)), now_ms=1_000 + moment)
@@ -201,7 +201,7 @@ def positions_read(monkeypatch):
     return read
 
 
-def test_of_what_was_written_down_nothing_is_read_again(tmp_path, monkeypatch):
+def test_nothing_before_the_recovery_point_is_read_again(tmp_path, monkeypatch):
     directory = crash(kept(tmp_path / "log-0"), tmp_path / "log-0")
     half = log_file(directory).stat().st_size // 2
     read = positions_read(monkeypatch)
@@ -214,17 +214,17 @@ def test_of_what_was_written_down_nothing_is_read_again(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex", "writers"])
 @pytest.mark.parametrize("content", [b"", b"garbage", bytes(24)])
-def test_what_was_written_down_is_not_believed_when_it_is_damaged(tmp_path, suffix, content):
+def test_a_damaged_recovery_point_is_not_used(tmp_path, suffix, content):
     directory = crash(kept(tmp_path / "log-0"), tmp_path / "log-0")
-    for each in directory.glob(f"*.{suffix}"):
-        each.write_bytes(content)
+    for path in directory.glob(f"*.{suffix}"):
+        path.write_bytes(content)
     log = opened(directory)
     assert append(log, batch_bytes(2, writer=(4, 199))) == [398]
     assert ids_in(log) == list(range(400))
     assert log.offset_since(1_150) == 300
 
 
-def test_indexes_of_another_moment_are_not_believed(tmp_path):
+def test_indexes_of_another_moment_are_not_used(tmp_path):
     log = kept(tmp_path / "log-0")
     earlier = {each: each.read_bytes() for each in (tmp_path / "log-0").glob("*.*index")}
     log.keep(log.recovery_point())
@@ -235,7 +235,7 @@ def test_indexes_of_another_moment_are_not_believed(tmp_path):
     assert append(log, batch_bytes(2, writer=(4, 199))) == [398]
 
 
-def test_writers_of_batches_that_a_power_cut_took_are_forgotten(tmp_path):
+def test_writers_of_batches_lost_in_a_power_cut_are_forgotten(tmp_path):
     log = kept(tmp_path / "log-0")
     log.keep(log.recovery_point())
     directory = crash(log, tmp_path / "log-0")
@@ -251,8 +251,8 @@ def test_writers_of_batches_that_a_power_cut_took_are_forgotten(tmp_path):
         append(again, batch_bytes(2, writer=(4, 199)))
 
 
-def test_a_segment_is_sealed_while_what_is_known_of_it_is_written_down(tmp_path, monkeypatch):
-    """Both write the snapshot of the same writers; neither may take the other's file away."""
+def test_a_segment_is_sealed_while_its_recovery_point_is_stored(tmp_path, monkeypatch):
+    """Both write the snapshot of the same writers; neither may remove the other's file."""
     log = opened(tmp_path / "log-0")
     real, begun, busy = files.replace_file, threading.Event(), set()
 

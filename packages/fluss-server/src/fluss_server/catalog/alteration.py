@@ -23,7 +23,7 @@ from fluss.wire import messages as pb
 from fluss_server.catalog.creation import check_table, with_properties
 from fluss_server.server_errors import request_error, with_code
 
-SET, DELETE, APPEND, SUBTRACT = range(4)
+_SET, _DELETE = range(2)  # of PbAlterConfig.op_type
 _LAST: Final = 0
 
 # The options that 0.9.1 and main can alter; the others are fixed when the table is created.
@@ -96,17 +96,16 @@ def _check_alterable(key: str, table: TableDescriptor) -> None:
 
 
 def _apply(change: pb.PbAlterConfig, properties: dict[str, str]) -> None:
-    match change.op_type:
-        case 0 if change.HasField("config_value"):
-            properties[change.config_key] = change.config_value
-        case 1:
-            properties.pop(change.config_key, None)
-        case _:
-            raise request_error(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"The property {change.config_key!r} can be set or deleted; the operation "
-                f"{change.op_type} is neither, or has no value.",
-            )
+    if change.op_type == _SET and change.HasField("config_value"):
+        properties[change.config_key] = change.config_value
+    elif change.op_type == _DELETE:
+        properties.pop(change.config_key, None)
+    else:
+        raise request_error(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"The property {change.config_key!r} can be set or deleted; the operation "
+            f"{change.op_type} is neither, or has no value.",
+        )
 
 
 def altered_database(

@@ -31,7 +31,6 @@ from fluss_server.server_errors import request_error
 Aggregator = Callable[[Any, Any], Any]
 
 DELIMITER_DEFAULT: Final = ","
-UNSUPPORTED: Final = frozenset({AggFunctionType.RBM32, AggFunctionType.RBM64})
 
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 

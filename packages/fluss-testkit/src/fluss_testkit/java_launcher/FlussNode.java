@@ -3,11 +3,11 @@
 //   java -cp <here>:<fluss-server jar> FlussNode [zookeeper <properties file>]
 //                                                [coordinator <config dir>] [tablet <config dir>]...
 //
-// It exists for what the jar's own main classes do not do: several roles in one process, one
-// order of stopping (tablet servers, coordinator, ZooKeeper), and an end when the parent ends.
-// Standard input is the leash. The line "stop" asks for a graceful stop; end of file without
-// it means that the parent died. Where files lie, which ports are used and when the cluster is
-// ready is decided and watched by whoever starts this.
+// Unlike the jar's own main classes it runs several roles in one process, stops them in order
+// (tablet servers, coordinator, ZooKeeper), and stops when the parent ends. The parent holds the
+// other end of standard input: the line "stop" requests a graceful stop; end of file without it
+// means that the parent ended. The parent also decides paths and ports, and waits until the
+// cluster is ready.
 
 import java.io.BufferedReader;
 import java.io.File;
@@ -32,24 +32,24 @@ import org.apache.fluss.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperS
 
 public final class FlussNode {
 
-    /** A stop that takes longer is cut off, so that a stuck server never outlives its parent. */
+    /** The JVM is halted when a stop takes longer, so that no server outlives its parent. */
     private static final long STOP_DEADLINE_MS = 20_000;
 
-    /** When the parent died nobody waits for a tidy end, but acknowledged rows are worth this. */
+    /** The limit after the end of the parent; long enough to keep acknowledged rows. */
     private static final long ORPHAN_DEADLINE_MS = 8_000;
 
-    /** Processes of one cluster see the parent die together; this keeps the order of stopping. */
+    /** All processes of a cluster notice the end of the parent; these delays order their stops. */
     private static final long ORPHAN_STEP_MS = 1_500;
 
-    /** A role that runs, and how it is closed. */
+    /** A running role. */
     private interface Role {
         void close() throws Exception;
     }
 
-    /** What was started, newest first: the order in which it is closed. */
+    /** The started roles, newest first, which is the order of closing. */
     private final Deque<Role> roles = new ArrayDeque<>();
 
-    /** How many kinds of role stop before those of this process do. */
+    /** How many other kinds of role must stop before those of this process. */
     private int rank = 2;
 
     private boolean stopping;
@@ -60,10 +60,10 @@ public final class FlussNode {
             System.exit(64);
         }
         FlussNode node = new FlussNode();
-        // Read from the first moment: the parent may die while the servers are still starting.
-        Thread leash = new Thread(node::watchParent, "leash");
-        leash.setDaemon(true);
-        leash.start();
+        // Before the servers start, because the parent may end meanwhile.
+        Thread watcher = new Thread(node::watchParent, "parent");
+        watcher.setDaemon(true);
+        watcher.start();
         try {
             for (int i = 0; i < args.length; i += 2) {
                 node.start(args[i], args[i + 1]);
@@ -99,7 +99,7 @@ public final class FlussNode {
 
     private synchronized void add(Role role, int roleRank) throws InterruptedException {
         if (stopping) {
-            // Too late to be closed with the others; the JVM ends in a moment.
+            // Too late to be closed with the others; the JVM is about to end.
             wait();
         }
         roles.push(role);
@@ -133,36 +133,36 @@ public final class FlussNode {
     }
 
     private void watchParent() {
-        boolean asked = false;
+        boolean requested = false;
         try (BufferedReader in =
                 new BufferedReader(
                         new InputStreamReader(System.in, StandardCharsets.US_ASCII))) {
             String line = in.readLine();
-            while (line != null && !asked) {
-                asked = line.equals("stop");
-                line = asked ? null : in.readLine();
+            while (line != null && !requested) {
+                requested = line.equals("stop");
+                line = requested ? null : in.readLine();
             }
         } catch (IOException broken) {
-            // A broken leash is a dead parent.
+            // A broken pipe means that the parent ended.
         }
-        if (!asked) {
+        if (!requested) {
             pause(rankNow() * ORPHAN_STEP_MS);
         }
-        stop(0, asked ? STOP_DEADLINE_MS : ORPHAN_DEADLINE_MS);
+        stop(0, requested ? STOP_DEADLINE_MS : ORPHAN_DEADLINE_MS);
     }
 
     private synchronized int rankNow() {
         return rank;
     }
 
-    /** A server that ends by itself (a fatal error) takes the process with it. */
+    /** Stops the process when a server ends with a fatal error. */
     private void stopWith(CompletableFuture<?> ended) {
         ended.whenComplete(
                 (result, failure) ->
                         new Thread(() -> stop(1, ORPHAN_DEADLINE_MS), "ended").start());
     }
 
-    /** Closes everything in order and ends the JVM; the first caller decides how. */
+    /** Closes all roles in order and ends the JVM; only the first call has an effect. */
     private void stop(int status, long deadlineMs) {
         synchronized (this) {
             if (stopping) {
@@ -170,15 +170,15 @@ public final class FlussNode {
             }
             stopping = true;
         }
-        Thread guillotine =
+        Thread deadline =
                 new Thread(
                         () -> {
                             pause(deadlineMs);
                             Runtime.getRuntime().halt(status == 0 ? 1 : status);
                         },
                         "stop-deadline");
-        guillotine.setDaemon(true);
-        guillotine.start();
+        deadline.setDaemon(true);
+        deadline.start();
         while (!roles.isEmpty()) {
             try {
                 roles.pop().close();
@@ -197,7 +197,7 @@ public final class FlussNode {
         }
     }
 
-    /** Makes visible when the coordinator has ended. */
+    /** Exposes the end of the coordinator. */
     private static final class WatchedCoordinator extends CoordinatorServer {
         WatchedCoordinator(Configuration configuration) {
             super(configuration);
@@ -208,7 +208,7 @@ public final class FlussNode {
         }
     }
 
-    /** Makes visible when the tablet server has ended. */
+    /** Exposes the end of the tablet server. */
     private static final class WatchedTablet extends TabletServer {
         WatchedTablet(Configuration configuration) {
             super(configuration);

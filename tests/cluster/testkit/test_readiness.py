@@ -1,4 +1,4 @@
-"""When a server counts as ready, asked of scripted servers on local sockets."""
+"""The checks of readiness, against scripted servers on local sockets."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ from fluss_testkit.readiness import check_coordinator, check_port, check_tablet_
 
 @contextmanager
 def scripted(*answers):
-    """A server that gives one answer on each connection, then hangs up; yields its address."""
+    """A server that sends one response on each connection, then closes it; yields its address."""
 
     def serve():
         for kind, body in answers:
@@ -54,7 +54,7 @@ def databases(*names):
     ).SerializeToString()
 
 
-def test_a_coordinator_that_knows_everybody_is_ready():
+def test_a_coordinator_that_knows_all_servers_is_ready():
     role = ServerRole.COORDINATOR
     with scripted(versions(role), metadata(2), databases("fluss")) as address:
         assert check_coordinator(address, 2) is None
@@ -69,12 +69,12 @@ def test_a_coordinator_that_knows_everybody_is_ready():
         ([versions(ServerRole.COORDINATOR), metadata(2), databases()], "no database yet"),
     ],
 )
-def test_a_coordinator_that_lacks_something_is_not_ready_and_says_what(answers, missing):
+def test_a_coordinator_that_lacks_something_is_not_ready_and_names_it(answers, missing):
     with scripted(*answers) as address:
         assert missing in check_coordinator(address, 2)
 
 
-def test_a_tablet_server_is_judged_by_what_it_knows_itself():
+def test_a_tablet_server_is_ready_by_its_own_metadata():
     role = ServerRole.TABLET_SERVER
     with scripted(versions(role), metadata(3)) as address:
         assert check_tablet_server(address, 3) is None
@@ -88,7 +88,7 @@ def test_an_error_frame_is_a_reason_not_to_be_ready():
         assert "not yet" in check_tablet_server(address, 1)
 
 
-def test_a_server_that_talks_nonsense_or_not_at_all_is_not_ready():
+def test_a_server_with_an_invalid_or_no_response_is_not_ready():
     with scripted((ResponseType.SUCCESS, b"\xff\xff\xff")) as address:
         assert "does not answer" in check_coordinator(address, 1)
     port = int(address.rsplit(":", 1)[1])

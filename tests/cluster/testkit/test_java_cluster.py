@@ -1,4 +1,4 @@
-"""A real Fluss starts quickly, minds its own business, and leaves nothing behind."""
+"""A real Fluss starts quickly, does not disturb others, and leaves nothing behind."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ from tests.support.servers.raw_client import COORDINATOR, RawClient
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java")]
 
 START_S_MAX = 30
-# An orphan may tidy up for 8 s, after at most two steps of 1.5 s; and machines are busy.
+# Servers without a parent may take 8 s to stop, after at most two steps of 1.5 s.
 ORPHAN_S_MAX = 25
 
 PARENT = """
@@ -40,7 +40,7 @@ with JavaCluster(Profile(separate=sys.argv[1] != "shared")) as cluster:
 
 
 def alive(pid):
-    """Whether the process runs; a zombie does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -96,7 +96,7 @@ def test_a_fresh_cluster_leaves_neither_process_nor_file(start_cluster):
     assert not directory.exists()
 
 
-def test_two_clusters_at_once_do_not_meet(start_cluster):
+def test_two_concurrent_clusters_do_not_collide(start_cluster):
     with start_cluster() as one, start_cluster() as two:
         assert one.directory != two.directory
         with RawClient(one.bootstrap_servers) as client:
@@ -114,7 +114,7 @@ def test_killing_the_parent_ends_the_servers(shape):
     parent.kill()
     finish(parent)
     assert wait_until(lambda: not any(alive(pid) for pid in pids), ORPHAN_S_MAX)
-    # What the dead parent could not remove, the next cluster does.
+    # The next cluster removes what the killed parent could not.
     with JavaCluster():
         assert not directory.exists()
 
@@ -126,7 +126,7 @@ def test_killing_the_parent_ends_even_a_server_that_hangs():
     assert wait_until(lambda: not any(alive(pid) for pid in pids), ORPHAN_S_MAX)
 
 
-def test_ctrl_c_ends_the_servers_after_the_parent_has_had_its_say():
+def test_ctrl_c_ends_the_servers_after_the_parent_has_handled_it():
     parent, pids, directory = start_parent("shared")
     parent.send_signal(signal.SIGINT)
     assert finish(parent) == "interrupted\n"
@@ -161,7 +161,7 @@ def children_of(pid):
     return [child for child, parent in pairs if parent == pid]
 
 
-def test_a_server_that_cannot_start_says_why_at_once():
+def test_a_server_that_cannot_start_reports_why_immediately():
     begin = time.monotonic()
     with pytest.raises(LocalServerError) as caught:
         JavaCluster(options={"log.segment.file-size": "a few"}).start()
@@ -174,10 +174,10 @@ def test_a_server_that_is_not_ready_in_time_is_given_up():
     cluster = JavaCluster(start_timeout_s=0.2)
     with pytest.raises(LocalServerError, match="not ready in time"):
         cluster.start()
-    cluster.stop()  # nothing is left to stop, and that is no mistake
+    cluster.stop()  # idempotent: nothing is left to stop
 
 
-def test_servers_that_share_a_process_cannot_be_hurt_one_by_one(start_cluster):
+def test_servers_that_share_a_process_cannot_be_killed_one_by_one(start_cluster):
     with start_cluster() as running:
         with pytest.raises(LocalServerError, match="shares one process"):
             running.kill_tablet_server(0)
@@ -185,7 +185,7 @@ def test_servers_that_share_a_process_cannot_be_hurt_one_by_one(start_cluster):
             running.start()
 
 
-def test_a_cluster_that_does_not_run_says_so():
+def test_a_cluster_that_does_not_run_raises_an_error():
     with pytest.raises(LocalServerError, match="does not run"):
         _ = JavaCluster().bootstrap_servers
 

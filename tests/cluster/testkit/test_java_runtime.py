@@ -1,4 +1,4 @@
-"""Which Java is found, and what is said where none will do. The Javas here are shell scripts."""
+"""The choice of Java, and the errors where none is usable. The Javas here are shell scripts."""
 
 import stat
 
@@ -56,7 +56,7 @@ def test_no_java_at_all_is_an_error_with_the_remedy(machine, monkeypatch):
     assert "install a JDK" in caught.value.hint
 
 
-def test_a_java_home_without_java_is_not_passed_over_in_silence(machine, monkeypatch):
+def test_a_java_home_without_java_is_an_error(machine, monkeypatch):
     install(machine / "bin", "java", java_of("17", machine))
     monkeypatch.setenv("JAVA_HOME", str(machine / "gone"))
     with pytest.raises(MissingRuntimeError, match="JAVA_HOME"):

@@ -29,7 +29,7 @@ with share_cluster(pathlib.Path(sys.argv[1]), ClusterSpec(shared=True)) as clust
 
 @pytest.fixture
 def home(tmp_path):
-    """The home of a keeper, which is ended whatever the test does."""
+    """The home of a keeper, which is stopped after the test."""
     yield tmp_path / "home"
     down(tmp_path / "home")
 
@@ -61,7 +61,7 @@ def kill(user):
     user.stdout.close()
 
 
-def test_up_and_down_may_be_said_twice(home):
+def test_up_and_down_are_idempotent(home):
     assert status(home) is None
     first, started = up(home, ClusterSpec())
     assert started
@@ -75,7 +75,7 @@ def test_up_and_down_may_be_said_twice(home):
     assert status(home) is None
 
 
-def test_a_killed_keeper_is_noticed_and_replaced(home):
+def test_a_killed_keeper_is_detected_and_replaced(home):
     first, _ = up(home, ClusterSpec())
     os.kill(first.pid, signal.SIGKILL)
     assert wait_until(lambda: status(home) is None, 5)
@@ -85,21 +85,21 @@ def test_a_killed_keeper_is_noticed_and_replaced(home):
     assert wait_until(lambda: not is_served(first.bootstrap_servers), 15)
 
 
-def test_a_keeper_whose_server_dies_does_not_pretend(home):
+def test_a_keeper_whose_server_dies_ends(home):
     cluster, _ = up(home, ClusterSpec(profiles=("replicated",)))
     os.kill(cluster.pids["tablet-1"], signal.SIGKILL)
     assert wait_until(lambda: status(home) is None, 10)
     assert "a server ended unexpectedly" in (home / "keeper.log").read_text()
 
 
-def test_what_keeps_a_cluster_from_starting_reaches_who_asked_for_it(home):
+def test_the_error_of_a_failed_start_reaches_the_caller(home):
     order = ClusterSpec(options={"log.segment.file-size": "a few"})
     with pytest.raises(LocalServerError, match="ended with exit code") as caught:
         up(home, order)
     assert "a few" in caught.value.__notes__[0]
 
 
-def test_processes_share_one_cluster_until_the_last_is_gone(home):
+def test_processes_share_one_cluster_until_the_last_one_ends(home):
     one, address, pid = start_user(home)
     two, same_address, same_pid = start_user(home)
     assert (address, pid) == (same_address, same_pid)
@@ -111,17 +111,17 @@ def test_processes_share_one_cluster_until_the_last_is_gone(home):
     assert wait_until(lambda: status(home) is None, 10)
 
 
-def test_who_comes_when_the_last_one_leaves_gets_a_cluster_that_stays(home):
+def test_a_user_that_arrives_when_the_last_one_leaves_gets_a_running_cluster(home):
     one, _, first_pid = start_user(home)
     kill(one)
     with share_cluster(home, ClusterSpec(shared=True)) as cluster:
         time.sleep(8 * keeper.KEEPER_POLL_S)
         assert is_served(cluster.bootstrap_servers)
-        # Either the old keeper had not yet noticed, or a new one was started; never a dying one.
+        # Either the old keeper had not noticed yet, or a new one was started; never an ending one.
         assert status(home).pid in {first_pid, cluster.pid}
 
 
-def test_the_lock_says_who_lives_whatever_the_state_file_claims(home):
+def test_the_lock_decides_whether_a_keeper_runs_not_the_state_file(home):
     home.mkdir()
     (home / "state.json").write_text(json.dumps({"phase": "ready", "pid": os.getpid()}))
     assert status(home) is None
@@ -133,7 +133,7 @@ def test_the_lock_says_who_lives_whatever_the_state_file_claims(home):
     lock.release()
 
 
-def test_the_command_line_tells_how_to_use_it(tmp_path):
+def test_the_command_line_prints_the_addresses(tmp_path):
     def run(*words):
         environment = {**os.environ, "FLUSS_CACHE_DIR": str(tmp_path)}
         return subprocess.run(
@@ -149,8 +149,8 @@ def test_the_command_line_tells_how_to_use_it(tmp_path):
         started = run("up", "--option", "auto-partition.check.interval=1s")
         assert started.returncode == 0, started.stderr
         facts = json.loads(run("status", "--json").stdout)
-        for each in ("bootstrap_servers", "sasl_bootstrap_servers"):
-            assert facts[each] in started.stdout
+        for name in ("bootstrap_servers", "sasl_bootstrap_servers"):
+            assert facts[name] in started.stdout
         assert "it ran already" in run("up").stdout
         assert run("status").returncode == 0
     finally:

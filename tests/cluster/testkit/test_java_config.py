@@ -1,4 +1,4 @@
-"""What a profile becomes: numbers, files, and refusals. Nothing is started."""
+"""The configuration of a profile: values, files, and refusals. Nothing is started."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_single_server_shares_one_process_where_that_is_possible():
     assert configured(Profile(separate=True)).separate
 
 
-def test_every_server_gets_ports_of_its_own():
+def test_every_server_gets_its_own_ports():
     config = configured(REPLICATED)
     servers = (config.coordinator, *config.tablet_servers)
     ports = [config.zookeeper_port, *(p for each in servers for p in (each.plain, each.sasl))]
@@ -65,16 +65,16 @@ def test_a_profile_is_found_by_name_and_a_wrong_name_lists_the_right_ones():
     assert all(name in caught.value.hint for name in PROFILES)
 
 
-def test_each_server_is_told_its_listeners_its_place_and_the_users(tmp_path):
+def test_each_server_is_configured_with_its_listeners_its_directory_and_the_users(tmp_path):
     files = written(tmp_path / "data", REPLICATED)
     options = [options_of(each) for each in (files.coordinator, *files.tablet_servers)]
     assert len({each["bind.listeners"] for each in options}) == 4
     assert [each.get("tablet-server.id") for each in options] == [None, "0", "1", "2"]
-    for each in options:
-        assert each["zookeeper.client.session-timeout"] == "6000ms"
-        assert each["default.replication.factor"] == "3"
-        assert 'user_admin="secret"' in each["security.sasl.plain.jaas.config"]
-        assert 'user_alice="wonder land!"' in each["security.sasl.plain.jaas.config"]
+    for option in options:
+        assert option["zookeeper.client.session-timeout"] == "6000ms"
+        assert option["default.replication.factor"] == "3"
+        assert 'user_admin="secret"' in option["security.sasl.plain.jaas.config"]
+        assert 'user_alice="wonder land!"' in option["security.sasl.plain.jaas.config"]
 
 
 def test_files_with_passwords_are_for_their_owner_alone(tmp_path):
@@ -108,7 +108,7 @@ def test_options_that_the_cluster_sets_itself_are_refused(key):
 @pytest.mark.parametrize(
     ("key", "value"), [("k", "a # b"), ("k", ""), ("k", "a\nb: c"), ("k k", "v"), ("k:", "v")]
 )
-def test_options_that_would_be_read_otherwise_than_written_are_refused(key, value):
+def test_options_that_fluss_would_misread_are_refused(key, value):
     with pytest.raises(ConfigError):
         configured(Profile(options={key: value}))
 
@@ -116,7 +116,7 @@ def test_options_that_would_be_read_otherwise_than_written_are_refused(key, valu
 @pytest.mark.parametrize(
     ("user", "password"), [("a b", "x"), ("", "x"), ("a", ""), ("a", 'x"y'), ("a", "#"), ("a", "é")]
 )
-def test_users_that_would_be_read_otherwise_than_written_are_refused(user, password):
+def test_users_that_fluss_would_misread_are_refused(user, password):
     with pytest.raises(ConfigError, match="cannot be configured"):
         configured(SINGLE, users={user: password})
 
