@@ -17,9 +17,9 @@ NAMES = ("id", "name", "ok")
 TYPES = (DataTypes.int().not_null(), DataTypes.string(), DataTypes.boolean())
 
 
-def reader(*, places=(0, 1, 2), **facts):
-    names, types = [NAMES[each] for each in places], [TYPES[each] for each in places]
-    return RowReader(names, types, places=places, width=3, **facts)
+def reader(*, positions=(0, 1, 2), **facts):
+    names, types = [NAMES[each] for each in positions], [TYPES[each] for each in positions]
+    return RowReader(names, types, positions=positions, width=3, **facts)
 
 
 def read(row, **facts):
@@ -81,13 +81,13 @@ def test_a_typo_is_answered_with_what_was_meant():
 
 
 def test_some_columns_are_spread_over_the_width_of_the_table():
-    assert read([True, 1], places=(2, 0)) == (1, None, True)
-    assert read({"id": 1, "ok": None}, places=(0, 2)) == (1, None, None)
-    assert read([1, "ignored", True], places=(0, 2)) == (1, None, True)
+    assert read([True, 1], positions=(2, 0)) == (1, None, True)
+    assert read({"id": 1, "ok": None}, positions=(0, 2)) == (1, None, None)
+    assert read([1, "ignored", True], positions=(0, 2)) == (1, None, True)
 
 
 def test_further_columns_may_be_ignored():
-    assert read({"id": 1, "name": "x"}, places=(0,), ignored=frozenset(NAMES)) == (1, None, None)
+    assert read({"id": 1, "name": "x"}, positions=(0,), ignored=frozenset(NAMES)) == (1, None, None)
 
 
 def test_the_size_of_a_row_counts_its_texts():
@@ -98,7 +98,7 @@ def test_the_size_of_a_row_counts_its_texts():
 @pytest.mark.parametrize("data_type", ALL_TYPES, ids=str)
 def test_the_unrolled_function_does_what_the_converter_does(data_type):
     convert = to_physical(data_type, "c")
-    function = RowReader(["c"], [data_type], places=[0], width=1).read
+    function = RowReader(["c"], [data_type], positions=[0], width=1).read
     back = from_physical(data_type)
     tried = 0
     for (value,) in random_rows(Random(3), [data_type], 60):
@@ -132,7 +132,7 @@ def test_the_unrolled_function_does_what_the_converter_does(data_type):
     ids=str,
 )
 def test_moments_are_what_the_converter_makes_of_them(data_type, value):
-    read = RowReader(["c"], [data_type], places=[0], width=1).read
+    read = RowReader(["c"], [data_type], positions=[0], width=1).read
     convert = to_physical(data_type, "c")
     assert outcome(lambda: read([value])[0][0]) == outcome(lambda: convert(value))
 
@@ -150,7 +150,7 @@ def test_a_row_by_key_takes_no_time_that_it_would_cut(precision):
 
     def taken(value, *, keeps_millis):
         one = RowReader(
-            names, types, places=(0, 1), width=2, limits=ValueLimits(keeps_millis=keeps_millis)
+            names, types, positions=(0, 1), width=2, limits=ValueLimits(keeps_millis=keeps_millis)
         )
         (_, physical), _ = one.read((1, value))
         return physical

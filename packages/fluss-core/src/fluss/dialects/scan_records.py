@@ -232,8 +232,8 @@ class _Batch:
         batch = self._decoded.batch
         names = batch.schema.names
         columns = [
-            python_values(batch.column(place), data_type)
-            for place, data_type in enumerate(self._types)
+            python_values(batch.column(position), data_type)
+            for position, data_type in enumerate(self._types)
         ]
         self.rows = row_dicts(names, columns) if columns else [{} for _ in range(batch.num_rows)]
         return self.rows

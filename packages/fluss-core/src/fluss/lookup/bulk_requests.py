@@ -189,8 +189,8 @@ class BulkLookups:
         return self._api is ApiKey.PREFIX_LOOKUP
 
     def _values(self, answer: memoryview) -> Iterator[_Answered]:
-        for each in LOOKUP_RANGES_RESPONSE.read(answer).buckets_resp:
-            edges = np.array(each.ranges, dtype=np.int64).reshape(-1, 2)
+        for bucket in LOOKUP_RANGES_RESPONSE.read(answer).buckets_resp:
+            edges = np.array(bucket.ranges, dtype=np.int64).reshape(-1, 2)
             starts, ends = edges[:, 0], edges[:, 1]
             present = starts >= 0
             values = Values(
@@ -199,11 +199,11 @@ class BulkLookups:
                 starts=starts[present],
                 ends=ends[present],
             )
-            yield (each.partition_id, each.bucket_id), self._error(each) or values
+            yield (bucket.partition_id, bucket.bucket_id), self._error(bucket) or values
 
     def _prefix_values(self, answer: memoryview) -> Iterator[_Answered]:
-        for each in PREFIX_LOOKUP_RESPONSE.read(answer).buckets_resp:
-            lists = each.value_lists
+        for bucket in PREFIX_LOOKUP_RESPONSE.read(answer).buckets_resp:
+            lists = bucket.value_lists
             sizes = np.fromiter(
                 (size_of(value) for values in lists for value in values), dtype=np.int64
             )
@@ -214,7 +214,7 @@ class BulkLookups:
                 starts=ends - sizes,
                 ends=ends,
             )
-            yield (each.partition_id, each.bucket_id), self._error(each) or values
+            yield (bucket.partition_id, bucket.bucket_id), self._error(bucket) or values
 
     def _error(self, answer: Any) -> FlussError | None:
         if answer.error_code is None:

@@ -86,16 +86,16 @@ class KeyFrames:
             table, self.layout, has_leader=lambda _path, _bucket: True, is_round_robin=False
         )
         key_names = table.bucket_keys if is_prefix else table.physical_primary_keys
-        self._key_places = [self.layout.names.index(each) for each in key_names]
+        self._key_positions = [self.layout.names.index(each) for each in key_names]
         self._encoder = primary_key_encoder(
-            [self.layout.types[each] for each in self._key_places],
+            [self.layout.types[each] for each in self._key_positions],
             lake_format=table.options.datalake_format,
             kv_format_version=table.options.kv_format_version or 1,
             is_default_bucket_key=table.is_default_bucket_key,
         )
-        bucket_places = [self.layout.names.index(each) for each in table.bucket_keys]
+        bucket_positions = [self.layout.names.index(each) for each in table.bucket_keys]
         self._has_one_key = (
-            bucket_places == self._key_places and self._placement.encoder == self._encoder
+            bucket_positions == self._key_positions and self._placement.encoder == self._encoder
         )
 
     def rounds(self, data: Any) -> Iterator[PlacedKeys]:
@@ -145,7 +145,7 @@ class KeyFrames:
         )
 
     def _placed(self, batch: pa.RecordBatch) -> PlacedKeys:
-        columns = self._placement.columns(batch, self._key_places)
+        columns = self._placement.columns(batch, self._key_positions)
         keys = self._encoder.encode_rows(columns)
         placed = self._placement.place(batch, keys=keys if self._has_one_key else None)
         order = placed.order

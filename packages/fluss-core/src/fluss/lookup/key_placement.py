@@ -47,23 +47,23 @@ class KeyPlacer:
         self._partition_types = [(name, types[name]) for name in table.partition_keys]
         lake = table.options.datalake_format
         bucket_keys = table.bucket_keys
-        self._bucket_places = [self._columns.index(name) for name in bucket_keys]
+        self._bucket_positions = [self._columns.index(name) for name in bucket_keys]
         self._bucket_encoder = bucket_key_encoder(
             [types[name] for name in bucket_keys], lake_format=lake
         )
         key_names = bucket_keys if is_prefix else table.physical_primary_keys
-        self._key_places = [self._columns.index(name) for name in key_names]
+        self._key_positions = [self._columns.index(name) for name in key_names]
         self._key_encoder = primary_key_encoder(
             [types[name] for name in key_names],
             lake_format=lake,
             kv_format_version=table.options.kv_format_version or 1,
             is_default_bucket_key=table.is_default_bucket_key,
         )
-        same_columns = self._key_places == self._bucket_places
+        same_columns = self._key_positions == self._bucket_positions
         self._one_encoding = same_columns and self._key_encoder == self._bucket_encoder
         self._bucket_function = bucket_function(lake)
         self._path = PhysicalTablePath(table.table_path)
-        self._partition_places = [self._columns.index(name) for name in table.partition_keys]
+        self._partition_positions = [self._columns.index(name) for name in table.partition_keys]
 
     def place(self, key: Mapping[str, Any] | Sequence[Any]) -> PlacedKey:
         """Place a key.
@@ -79,11 +79,13 @@ class KeyPlacer:
                 self._converters, key if is_plain else self._values(key), strict=True
             )
         ]
-        key_bytes = self._key_encoder.encode_row([values[place] for place in self._key_places])
+        key_bytes = self._key_encoder.encode_row(
+            [values[position] for position in self._key_positions]
+        )
         bucket_bytes = key_bytes
         if not self._one_encoding:
             bucket_bytes = self._bucket_encoder.encode_row(
-                [values[place] for place in self._bucket_places]
+                [values[position] for position in self._bucket_positions]
             )
         bucket_id = self._bucket_function.bucket(bucket_bytes, self._table.num_buckets)
         return PlacedKey(self._path_of(values), bucket_id, key_bytes)
@@ -132,9 +134,9 @@ class KeyPlacer:
         if not self._partition_types:
             return self._path
         texts = {
-            name: partition_text(values[place], data_type)
-            for (name, data_type), place in zip(
-                self._partition_types, self._partition_places, strict=True
+            name: partition_text(values[position], data_type)
+            for (name, data_type), position in zip(
+                self._partition_types, self._partition_positions, strict=True
             )
         }
         name = partition_name(PartitionSpec(texts), self._table.partition_keys)

@@ -86,17 +86,19 @@ class _Plan:
         self._reader: CompactedRowReader | IndexedRowReader = (
             IndexedRowReader(types) if indexed else CompactedRowReader(types)
         )
-        places = {column.column_id: index for index, column in enumerate(source.columns)}
+        positions = {column.column_id: index for index, column in enumerate(source.columns)}
         self._fields = [
-            (column.name, places.get(column.column_id), from_physical(column.data_type))
+            (column.name, positions.get(column.column_id), from_physical(column.data_type))
             for column in target.columns
         ]
 
     def read(self, data: bytes | memoryview) -> dict[str, Any]:
         values: Sequence[Any] = self._reader.read(data)
         return {
-            name: None if place is None or values[place] is None else convert(values[place])
-            for name, place, convert in self._fields
+            name: None
+            if position is None or values[position] is None
+            else convert(values[position])
+            for name, position, convert in self._fields
         }
 
 
@@ -137,7 +139,7 @@ class ValueDecoder:
         schemas = self._table.schemas
         if any(schemas.get(each) is None for each in new):
             self._table.connection.engine.run(schemas.load(new))
-        for each in new:
-            schema = schemas.get(each)
+        for schema_id in new:
+            schema = schemas.get(schema_id)
             if schema is not None:
-                self._layouts[each] = BatchLayout.of_schema(schema)
+                self._layouts[schema_id] = BatchLayout.of_schema(schema)

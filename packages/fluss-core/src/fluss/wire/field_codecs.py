@@ -210,14 +210,14 @@ class ByteStrings(RepeatedCodec):
                 parts = zip(map(heads.__getitem__, lengths), value, strict=True)
                 out.small += b"".join(chain.from_iterable(parts))
                 return
-        for each in value:
-            size = size_of(each)
+        for item in value:
+            size = size_of(item)
             if size <= _SHORT_BYTES_MAX:
                 out.small += tag
                 out.small.append(size)
-                out.small += each
+                out.small += item
             else:
-                out.append_field(tag, each)
+                out.append_field(tag, item)
 
 
 class MaybeByteStrings(RepeatedCodec):
@@ -238,18 +238,18 @@ class MaybeByteStrings(RepeatedCodec):
             at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Sequence[Buffer | None]) -> None:
-        for each in value:
-            if each is None:
+        for item in value:
+            if item is None:
                 out.append_length(tag, 0)
-            elif size_of(each) <= _SHORT_BYTES_MAX:
-                size = size_of(each)
+            elif size_of(item) <= _SHORT_BYTES_MAX:
+                size = size_of(item)
                 out.small += tag
                 out.small.append(size + 2)
                 out.small += _BYTES_1_TAG
                 out.small.append(size)
-                out.small += each
+                out.small += item
             else:
-                _write_bytes_1(out, tag, (each,))
+                _write_bytes_1(out, tag, (item,))
 
 
 class MaybeByteRanges(RepeatedCodec):
@@ -292,8 +292,8 @@ class ByteStringLists(RepeatedCodec):
             at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Sequence[Sequence[Buffer]]) -> None:
-        for each in value:
-            _write_bytes_1(out, tag, each)
+        for item in value:
+            _write_bytes_1(out, tag, item)
 
 
 def _read_bytes_1(view: memoryview, at: int, end: int) -> list[memoryview]:

@@ -184,9 +184,9 @@ class NestedList(RepeatedCodec):
             at = stop + 1
 
     def write(self, out: Output, tag: bytes, value: Any) -> None:
-        for each in value:
+        for item in value:
             message = Output()
-            self.layout.write_into(message, each)
+            self.layout.write_into(message, item)
             out.append_nested(tag, message)
 
 

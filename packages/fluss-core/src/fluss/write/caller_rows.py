@@ -18,13 +18,13 @@ _ROW_TEXT_MAX: Final = 60  # enough to recognise a row
 
 @contextmanager
 def rows_counted(
-    *, first: int = 0, places: Int64Array | None = None, names: Sequence[str] = ()
+    *, first: int = 0, positions: Int64Array | None = None, names: Sequence[str] = ()
 ) -> Iterator[None]:
     """Translate the row and the column of an error that leaves the block.
 
     Args:
         first: How many rows the caller has before those of the block.
-        places: Which of the caller's rows each row is, where they are in another order.
+        positions: Which of the caller's rows each row is, where they are in another order.
         names: The names of the columns, where they are counted.
     """
     try:
@@ -33,7 +33,7 @@ def rows_counted(
         row, column = error.facts.get("row"), error.facts.get("column")
         if isinstance(row, int):
             row += first
-            row = row if places is None else int(places[row])
+            row = row if positions is None else int(positions[row])
         if isinstance(column, int) and column < len(names):
             column = names[column]
         error.add_context(row=row, column=column)

@@ -36,13 +36,13 @@ class ChangeBatch:
         rows: The rows, without those before an update.
         deletes: Which of them delete.
         counts: How many changes of each kind there were.
-        places: Which rows of the frame these are; None for all.
+        positions: Which rows of the frame these are; None for all.
     """
 
     rows: pa.RecordBatch
     deletes: BoolArray
     counts: dict[str, int]
-    places: Int64Array | None = None
+    positions: Int64Array | None = None
 
 
 def added_columns(table: TableInfo, names: Iterable[str]) -> list[str]:
@@ -69,13 +69,13 @@ def change_batch(batch: pa.RecordBatch) -> ChangeBatch:
     rows = without_columns(batch, [CHANGE_TYPE])
     counts = {change.long_name: int((kinds == change).sum()) for change in ChangeType if change}
     kept = kinds != ChangeType.UpdateBefore
-    places = None
+    positions = None
     if not kept.all():
         rows = rows.filter(from_numpy(kept))
         kinds = kinds[kept]
-        places = np.flatnonzero(kept)
+        positions = np.flatnonzero(kept)
     deletes = kinds == ChangeType.Delete
-    return ChangeBatch(rows=rows, deletes=deletes, counts=counts, places=places)
+    return ChangeBatch(rows=rows, deletes=deletes, counts=counts, positions=positions)
 
 
 def change_types(column: pa.Array) -> npt.NDArray[np.int8]:

@@ -221,14 +221,14 @@ class _Piece:
         counts: What happens to them, and to how many.
         deletes: Which of them delete, in a changelog.
         first: Which row of the frame the first of them is.
-        places: Which rows of the frame from there on they are, where some are left out.
+        positions: Which rows of the frame from there on they are, where some are left out.
     """
 
     rows: WireRows
     counts: Mapping[str, int]
     deletes: BoolArray | None = None
     first: int = 0
-    places: Int64Array | None = None
+    positions: Int64Array | None = None
 
     @property
     def row_count(self) -> int:
@@ -237,8 +237,8 @@ class _Piece:
 
     def numbered(self) -> AbstractContextManager[None]:
         """Errors in the block name rows as the frame has them."""
-        places = None if self.places is None else self.places + self.first
-        return rows_counted(first=self.first if places is None else 0, places=places)
+        positions = None if self.positions is None else self.positions + self.first
+        return rows_counted(first=self.first if positions is None else 0, positions=positions)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -326,7 +326,7 @@ class _FramePlan:
                 rows = self._checked(to_wire_batch(given, self.layout))
                 return _Piece(rows=rows, counts={self.mode: batch.num_rows}, first=first)
             changes = change_batch(given)
-            with rows_counted(places=changes.places):
+            with rows_counted(positions=changes.positions):
                 wire = to_wire_batch(changes.rows, self.layout)
                 check_changes(self.table, wire, changes.deletes)
                 rows = self._checked(wire)
@@ -338,7 +338,7 @@ class _FramePlan:
             deletes=changes.deletes,
             counts=changes.counts,
             first=first,
-            places=changes.places,
+            positions=changes.positions,
         )
 
     def _checked(self, batch: pa.RecordBatch) -> WireRows:

@@ -29,10 +29,10 @@ def index_names(frame: pd.DataFrame) -> list[str]:
         InvalidValueError: A level has the name of a column, but other values.
     """
     columns = [str(each) for each in frame.columns]
-    for each in columns:
-        if columns.count(each) > 1:
+    for column in columns:
+        if columns.count(column) > 1:
             raise InvalidValueError(
-                f"The DataFrame has two columns {each!r}.", hint="rename or drop one of them"
+                f"The DataFrame has two columns {column!r}.", hint="rename or drop one of them"
             )
     names: list[str] = []
     for level, name in enumerate(frame.index.names):

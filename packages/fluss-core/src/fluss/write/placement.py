@@ -75,18 +75,18 @@ class Placement:
         self._has_leader = has_leader
         self._is_round_robin = is_round_robin
         self._partitions = PartitionPaths(table, layout)
-        self._bucket_places = [layout.names.index(each) for each in table.bucket_keys]
+        self._bucket_positions = [layout.names.index(each) for each in table.bucket_keys]
         lake = table.options.datalake_format
         self._function = bucket_function(lake)
-        types = [layout.types[each] for each in self._bucket_places]
+        types = [layout.types[each] for each in self._bucket_positions]
         self.encoder = bucket_key_encoder(types, lake_format=lake) if types else None
         self._sticky: dict[PhysicalTablePath, int] = {}
         self._next = random.randrange(table.num_buckets)  # noqa: S311 - writers start at different buckets
 
-    def columns(self, batch: pa.RecordBatch, places: Sequence[int]) -> list[Column]:
+    def columns(self, batch: pa.RecordBatch, positions: Sequence[int]) -> list[Column]:
         """Some columns of a batch, in the form that the encoders of keys take."""
         types = self._layout.types
-        return [to_column(batch.column(each), types[each]) for each in places]
+        return [to_column(batch.column(each), types[each]) for each in positions]
 
     def place(
         self,
@@ -115,7 +115,7 @@ class Placement:
         if self.encoder is not None:
             if keys is None:
                 with rows_counted(names=self._table.bucket_keys):
-                    keys = self.encoder.encode_rows(self.columns(batch, self._bucket_places))
+                    keys = self.encoder.encode_rows(self.columns(batch, self._bucket_positions))
             buckets = self._function.buckets(keys, self._table.num_buckets).astype(np.int64)
             return _grouped(paths, codes, buckets, self._table.num_buckets)
         if self._is_round_robin and not is_frame:

@@ -163,8 +163,8 @@ def _converted(values: Sequence[Any], name: str, data_type: DataType, first_row:
     convert = to_physical(data_type.as_nullable(), name)
     made: list[Any] = []
     try:
-        for each in values:
-            made.append(convert(each))  # noqa: PERF401 - its length is the row that failed
+        for value in values:
+            made.append(convert(value))  # noqa: PERF401 - its length is the row that failed
     except InvalidValueError as error:
         raise error.with_context(row=first_row + len(made)) from None
     return array_from_values(made, data_type, to_wire_arrow_type(data_type))
@@ -237,4 +237,4 @@ def _by_position(
                 hint=f"The columns are {', '.join(names)}, in this order.",
                 row=first_row + index,
             )
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return {name: [row[position] for row in rows] for position, name in enumerate(names)}

@@ -36,7 +36,7 @@ class RowShape:
         names: The columns of a row, in order; at least one.
         types: Their types.
         converters: The converter of each, from `model.values.conversion.to_physical`.
-        places: Their positions in the table; the other columns are NULL.
+        positions: Their positions in the table; the other columns are NULL.
         width: How many columns the table has.
         by_name: Brings a mapping with other names into order.
         otherwise: Brings all other rows into order.
@@ -45,7 +45,7 @@ class RowShape:
     names: tuple[str, ...]
     types: tuple[DataType, ...]
     converters: tuple[Callable[[Any], Any], ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     width: int
     by_name: Callable[[Mapping[Any, Any]], Sequence[Any]]
     otherwise: Callable[[Any], Sequence[Any]]
@@ -76,8 +76,8 @@ def row_function(shape: RowShape) -> RowFunction:
     }
     names |= {f"c{index}": each for index, each in enumerate(shape.converters)}
     whole = ["None"] * shape.width
-    for place, value in zip(shape.places, values, strict=True):
-        whole[place] = value
+    for position, value in zip(shape.positions, values, strict=True):
+        whole[position] = value
     given = f"{', '.join(values)}," if count > 1 else "v0"  # as itemgetter gives them
     lines = [
         "def read(row):",

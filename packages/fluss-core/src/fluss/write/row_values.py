@@ -26,7 +26,7 @@ class RowReader:
     Args:
         names: The columns of a row, in order.
         types: Their types.
-        places: Their positions in the table; other columns are NULL.
+        positions: Their positions in the table; other columns are NULL.
         width: How many columns the table has.
         ignored: Further columns that a mapping may have, and that are not read.
         what: The word for such a row in errors.
@@ -38,7 +38,7 @@ class RowReader:
         names: Sequence[str],
         types: Sequence[DataType],
         *,
-        places: Sequence[int],
+        positions: Sequence[int],
         width: int,
         ignored: frozenset[str] = frozenset(),
         what: str = "row",
@@ -48,7 +48,7 @@ class RowReader:
         self._types = tuple(types)
         self._known = frozenset(names) | ignored
         self._what = what
-        self._places = tuple(places)
+        self._positions = tuple(positions)
         self._width = width
         self._limits = limits
         # Returns the physical values of all columns of the table, and their approximate size.
@@ -65,7 +65,7 @@ class RowReader:
                     to_physical(data_type, name, limits=self._limits)
                     for data_type, name in zip(self._types, self._names, strict=True)
                 ),
-                places=self._places,
+                positions=self._positions,
                 width=self._width,
                 by_name=self._by_name,
                 otherwise=self._otherwise,
@@ -89,7 +89,7 @@ class RowReader:
                 f"The {self._what} has {len(row)} values for {len(self._names)} columns.",
                 hint=f"The columns are {', '.join(self._names)}, in this order.",
             )
-        return [row[place] for place in self._places]
+        return [row[position] for position in self._positions]
 
     def _by_name(self, row: Mapping[Any, Any]) -> Sequence[Any]:
         if not self._known.issuperset(row):

@@ -198,8 +198,8 @@ class Sender:
         except FlussError as error:
             self._answer_all(request, error, sent=False)
             return
-        for each in request.batches:
-            each.is_sent = True
+        for batch in request.batches:
+            batch.is_sent = True
         try:
             answers = read_answers(request, await within(call, answer))
         except FlussError as error:

@@ -43,13 +43,15 @@ class RowPartitions:
         Args:
             parts: The partitions of each batch, and its number of rows.
         """
-        places: dict[PhysicalTablePath, int] = {}
+        index_of: dict[PhysicalTablePath, int] = {}
         codes = []
         for part, row_count in parts:
-            numbers = [places.setdefault(path, len(places)) for path in part.paths]
+            indexes = [index_of.setdefault(path, len(index_of)) for path in part.paths]
             own = np.zeros(row_count, np.int64) if part.codes is None else part.codes
-            codes.append(np.array(numbers, np.int64)[own])
-        return cls(paths=tuple(places), codes=np.concatenate(codes) if len(places) > 1 else None)
+            codes.append(np.array(indexes, np.int64)[own])
+        return cls(
+            paths=tuple(index_of), codes=np.concatenate(codes) if len(index_of) > 1 else None
+        )
 
     def slice(self, start: int, row_count: int) -> RowPartitions:
         """The partitions of some of the rows."""
@@ -70,7 +72,8 @@ class PartitionPaths:
         self._table = table
         # By the layout, not by the schema: frames of keys have the columns of keys only.
         self._columns = [
-            (place, layout.types[place]) for place in map(layout.names.index, table.partition_keys)
+            (position, layout.types[position])
+            for position in map(layout.names.index, table.partition_keys)
         ]
         self._whole = RowPartitions(paths=(PhysicalTablePath(table.table_path),))
         self._paths: dict[tuple[str, ...], PhysicalTablePath] = {}
@@ -84,7 +87,7 @@ class PartitionPaths:
         """
         if not self._columns:
             return self._whole
-        columns = [to_column(batch.column(place), kind) for place, kind in self._columns]
+        columns = [to_column(batch.column(position), kind) for position, kind in self._columns]
         found, codes = partition_codes(columns, names=self._table.partition_keys)
         paths = [self._path(values) for values in found]
         return RowPartitions(paths=paths, codes=None if len(paths) == 1 else codes.astype(np.int64))

@@ -111,20 +111,20 @@ class WriteBuffer:
         if self._bytes >= target_bytes:
             self.seal()
         with self._lock:
-            place = self._count
-            if not place or self._closed is not None:
+            position = self._count
+            if not position or self._closed is not None:
                 self._begin()
             chunk = self._chunk
             self._rows.append(values)
-            self._count = stop = place + 1
+            self._count = stop = position + 1
             self._bytes = filled = self._bytes + size
             if deletes:
-                self._deletes.append((place, stop))
+                self._deletes.append((position, stop))
         if not self._is_lingering:
             self._start_lingering()
         if filled >= target_bytes and self._sender.memory.is_left:
             self.seal()
-        return WriteResultHandle(chunk, place, stop)
+        return WriteResultHandle(chunk, position, stop)
 
     def add_alone(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
         """Take one row that may be too large, and encode it immediately."""
@@ -148,19 +148,19 @@ class WriteBuffer:
         if self._bytes >= self._sizes.target_bytes:
             self.seal()
         with self._lock:
-            place = self._count
-            if not place or self._closed is not None:
+            position = self._count
+            if not position or self._closed is not None:
                 self._begin()
             chunk = self._chunk
             self._gather_rows()
             self._frames.append(rows)
-            self._count = stop = place + rows.batch.num_rows
+            self._count = stop = position + rows.batch.num_rows
             self._bytes += size
             if deletes:
-                self._deletes.append((place, stop))
+                self._deletes.append((position, stop))
         if not self._is_lingering:
             self._start_lingering()
-        return WriteResultHandle(chunk, place, stop)
+        return WriteResultHandle(chunk, position, stop)
 
     def _begin(self) -> None:
         """Begin a chunk with its first row; refuse a row of a closed writer."""

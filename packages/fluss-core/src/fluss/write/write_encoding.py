@@ -85,7 +85,7 @@ class LogTarget:
         self._route = Route(table_id=table.table_id, is_kv=False, schema_id=table.schema_id)
         self._format = options.log_format
         self._codec = BodyCodec(options.arrow_compression, options.zstd_level)
-        self._statistics = _statistics_places(table, layout) if has_statistics else ()
+        self._statistics = _statistics_positions(table, layout) if has_statistics else ()
 
     def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
         """Encode rows; nothing is ever deleted from a log."""
@@ -96,11 +96,11 @@ class LogTarget:
         ordered = batch if placed.order is None else batch.take(from_numpy(placed.order))
         made: list[WriteBatch] = []
         edges = [0]
-        with rows_counted(places=placed.order):
+        with rows_counted(positions=placed.order):
             for share in placed.shares:
-                for each in self._bodies(ordered, share.start, share.stop):
-                    made.append(self._made(share.path, share.bucket_id, each))
-                    edges.append(edges[-1] + each.record_count)
+                for body in self._bodies(ordered, share.start, share.stop):
+                    made.append(self._made(share.path, share.bucket_id, body))
+                    edges.append(edges[-1] + body.record_count)
         return _encoded(made, edges, placed.order)
 
     def encode_rest(self, made: WriteBatch, rows: pa.RecordBatch) -> list[WriteBatch]:
@@ -176,21 +176,23 @@ class KvTarget:
             agg_mode=agg_mode,
         )
         self._format = options.kv_format
-        self._key_places = table.schema.column_indexes(table.physical_primary_keys)
+        self._key_positions = table.schema.column_indexes(table.physical_primary_keys)
         self._encoder = primary_key_encoder(
-            [layout.types[each] for each in self._key_places],
+            [layout.types[each] for each in self._key_positions],
             lake_format=options.datalake_format,
             kv_format_version=options.kv_format_version or 1,
             is_default_bucket_key=table.is_default_bucket_key,
         )
-        bucket_places = table.schema.column_indexes(table.bucket_keys)
-        self._has_one_key = bucket_places == self._key_places and placement.encoder == self._encoder
+        bucket_positions = table.schema.column_indexes(table.bucket_keys)
+        self._has_one_key = (
+            bucket_positions == self._key_positions and placement.encoder == self._encoder
+        )
 
     def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
         """Encode rows; `deletes` marks those that delete their key."""
         batch = rows.batch
-        with rows_counted(names=[self.layout.names[each] for each in self._key_places]):
-            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
+        with rows_counted(names=[self.layout.names[each] for each in self._key_positions]):
+            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_positions))
         placed = self._placement.place(
             batch,
             keys=keys if self._has_one_key else None,
@@ -200,11 +202,11 @@ class KvTarget:
         order = placed.order
         if order is not None:
             batch = batch.take(from_numpy(order))
-            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_places))
+            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_positions))
             deletes = None if deletes is None else deletes[order]
         made: list[WriteBatch] = []
         edges = [0]
-        with rows_counted(places=order, names=self.layout.names):
+        with rows_counted(positions=order, names=self.layout.names):
             values = rows_from_batch(batch, self.layout, self._format)
             for share in placed.shares:
                 for start, stop in self._cuts(share, keys, values):
@@ -270,7 +272,7 @@ def _log_size(body: LogBody) -> int:
     return header + len(statistics or b"") + size_of(body.buffers)
 
 
-def _statistics_places(table: TableInfo, layout: BatchLayout) -> tuple[int, ...]:
+def _statistics_positions(table: TableInfo, layout: BatchLayout) -> tuple[int, ...]:
     able = tuple(
         name for name, each in zip(layout.names, layout.types, strict=True) if each.has_statistics
     )

@@ -91,9 +91,9 @@ class Outcomes:
 
     def _fold_one_by_one(self, handles: Sequence[tuple[WriteResultHandle, int]]) -> None:
         failed: FlussError | None = None
-        for each in handles:
+        for handle in handles:
             try:
-                self._fold([each])
+                self._fold([handle])
             except FlussError as error:
                 failed = failed or error
         if failed is not None:

@@ -168,13 +168,13 @@ class JoinedResult(WriteResultHandle):
         return all(each.done for each in self._parts)
 
     def seal_soon(self) -> None:
-        for each in self._parts:
-            each.seal_soon()
+        for part in self._parts:
+            part.seal_soon()
 
     def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
         gather = _Gather(caller, len(self._parts))
-        for each in self._parts:
-            each.subscribe(gather)
+        for part in self._parts:
+            part.subscribe(gather)
 
 
 class EmptyWriteResult(WriteResultHandle):

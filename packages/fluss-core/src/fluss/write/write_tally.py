@@ -139,8 +139,8 @@ class WriteTally:
             is_missing = fates != _ACKNOWLEDGED
             if is_missing.any():
                 first_missing = min(first_missing, part.first + int(is_missing.argmax()))
-            for fate, places in found.items():
-                places.append(part.first + np.flatnonzero(fates == fate))
+            for fate, positions in found.items():
+                positions.append(part.first + np.flatnonzero(fates == fate))
             counts = np.add(counts, np.bincount(fates, minlength=_FATES)).tolist()
         return WriteProgress(
             acknowledged=counts[_ACKNOWLEDGED],
@@ -171,5 +171,5 @@ def _fate(batch: WriteBatch) -> int:
     return _IN_DOUBT if batch.in_doubt else _NOT_WRITTEN
 
 
-def _joined(places: list[Int64Array]) -> Int64Array:
-    return np.concatenate(places) if places else np.zeros(0, np.int64)
+def _joined(positions: list[Int64Array]) -> Int64Array:
+    return np.concatenate(positions) if positions else np.zeros(0, np.int64)

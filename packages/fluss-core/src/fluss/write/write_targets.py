@@ -64,12 +64,12 @@ def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tup
             hint=f"Add the whole key: {', '.join(schema.primary_keys)}.",
             column=missing[0],
         )
-    for each in targets:
-        if each in counted:
+    for position in targets:
+        if position in counted:
             raise SchemaMismatchError(
-                f"The column {names[each]!r} is counted up by the server and cannot be written.",
+                f"The column {names[position]!r} is counted up by the server and cannot be written.",
                 hint="Leave it out.",
-                column=names[each],
+                column=names[position],
             )
     _check_left_out(table, targets, counted)
     return targets if len(targets) < len(names) else ()
@@ -137,8 +137,8 @@ def nullable_layout(table: TableInfo) -> BatchLayout:
     """The layout of partial rows: columns that are not written are NULL, even NOT NULL ones."""
     keys = set(table.schema.primary_key_indexes)
     types = [
-        each if place in keys else each.as_nullable()
-        for place, each in enumerate(table.schema.column_types)
+        data_type if position in keys else data_type.as_nullable()
+        for position, data_type in enumerate(table.schema.column_types)
     ]
     return BatchLayout.of(table.schema.column_names, types, limits=table.value_limits)
 
@@ -172,9 +172,9 @@ def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int
     free = set(schema.primary_key_indexes) | counted
     if len(targets) == len(schema.columns):
         return
-    for place, column in enumerate(schema.columns):
+    for position, column in enumerate(schema.columns):
         # The server requires this of all columns except the key, also of those that are written.
-        if place not in free and not column.data_type.nullable:
+        if position not in free and not column.data_type.nullable:
             raise SchemaMismatchError(
                 f"{table.table_path} cannot be written in part: the column {column.name!r} is "
                 "NOT NULL, and a new row would have no value for it.",

@@ -68,7 +68,7 @@ class AppendCore(RowWriter):
         self._rows = RowReader(
             names,
             self._layout.types,
-            places=range(len(names)),
+            positions=range(len(names)),
             width=len(names),
             limits=self.table.value_limits,
         )
@@ -95,16 +95,16 @@ class UpsertCore(RowWriter):
         columns = target.target_columns or tuple(range(len(names)))
         keys = schema.primary_key_indexes
         self._rows = RowReader(
-            [names[place] for place in columns],
-            [types[place] for place in columns],
-            places=columns,
+            [names[position] for position in columns],
+            [types[position] for position in columns],
+            positions=columns,
             width=len(names),
             limits=limits,
         )
         self._keys = RowReader(
-            [names[place] for place in keys],
-            [types[place].not_null() for place in keys],
-            places=keys,
+            [names[position] for position in keys],
+            [types[position].not_null() for position in keys],
+            positions=keys,
             width=len(names),
             ignored=frozenset(names),
             what="key",
