@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from fluss.connection.arguments import table_path_of
 from fluss.connection.connection import ClientConnection
 from fluss.connection.describe_table import missing_table, table_info_of
+from fluss.error_codes import ErrorCode
 from fluss.errors import (
     DatabaseNotFoundError,
     FlussError,
@@ -36,7 +37,7 @@ from fluss.model.tables.partitions import (
     PartitionInfo,
     PartitionSpec,
     check_new_partition,
-    partition_values,
+    partition_name,
 )
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table
@@ -50,9 +51,6 @@ from fluss.wire.table_paths import write_partition_spec, write_table_path
 Path: TypeAlias = TablePath | str
 Spec: TypeAlias = PartitionSpec | Mapping[str, object]
 Offset: TypeAlias = offsets.OffsetSpec | offsets.OffsetType | str | int | datetime
-
-SEPARATOR = "$"
-NOT_PARTITIONED_CODE = 37
 
 
 class AdminCore:
@@ -344,7 +342,7 @@ class AdminCore:
         if not table.is_partitioned():
             raise FlussError(
                 f"{path} is not partitioned.",
-                NOT_PARTITIONED_CODE,
+                int(ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION),
                 hint="Use list_offsets(path, bucket_ids, offset_spec).",
                 table=str(path),
             )
@@ -452,7 +450,7 @@ def _partition_info(info: messages.PbPartitionInfo, partition_keys: Sequence[str
     )
     return PartitionInfo(
         info.partition_id,
-        SEPARATOR.join(partition_values(spec, partition_keys)),
+        partition_name(spec, partition_keys),
         partition_spec=spec,
         remote_data_dir=info.remote_data_dir if info.HasField("remote_data_dir") else None,
     )

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from fluss.connection.connection import ClientConnection, TableHandle
+from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.lookup.key_placement import KeyPlacer, prefix_placer, primary_key_placer
 from fluss.lookup.lookup_queue import LookupQueue, LookupTarget, PendingLookup
@@ -23,8 +24,6 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.net.handoff import ResultSink
 from fluss.net.schema_cache import SchemaCache
 from fluss.wire.api import ApiKey
-
-NON_PRIMARY_KEY_TABLE_CODE = 20
 
 Key: TypeAlias = Mapping[str, Any] | Sequence[Any]
 Row: TypeAlias = dict[str, Any]
@@ -115,7 +114,7 @@ def check_lookups(table: TableInfo) -> None:
     if not table.has_primary_key():
         raise FlussError(
             f"{table.table_path} is a log table: it has no primary key to look up.",
-            NON_PRIMARY_KEY_TABLE_CODE,
+            int(ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION),
             hint="Scan it, or create the table with a primary key.",
             table=str(table.table_path),
         )

@@ -106,7 +106,7 @@ def check_existing(
     )
     for name, given, found in keys:
         if given is not None and set(_listed(given) or ()) != set(found):
-            raise _differs(table, name, _shown(_listed(given)), _shown(found))
+            raise _differs(table, name, _names_text(_listed(given)), _names_text(found))
     if buckets is not None and buckets != table.num_buckets:
         raise _differs(table, "buckets", str(buckets), str(table.num_buckets))
 
@@ -120,7 +120,7 @@ def _differs(table: TableInfo, name: str, given: str, found: str) -> SchemaMisma
     )
 
 
-def _shown(names: Sequence[str] | None) -> str:
+def _names_text(names: Sequence[str] | None) -> str:
     return f"({', '.join(names)})" if names else "none"
 
 
