@@ -267,7 +267,7 @@ def test_a_table_that_is_there_is_as_it_would_have_been_made(options_of):
             r"has none, but primaryKey is id.*\n.*leave primaryKey out",
         ),
         ("keyed", {"primaryKey": "id, n"}, "has id, but primaryKey is id, n"),
-        ("keyed", {"partitionBy": "day"}, "has none where partitionBy says day"),
+        ("keyed", {"partitionBy": "day"}, "has none, but partitionBy is day"),
         ("days", {"partitionBy": "id"}, "has day where partitionBy says id"),
     ):
         with pytest.raises(InvalidValueError, match=said):
@@ -448,7 +448,7 @@ def test_a_table_is_made_with_properties(session, options_of, database, caplog):
     write({**options, "table.log.ttl": "7d"}, rows)
     assert "has table.log.ttl=3d; it stays so, although the option is 7d" in caplog.text
     alone = options_of(f"{database}.made", **{"table.log.ttl": "3d"})
-    with pytest.raises(InvalidValueError, match=r"table\.log\.ttl says how a table is made"):
+    with pytest.raises(InvalidValueError, match=r"table\.log\.ttl describes a table to create"):
         plan(alone, rows)
     for wrong in ({"table.log.til": "7d"}, {"table.log.ttl": "soon"}):
         with pytest.raises(FlussError, match=r"table\.log\.t"):

@@ -38,7 +38,7 @@ from fluss.scan import (
 )
 from fluss.waiting import InterruptibleLock, in_thread, is_done
 from fluss_polars.pushdown import pushed
-from fluss_polars.split_source import SplitSource, schema_of
+from fluss_polars.split_source import SplitSource, cancelled_at_exit, schema_of
 
 T = TypeVar("T")
 
@@ -196,7 +196,7 @@ def interruptible(work: Callable[[Cancellation], T]) -> T:
     Args:
         work: Gets a token that ends it.
     """
-    token = Cancellation()
+    token = cancelled_at_exit()
     future = in_thread(lambda: work(token), "fluss-polars-plan")
     try:
         while not is_done(future, POLL_S):

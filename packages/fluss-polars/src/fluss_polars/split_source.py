@@ -115,10 +115,10 @@ class _Run:
 
     def __init__(self, source: SplitSource) -> None:
         self._source = source
-        self._cancellation = Cancellation()
+        self._cancellation = cancelled_at_exit()
         self._batches: queue.Queue[Any] = queue.Queue(maxsize=BATCHES_AHEAD)
         self._closed = threading.Event()
-        _running.add(self)
+        self._cancellation.listen(self._closed.set)
         threading.Thread(target=self._read, name="fluss-polars", daemon=True).start()
 
     def next_batch(self, timeout_s: float) -> Any:
@@ -137,8 +137,6 @@ class _Run:
 
     def close(self) -> None:
         """Stop reading, without waiting for the thread. Idempotent and thread-safe."""
-        self._closed.set()
-        _running.discard(self)
         self._cancellation.cancel()
 
     def _read(self) -> None:
@@ -169,17 +167,26 @@ class _Run:
         return False
 
 
-_running: weakref.WeakSet[_Run] = weakref.WeakSet()
+_tokens: weakref.WeakSet[Cancellation] = weakref.WeakSet()
 
 
-def _end_all() -> None:
-    # A query that was abandoned goes on pulling its sources. A thread of Polars that is still in
-    # Python when the interpreter is gone would abort the process.
-    left = list(_running)
-    for run in left:
-        run.close()
+def cancelled_at_exit() -> Cancellation:
+    """Return a token that is cancelled when the process ends, if the query still runs then.
+
+    A query that was abandoned goes on pulling its sources. A thread of Polars that is still in
+    Python when the interpreter is gone would abort the process.
+    """
+    token = Cancellation()
+    _tokens.add(token)
+    return token
+
+
+def _cancel_all() -> None:
+    left = [token for token in _tokens if not token.is_cancelled]
+    for token in left:
+        token.cancel()
     if left:
         time.sleep(min(2 * IDLE_S, END_S_MAX))
 
 
-atexit.register(_end_all)
+atexit.register(_cancel_all)

@@ -69,7 +69,8 @@ def with_columns(scan: Scan, columns: Sequence[str]) -> Scan:
     Raises:
         InvalidValueError: The options name other columns than the schema that the user gave.
     """
-    names = match_names(columns, [*scan.known_schema.names, *scan.schema.names])
+    known = dict.fromkeys([*scan.known_schema.names, *scan.schema.names])
+    names = match_names(columns, list(known))
     options, has = scan.options, scan.schema.names
     requested = options.with_metadata
     added = [
