@@ -77,12 +77,12 @@ def test_a_missing_column_is_added_in_the_words_of_the_frame(session, keyed):
 
 def test_an_option_is_written_as_the_door_takes_it(session, keyed, capsys, monkeypatch):
     name = keyed.name
-    assert "say mode='changelog'" in hint_of(
+    assert "use mode='changelog'" in hint_of(
         FlussError, lambda: keyed.scan(start="earliest").count()
     )
     with session:
         frame = scan_fluss(name, start="earliest")
-        with pytest.raises(Exception, match="say mode='changelog'"):
+        with pytest.raises(Exception, match="use mode='changelog'"):
             frame.collect()
         assert "mode='changelog'" in hint_of(FlussError, lambda: read_fluss(name, start="earliest"))
     with fluss_duckdb.connect(session=session) as con:
@@ -91,4 +91,4 @@ def test_an_option_is_written_as_the_door_takes_it(session, keyed, capsys, monke
     url = f"fluss://{session.config.bootstrap_servers}"
     monkeypatch.setattr("sys.argv", ["fluss", "--url", url, "head", name, "--start", "earliest"])
     assert main() == 1
-    assert "say --mode changelog" in capsys.readouterr().err
+    assert "use --mode changelog" in capsys.readouterr().err

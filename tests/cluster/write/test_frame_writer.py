@@ -391,7 +391,7 @@ def test_a_missing_partition_fails_and_the_others_are_written(cluster, database)
     )
     assert error.value.message.startswith(text)
     assert error.value.progress.rows_to_write().tolist() == [1]
-    assert "Write all of it again" in error.value.hint
+    assert "Write all rows again" in error.value.hint
     assert not error.value.in_doubt
     found = lookup_frame(table, rows)
     assert found["_found"].to_pylist() == [True, False, True]

@@ -1,9 +1,10 @@
-"""What hints say at each door: texts by key, and by the door or the frame in use.
+"""The texts of hints, by key and by the door or the frame in use.
 
-A hint that is right at every door is a plain text beside its error. A hint that names a method, an
-option or a type has another text at each door: a session has no `new_upsert`, and a user of Polars
-has no `column.cast`. Such a hint is a `Hint` with a key; its texts are in the tables here. An error
-learns its door where it leaves (`FlussError.add_context(door=...)`), and its hint is rendered then.
+A door is an interface of this package: a dialect, a session, an engine, the command line. A hint
+that is right at every door is a plain text with its error. A hint that names a method, an option or
+a type differs by door: a session has no `new_upsert`, and a user of Polars has no `column.cast`.
+Such a hint is a `Hint` with a key; its texts are in the tables here. An error learns its door where
+it leaves (`FlussError.add_context(door=...)`), and its hint is rendered then.
 
 In the texts, braces hold facts of the hint, or an option of a scan with its value:
 `{mode:changelog}` is `mode='changelog'` in Python and `option('mode', 'changelog')` in Spark.
@@ -21,7 +22,7 @@ from typing import Any, Final
 
 
 class Door(StrEnum):
-    """Through what the caller uses this package."""
+    """The interface by which the caller uses this package."""
 
     CLIENT = "client"
     AIO = "aio"
@@ -34,7 +35,7 @@ class Door(StrEnum):
 
 
 class FrameKind(StrEnum):
-    """What kind of data the caller gave, or reads."""
+    """The kind of data that the caller writes or reads."""
 
     ARROW = "arrow"
     ROWS = "rows"
@@ -45,7 +46,7 @@ class FrameKind(StrEnum):
     FILE = "file"
 
 
-# Where a table has no text for a door, the text of this one is right there, too.
+# A door without a text of its own uses the text of this one.
 DOOR_FALL_BACKS: Final[Mapping[Door, Door]] = MappingProxyType(
     {
         Door.AIO: Door.CLIENT,
@@ -142,7 +143,7 @@ class HintKey(StrEnum):
 
 
 def _everywhere(text: str) -> dict[Door, str]:
-    """The same words at all doors; only options and facts differ."""
+    """Return the same text for all doors; only options and facts differ."""
     return dict.fromkeys((Door.CLIENT, Door.SESSION, Door.SPARK, Door.CLI), text)
 
 
@@ -167,7 +168,7 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.POLARS: "Use df.fluss.upsert({table!r}): it inserts, and replaces by key.",
             Door.DUCKDB: "Use fluss_duckdb.upsert({table!r}, ...): it inserts, and replaces by "
             "key.",
-            Door.SPARK: "Leave operation out, or say option('operation', 'upsert'): it inserts, "
+            Door.SPARK: "Leave operation out, or set option('operation', 'upsert'): it inserts, "
             "and replaces by key.",
             Door.CLI: "`fluss import {table} FILE` upserts into such a table.",
         },
@@ -177,14 +178,14 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.PANDAS: "Use df.fluss.append({table!r}).",
             Door.POLARS: "Use df.fluss.append({table!r}).",
             Door.DUCKDB: "Use fluss_duckdb.append({table!r}, ...).",
-            Door.SPARK: "Leave operation out, or say option('operation', 'append').",
+            Door.SPARK: "Leave operation out, or set option('operation', 'append').",
             Door.CLI: "`fluss import {table} FILE` appends to such a table.",
         },
         HintKey.CHANGELOG_OR_AS_OF: {
-            Door.CLIENT: "say {mode:changelog} for its changes, or {as_of} for an earlier state",
-            Door.SESSION: "say {mode:changelog} for its changes, or {as_of} for an earlier state",
+            Door.CLIENT: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
+            Door.SESSION: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
             Door.SPARK: "load('db.table$changelog') has its changes, {as_of} an earlier state",
-            Door.CLI: "say {mode:changelog} for its changes; an earlier state is for `fluss sql`",
+            Door.CLI: "use {mode:changelog} for its changes; an earlier state is for `fluss sql`",
         },
         HintKey.OFFSETS_OF_BUCKETS: {
             Door.CLIENT: "write {{bucket: offset}}, or {{(partition, bucket): offset}} where the "
@@ -193,7 +194,7 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             "table is partitioned",
             Door.SPARK: 'write {{"0": 17}} by bucket, or {{"partition/0": 17}} where the table is '
             "partitioned",
-            Door.CLI: "one offset counts for all buckets",
+            Door.CLI: "one offset applies to all buckets",
         },
         HintKey.OTHER_ROWS: {
             Door.CLIENT: _OTHER_ROWS,
@@ -202,9 +203,9 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.SPARK: "Values that differ from run to run are those of uuid(), of rand() without "
             "a seed, of a UDF that reads a clock, and the order after a shuffle "
             "(current_timestamp() stays the same). Where only values of some columns differ, "
-            "option('mayDiffer', 'column, column') goes on, and rows that are there keep theirs. "
+            "option('mayDiffer', 'column, column') continues, and rows in the table keep theirs. "
             "Otherwise see 'When a query has written other rows' in docs/guide/exactly-once.md: "
-            "it goes on without doubling or losing rows",
+            "it continues without duplicating or losing rows",
         },
         HintKey.BEGIN_WHERE_THE_LOG_DOES: {
             Door.CLIENT: "EARLIEST_OFFSET reads from where the log begins",
@@ -214,15 +215,15 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
         },
         HintKey.BEYOND_THE_END: {
             Door.CLIENT: "Compare what was read before with what the table has now. EARLIEST_OFFSET "
-            "reads from the first row there is, LATEST_OFFSET only new ones (from {log_end}).",
+            "reads from the first row that is left, LATEST_OFFSET only new ones (from {log_end}).",
             Door.SESSION: "Compare what was read before with what the table has now. "
-            "{start:earliest} reads the log from the first row there is; a state can be had as of "
+            "{start:earliest} reads the log from the first row that is left; a state can be read as of "
             "offset {log_end} or earlier.",
             Door.SPARK: "Compare what was read before with what the table has now. "
-            "{start:earliest} reads the log from the first row there is; a state can be had as of "
+            "{start:earliest} reads the log from the first row that is left; a state can be read as of "
             "offset {log_end} or earlier.",
             Door.CLI: "Compare what was read before with what the table has now. {start:earliest} "
-            "reads the log from the first row there is.",
+            "reads the log from the first row that is left.",
         },
         HintKey.COLUMNS_OF_BINLOG: _everywhere(
             "{columns} narrows the rows before and after; theirs are {names}"
@@ -239,23 +240,21 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             "option('writer.dynamic-create-partition.enabled', 'true').",
             Door.CLI: "Set 'writer.dynamic-create-partition.enabled' to true in the profile.",
         },
-        HintKey.CURSOR_OF_A_SCAN: _everywhere(
-            "pass what scan.cursor() of a session gave, or the text that it is in JSON"
-        ),
+        HintKey.CURSOR_OF_A_SCAN: _everywhere("pass the result of scan.cursor(), or its JSON text"),
         HintKey.FILTER_BINLOG: {
-            Door.CLIENT: "filter what the scan gives, or take {mode:changelog}; start and end cut "
+            Door.CLIENT: "filter the result of the scan, or use {mode:changelog}; start and end cut "
             "a binlog",
-            Door.SESSION: "filter what the scan gives, or take {mode:changelog}; start and end "
+            Door.SESSION: "filter the result of the scan, or use {mode:changelog}; start and end "
             "cut a binlog",
             Door.SPARK: ".where(...) on the frame, or load('db.table$changelog'); start and end "
             "cut a binlog",
-            Door.CLI: "take {mode:changelog}; --start and --end cut a binlog",
+            Door.CLI: "use {mode:changelog}; --start and --end cut a binlog",
         },
         HintKey.FOLLOW_THE_OTHERS: {
-            Door.CLIENT: "Unsubscribe from its buckets to go on with the others.",
-            Door.SESSION: "Follow with {missing_partitions:skip} to go on with the others.",
-            Door.SPARK: "Load it with {missing_partitions:skip} to go on with the others.",
-            Door.CLI: "Run it again to go on with the others.",
+            Door.CLIENT: "Unsubscribe from its buckets to continue with the others.",
+            Door.SESSION: "Follow with {missing_partitions:skip} to continue with the others.",
+            Door.SPARK: "Load it with {missing_partitions:skip} to continue with the others.",
+            Door.CLI: "Run it again to continue with the others.",
         },
         HintKey.GET_TABLE_AGAIN: {
             Door.CLIENT: "Get the table from the connection again, and write with a new writer.",
@@ -270,13 +269,13 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             Door.CLI: "`fluss ls` lists them",
         },
         HintKey.LIST_PARTITIONS: {
-            Door.CLIENT: "admin.list_partition_infos({table!r}) lists those there are.",
-            Door.SESSION: "session.table({table!r}).partitions() lists those there are.",
-            Door.SPARK: "`fluss ls {table}` lists those there are.",
-            Door.CLI: "`fluss ls {table}` lists those there are.",
+            Door.CLIENT: "admin.list_partition_infos({table!r}) lists the existing ones.",
+            Door.SESSION: "session.table({table!r}).partitions() lists the existing ones.",
+            Door.SPARK: "`fluss ls {table}` lists the existing ones.",
+            Door.CLI: "`fluss ls {table}` lists the existing ones.",
         },
         HintKey.METADATA_OF_CHANGES: _everywhere(
-            "{mode:changelog} gives the changes; _bucket and _partition a state has, too"
+            "{mode:changelog} reads the changes; a state has _bucket and _partition, too"
         ),
         HintKey.NAME_PARTITION: {
             Door.CLIENT: "Write the value as Fluss names the partition; "
@@ -322,32 +321,32 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             "what is.",
         },
         HintKey.SAY_ZONE: {
-            Door.CLIENT: "say which: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
-            Door.SESSION: "say which: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
-            Door.DUCKDB: "say which: '2026-01-01T00:00:00Z'",
-            Door.SPARK: "say which: '2026-01-01T00:00:00Z'",
-            Door.CLI: "say which: 2026-01-01T00:00:00Z",
+            Door.CLIENT: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+            Door.SESSION: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+            Door.DUCKDB: "name the zone: '2026-01-01T00:00:00Z'",
+            Door.SPARK: "name the zone: '2026-01-01T00:00:00Z'",
+            Door.CLI: "name the zone: 2026-01-01T00:00:00Z",
         },
         HintKey.SKIP_MISSING_PARTITIONS: _everywhere(
-            "{missing_partitions:skip} reads those that are there"
+            "{missing_partitions:skip} reads the existing ones"
         ),
-        HintKey.START_AT_EARLIEST: _everywhere("Begin again with {start:earliest}."),
+        HintKey.START_AT_EARLIEST: _everywhere("Start again with {start:earliest}."),
         HintKey.TRIMMED_BEFORE_READ: {
-            Door.CLIENT: "EARLIEST_OFFSET reads from the first row there is ({earliest}), "
-            "LATEST_OFFSET only new ones (from {latest}); 'table.log.ttl' says how long rows are "
+            Door.CLIENT: "EARLIEST_OFFSET reads from the first row that is left ({earliest}), "
+            "LATEST_OFFSET only new ones (from {latest}); 'table.log.ttl' sets how long rows are "
             "kept.",
             Door.SESSION: "Scan again with {on_trimmed:earliest} to begin with the first row "
-            "there is ({earliest}); 'table.log.ttl' says how long rows are kept.",
+            "that is left ({earliest}); 'table.log.ttl' sets how long rows are kept.",
             Door.SPARK: "Load it again with {on_trimmed:earliest} to begin with the first row "
-            "there is ({earliest}); 'table.log.ttl' says how long rows are kept.",
-            Door.CLI: "Run it again with {start:earliest} to begin with the first row there is "
-            "({earliest}); 'table.log.ttl' says how long rows are kept.",
+            "that is left ({earliest}); 'table.log.ttl' sets how long rows are kept.",
+            Door.CLI: "Run it again with {start:earliest} to begin with the first row that is left "
+            "({earliest}); 'table.log.ttl' sets how long rows are kept.",
         },
         HintKey.WRITE_ALL_AGAIN: _everywhere(
-            "Write all of it again: what is there already changes nothing."
+            "Write all rows again: those that are in the table do not change."
         ),
         HintKey.WRITE_NOTHING_IS_THERE: _everywhere(
-            "Nothing of it is in the table: write all of it again."
+            "None of the rows is in the table: write all of them again."
         ),
         HintKey.WRITE_THE_REST: {
             Door.CLIENT: _THE_REST,

@@ -57,7 +57,7 @@ class Follow:
         if self._shape.mode not in {Mode.LOG, Mode.CHANGELOG}:
             raise UnsupportedOperationError(
                 f"What is followed is a log; mode={self._shape.mode.value!r} is none.",
-                hint="say mode='changelog'",
+                hint="use mode='changelog'",
             )
         self._table = core
         options, schema = self._shape.options, core.info.schema
