@@ -208,8 +208,8 @@ def test_the_command_line_repairs_once(filled):
     )
     assert "ready at" in process.stdout.readline()
     process.terminate()
-    _, said = process.communicate(timeout=60)
-    assert f"{filled / LEDGER} is missing" in said
+    _, message = process.communicate(timeout=60)
+    assert f"{filled / LEDGER} is missing" in message
     with running(filled):
         pass
 

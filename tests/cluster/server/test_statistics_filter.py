@@ -275,12 +275,12 @@ def test_random_filters_find_what_they_find_without_statistics(tmp_path):
                 session.append(f"fluss.{name}", batch)
         fewer = 0
         for _ in range(60):
-            wanted = random_filter(chance)
+            predicate = random_filter(chance)
             scans = [
-                session.table(f"fluss.{name}").scan(filter=wanted) for name in ("plain", "known")
+                session.table(f"fluss.{name}").scan(filter=predicate) for name in ("plain", "known")
             ]
             plain, known = (sorted(map(repr, each.to_arrow().to_pylist())) for each in scans)
-            assert known == plain, wanted
+            assert known == plain, predicate
             fewer += scans[1].stats.batches_read < scans[0].stats.batches_read
         assert fewer > 10, "statistics have spared batches"
 

@@ -53,7 +53,7 @@ def test_embedded_attaches_to_a_server_that_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--user", "ali"], "is not a user and the name of a variable"),
         (["--user", "ali:NOT_SET_ANYWHERE", "--sasl-port", "0"], "is not set"),
@@ -62,10 +62,10 @@ def test_embedded_attaches_to_a_server_that_runs(tmp_path):
         (["--port", "99999"], "ports go from 0"),
     ],
 )
-def test_the_command_reports_the_error_and_exits_with_one(tmp_path, options, said):
+def test_the_command_reports_the_error_and_exits_with_one(tmp_path, options, message):
     done = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data"), *options])
     assert done.exit_code == 1
-    assert said in done.output
+    assert message in done.output
     assert not (tmp_path / "data").exists(), "nothing was begun"
 
 
@@ -130,15 +130,15 @@ def test_the_real_fluss_is_started_the_same_way():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"kind": "rust"}, "no server of the kind 'rust'"),
         ({"kind": "real", "durability": "disk"}, "knows no durability"),
         ({"kind": "real", "in_thread": True}, "a process of its own"),
     ],
 )
-def test_invalid_options_of_a_cluster_are_refused(options, said):
-    with pytest.raises(ConfigError, match=said):
+def test_invalid_options_of_a_cluster_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
         LocalCluster(**options)
 
 
@@ -156,9 +156,9 @@ def test_a_cluster_that_does_not_run_raises_an_error():
 
 def test_the_help_describes_what_each_durability_promises():
     done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "400", "TERM": "dumb"})
-    said = " ".join(done.output.split())
-    assert "acknowledged rows survive kill -9; a power cut may take the last second" in said
-    assert "survive a power cut" in said
+    message = " ".join(done.output.split())
+    assert "acknowledged rows survive kill -9; a power cut may take the last second" in message
+    assert "survive a power cut" in message
 
 
 PROGRAM = """

@@ -58,7 +58,7 @@ def read_log(
         )
         ((found,),) = (each.buckets_resp for each in client.call(request).tables_resp)
         return (
-            *said(found, "high_watermark"),
+            *bucket_outcome(found, "high_watermark"),
             _batches(found.records, table, positions, is_projected=positions is not None),
         )
 
@@ -110,7 +110,7 @@ def offsets(chance: Random, servers: ServerPair, table: DifferentialTable) -> No
             startTimestamp=moment if kind == 2 else None,
         )
         found = client.call(request).buckets_resp
-        return sorted(said(each, "offset") for each in found)
+        return sorted(bucket_outcome(each, "offset") for each in found)
 
     servers.ask(f"{table.name} offsets {kind} of {buckets}", question)
 
@@ -204,7 +204,7 @@ def stats(chance: Random, servers: ServerPair, table: DifferentialTable) -> None
         request.buckets_req.add(
             bucket_id=place[1], partition_id=client.partition_id(table.name, place[0])
         )
-        return [said(each, "row_count") for each in client.call(request).buckets_resp]
+        return [bucket_outcome(each, "row_count") for each in client.call(request).buckets_resp]
 
     servers.ask(f"{table.name} stats of {place}", question)
 
@@ -223,8 +223,8 @@ def snapshots(chance: Random, servers: ServerPair, table: DifferentialTable) -> 
     servers.ask(f"{table.name} snapshots", question)
 
 
-def said(bucket: Any, name: str) -> tuple[Any, ...]:
-    """A bucket's answer: which bucket, the error code, and one field; None where it is not said."""
+def bucket_outcome(bucket: Any, name: str) -> tuple[Any, ...]:
+    """Return a bucket, its error code, and one field; None where the field is not set."""
     value = getattr(bucket, name) if bucket.HasField(name) else None
     return bucket.bucket_id, _code(bucket), value
 

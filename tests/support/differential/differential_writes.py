@@ -9,7 +9,7 @@ from typing import Any
 from fluss.error_codes import ErrorCode
 from fluss.model.schema.schema import Schema
 from fluss.wire import messages as pb
-from tests.support.differential.differential_reads import said
+from tests.support.differential.differential_reads import bucket_outcome
 from tests.support.differential.differential_servers import (
     SETTLED_WITHIN_S,
     LostTableError,
@@ -41,7 +41,7 @@ def append(chance: Random, servers: ServerPair, table: DifferentialTable) -> Non
             partition_id=client.partition_id(table.name, place[0]),
             records=batch,
         )
-        return [said(each, "base_offset") for each in client.call(request).buckets_resp]
+        return [bucket_outcome(each, "base_offset") for each in client.call(request).buckets_resp]
 
     answer = servers.ask(f"{table.name} append {len(rows)} rows as {writer}", question)
     _note_writer(table, place, writer, answer)
@@ -74,7 +74,9 @@ def put(chance: Random, servers: ServerPair, table: DifferentialTable) -> None:
             partition_id=client.partition_id(table.name, place[0]),
             records=batch,
         )
-        return [said(each, "log_end_offset") for each in client.call(request).buckets_resp]
+        return [
+            bucket_outcome(each, "log_end_offset") for each in client.call(request).buckets_resp
+        ]
 
     what = f"{table.name} put {records} of schema {schema_id} in {targets} as {writer}, mode {mode}"
     answer = servers.ask(what, question)

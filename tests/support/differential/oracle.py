@@ -383,10 +383,10 @@ class Oracle:
     def _died(self) -> OracleUnavailableError:
         code = self._process.wait()
         self._log.seek(0)
-        said = self._log.read().decode(errors="replace")[-4_000:]
+        output = self._log.read().decode(errors="replace")[-4_000:]
         return OracleUnavailableError(
             f"The Java oracle ended with code {code}. It needs Java {JAVA_FLOOR} or newer. "
-            f"It said:\n{said}"
+            f"Its output:\n{output}"
         )
 
 

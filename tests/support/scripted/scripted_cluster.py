@@ -174,8 +174,8 @@ class ScriptedCluster:
             )
             if self.partition is None:
                 self._add_buckets(table)
-        for wanted in asked.partitions_path:
-            if self.partition is None or wanted.partition_name != self.partition[1]:
+        for requested in asked.partitions_path:
+            if self.partition is None or requested.partition_name != self.partition[1]:
                 return 36
         if self.partition is not None and (asked.partitions_path or asked.partitions_id):
             if any(each != self.partition[0] for each in asked.partitions_id):
@@ -249,11 +249,11 @@ class ScriptedCluster:
         answer = pb.FetchLogResponse()
         found = answer.tables_resp.add(table_id=table.table_id)
         room, has_rows = asked.max_bytes, False
-        for wanted in table.buckets_req:
-            bucket = found.buckets_resp.add(bucket_id=wanted.bucket_id)
-            if wanted.HasField("partition_id"):
-                bucket.partition_id = wanted.partition_id
-            records = self._fill(table, wanted, bucket, room, at_least_one=not has_rows)
+        for requested in table.buckets_req:
+            bucket = found.buckets_resp.add(bucket_id=requested.bucket_id)
+            if requested.HasField("partition_id"):
+                bucket.partition_id = requested.partition_id
+            records = self._fill(table, requested, bucket, room, at_least_one=not has_rows)
             room -= len(records)
             has_rows = has_rows or bool(records)
         if asked.HasField("min_bytes") and not has_rows:
@@ -261,9 +261,9 @@ class ScriptedCluster:
         return answer
 
     def _fill(
-        self, table: Any, wanted: Any, bucket: Any, room: int, *, at_least_one: bool
+        self, table: Any, requested: Any, bucket: Any, room: int, *, at_least_one: bool
     ) -> bytes:
-        bucket_id, offset = wanted.bucket_id, wanted.fetch_offset
+        bucket_id, offset = requested.bucket_id, requested.fetch_offset
         if table.table_id != self.table_id or not self.exists:
             bucket.error_code = 21
             return b""
@@ -284,7 +284,7 @@ class ScriptedCluster:
                 return b""
         parts = [self._shown(each, table) for each in batches]
         room = max(
-            min(room, wanted.max_fetch_bytes), len(parts[0]) if parts and at_least_one else 0
+            min(room, requested.max_fetch_bytes), len(parts[0]) if parts and at_least_one else 0
         )
         data = b"".join(parts)
         # A slice by bytes may end within a batch; projected batches are written whole.
@@ -314,14 +314,14 @@ class ScriptedCluster:
         self.hold_lookups.wait(10)
         fault = self.lookup_faults.popleft() if self.lookup_faults else None
         answer = pb.LookupResponse()
-        for wanted in asked.buckets_req:
-            bucket = answer.buckets_resp.add(bucket_id=wanted.bucket_id)
-            if wanted.HasField("partition_id"):
-                bucket.partition_id = wanted.partition_id
+        for requested in asked.buckets_req:
+            bucket = answer.buckets_resp.add(bucket_id=requested.bucket_id)
+            if requested.HasField("partition_id"):
+                bucket.partition_id = requested.partition_id
             if fault is not None:
                 bucket.error_code = fault
                 continue
-            for key in getattr(wanted, "keys"):  # noqa: B009 - a field, though it looks like a method
+            for key in getattr(requested, "keys"):  # noqa: B009 - a field, though it looks like a method
                 value = bucket.values.add()
                 stored = self.values.get(key)
                 if stored is not None:

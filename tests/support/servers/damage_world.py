@@ -425,9 +425,9 @@ def filled(folder: Path, history: tuple[str, ...]) -> tuple[Path, World]:
     directory, model = folder / "data", folder / "model"
     program = f"import sys; from {__name__} import build; build(*sys.argv[1:])"
     for number, end in enumerate(ends):
-        told = [str(directory), str(model), end, durability, f"{history} {number}"]
+        arguments = [str(directory), str(model), end, durability, f"{history} {number}"]
         done = subprocess.run(
-            [sys.executable, "-c", program, *told],
+            [sys.executable, "-c", program, *arguments],
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode == (-signal.SIGKILL if end == "kill" else 0), done.stderr

@@ -272,9 +272,9 @@ class Load:
             for name in ("log", "keyed"):
                 table = session.table(f"failover.{name}")
                 ends = table.offsets().to_pydict()
-                wanted = dict(zip(ends["bucket"], ends["end"], strict=True))
+                expected = dict(zip(ends["bucket"], ends["end"], strict=True))
                 for server in range(3):
-                    while not _has(cluster, server, table, wanted):
+                    while not _has(cluster, server, table, expected):
                         assert time.monotonic() < deadline, f"server {server} does not catch up"
                         time.sleep(0.3)
         time.sleep(
@@ -282,9 +282,9 @@ class Load:
         )  # the leader learns it from the next fetch, and reports it to the coordinator
 
 
-def _has(cluster: Any, server: int, table: Table, wanted: dict[int, int]) -> bool:
+def _has(cluster: Any, server: int, table: Table, expected: dict[int, int]) -> bool:
     request = pb.ListOffsetsRequest(
-        follower_server_id=-1, offset_type=1, table_id=table.info.table_id, bucket_id=list(wanted)
+        follower_server_id=-1, offset_type=1, table_id=table.info.table_id, bucket_id=list(expected)
     )
     try:
         answer = engine().run(
@@ -294,7 +294,7 @@ def _has(cluster: Any, server: int, table: Table, wanted: dict[int, int]) -> boo
         engine().run(cluster.refresh())
         return False
     return all(
-        not each.HasField("error_code") and each.offset >= wanted[each.bucket_id]
+        not each.HasField("error_code") and each.offset >= expected[each.bucket_id]
         for each in answer.buckets_resp
     )
 

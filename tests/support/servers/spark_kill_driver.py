@@ -90,9 +90,9 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
     while not (folder / "stop").exists():
         for name, query in queries.items():
             if not query.isActive:
-                said = str(query.exception())
-                lines = [each for each in said.splitlines() if "Error" in each]
-                say(f"{name} failed: {lines[-1][:300] if lines else said[:300]}")
+                message = str(query.exception())
+                lines = [each for each in message.splitlines() if "Error" in each]
+                say(f"{name} failed: {lines[-1][:300] if lines else message[:300]}")
                 queries[name] = start(name)
         if not is_ready and all(map(has_begun, queries.values())):
             is_ready = True

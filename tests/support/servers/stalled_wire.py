@@ -139,15 +139,15 @@ def _interrupt_once(wire: StallingWire, table: str, reading: str, setup: str) ->
             assert process.stdin is not None
             assert process.stdout is not None
             assert process.stderr is not None
-            said = process.stdout.readline()
-            assert said == "reading\n", f"{said}{process.stderr.read() if not said else ''}"
+            line = process.stdout.readline()
+            assert line == "reading\n", f"{line}{process.stderr.read() if not line else ''}"
             assert wire.holds_back.wait(WAIT_S), "no rows were asked for"
             time.sleep(0.2)  # so that it already waits
             began = time.perf_counter()
             process.send_signal(signal.SIGINT)
-            said = process.stdout.readline()
+            line = process.stdout.readline()
             after_s = time.perf_counter() - began
-            assert said == "interrupted\n", said
+            assert line == "interrupted\n", line
             wire.flow()
             process.stdin.write("\n")
             process.stdin.flush()

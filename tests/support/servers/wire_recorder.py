@@ -124,8 +124,8 @@ class Recording:
         Args:
             *apis: Only in requests of these.
         """
-        wanted = [each for each in self.exchanges if not apis or each.api in apis]
-        return [asked for each in wanted for asked in _buckets_in(each)]
+        selected = [each for each in self.exchanges if not apis or each.api in apis]
+        return [asked for each in selected for asked in _buckets_in(each)]
 
     def reads(self) -> list[BucketAsked]:
         """Return the buckets of fetches for rows, without those for the high watermark alone."""
@@ -272,14 +272,14 @@ class WireRecorder:
                 self._sockets -= set(ends)
 
     def _with_own_addresses(self, body: bytes) -> bytes:
-        told = pb.MetadataResponse.FromString(body)
-        nodes = list(told.tablet_servers)
-        if told.HasField("coordinator_server"):
-            nodes.append(told.coordinator_server)
+        metadata = pb.MetadataResponse.FromString(body)
+        nodes = list(metadata.tablet_servers)
+        if metadata.HasField("coordinator_server"):
+            nodes.append(metadata.coordinator_server)
         for node in nodes:
             host, port = self.address_before(f"{node.host}:{node.port}").rsplit(":", 1)
             node.host, node.port = host, int(port)
-        return told.SerializeToString()
+        return metadata.SerializeToString()
 
 
 # --- decoding of requests -------------------------------------------------------------------------

@@ -117,10 +117,10 @@ def test_partial_updates_keep_the_other_columns_and_partial_deletes_clear_them(m
 
 
 @pytest.mark.parametrize(
-    ("target", "said"), [([1, 2], "must contain the primary key"), ([0, 9], "outside")]
+    ("target", "message"), [([1, 2], "must contain the primary key"), ([0, 9], "outside")]
 )
-def test_wrong_target_columns_are_refused(make, target, said):
-    with pytest.raises(FlussError, match=said) as caught:
+def test_wrong_target_columns_are_refused(make, target, message):
+    with pytest.raises(FlussError, match=message) as caught:
         make().put(("+", (1, "a", 1)), target=target)
     assert caught.value.error_code == 35
 
