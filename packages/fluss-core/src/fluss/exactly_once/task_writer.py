@@ -49,7 +49,7 @@ from fluss.log.extents import Places, fetch_extents
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.scan.batch_headers import batches_by
 from fluss.scan.split import ScanSplit
-from fluss.write.frame_writer import rows_to_append
+from fluss.write.frame_checks import rows_to_append
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_buffer import all_completed
 from fluss.write.write_encoding import Encoded

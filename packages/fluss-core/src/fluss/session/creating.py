@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fluss.errors import TableNotFoundError
 from fluss.model.paths import TablePath
-from fluss.write.frame_writer import checked_frame
+from fluss.write.frame_checks import checked_frame
 from fluss.write.table_from_frame import check_existing, info_of, schema_of_frame
 from fluss.write.tabular import Frame, frame_of
 

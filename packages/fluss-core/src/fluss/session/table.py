@@ -23,7 +23,8 @@ from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableSource
 from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
-from fluss.write.frame_writer import check_frame, write_frame
+from fluss.write.frame_checks import check_frame
+from fluss.write.frame_writer import write_frame
 from fluss.write.write_report import WriteReport
 
 if TYPE_CHECKING:

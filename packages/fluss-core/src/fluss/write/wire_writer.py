@@ -1,6 +1,6 @@
 """A writer of rows that are in wire form already: the lowest writer, which checks no values.
 
-Frames are checked and cast before they get here (`write.frame_writer`, `write.writer_cores`). A
+Frames are checked and cast before they get here (`write.frame_checks`, `write.writer_cores`). A
 writer takes rows without waiting for a server, except while the memory of the connection for
 writes is used up: then the thread that writes waits. Its coroutines run on the engine's loop.
 """
