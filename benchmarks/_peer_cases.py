@@ -147,7 +147,7 @@ def _latencies(options: argparse.Namespace, tables: Mapping[str, str]) -> list[C
             seconds_max=0.5e-3,
         ),
         Case(
-            what=f"{LOOKUPS:,} lookups at once",
+            what=f"{LOOKUPS:,} concurrent lookups",
             task="gathered",
             arguments={**keyed, "count": LOOKUPS},
             seconds_max=1.0,

@@ -143,7 +143,7 @@ def _keys(options: argparse.Namespace, client: str) -> list[ServerCase]:
         )
         for what, task in (
             (f"{LOOKUPS:,} lookups, one call", "lookup_arrow"),
-            (f"{LOOKUPS:,} lookups at once", "gathered"),
+            (f"{LOOKUPS:,} concurrent lookups", "gathered"),
         )
     ]
     return [*upserts, *lookups]

@@ -72,7 +72,7 @@ async def _crowd(cluster: LocalCluster, table_id: int) -> list[Sequence[str]]:
     return [
         (f"{CONNECTIONS} connections, each answered once", f"{taken:.2f} s", "", "", ""),
         (f"memory of {CONNECTIONS} connections", f"{held / 1e6:.0f} MB", "", "", ""),
-        (f"requests of {CONNECTIONS} connections at once", f"{rate:,.0f}/s", "", "", ""),
+        (f"requests of {CONNECTIONS} concurrent connections", f"{rate:,.0f}/s", "", "", ""),
         (
             f"memory of {SLOW_READERS} who asked for {asked:,.0f} MB and do not read",
             f"{slow / 1e6:.0f} MB",

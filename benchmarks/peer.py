@@ -142,7 +142,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"* extrapolated from {PEER_LOOKUPS} lookups")
     for side in (ours, peer):
         if side is not None and side.stalls:
-            print(f"{side.module} was started anew, without an answer to {', '.join(side.stalls)}")
+            print(f"{side.module} was restarted, without an answer to {', '.join(side.stalls)}")
     return int(any(line[-1].startswith("FAILED") for line in lines))
 
 

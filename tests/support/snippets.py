@@ -1,8 +1,8 @@
 """Extracts the code snippets of a document, and runs them against the test's cluster.
 
-A page is Markdown in which a heading describes a snippet and the tables it needs (`## read at once
-on events with rows`). The calls run as they are written. Only the address and the databases are
-replaced by those of the test, and `while True` becomes a single round.
+A page is Markdown in which a heading describes a snippet and the tables it needs (`## read
+everything on events with rows`). The calls run as they are written. Only the address and the
+databases are replaced by those of the test, and `while True` becomes a single round.
 """
 
 from __future__ import annotations

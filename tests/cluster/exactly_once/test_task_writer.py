@@ -332,7 +332,7 @@ def test_an_attempt_that_wakes_up_when_its_step_has_been_done_writes_nothing(tab
             append_exactly_once(table, task(step), rows_of(step * ROWS))
         with pytest.raises(WriterStateError, match="has been done since"):
             commit_once(table, run, step, receipts[step])
-    # The last one may come again: nobody knows whether its end was noted.
+    # The last one may come again: its end may not have been noted.
     assert append_exactly_once(table, task(2), rows_of(2 * ROWS)).again == ROWS
     commit_once(table, run, 2, receipts[2])
     append_exactly_once(table, task(3), rows_of(3 * ROWS))
@@ -460,7 +460,7 @@ def test_rows_under_way_are_bounded_by_what_they_take(table, task, monkeypatch):
         add(self, *given)
 
     monkeypatch.setattr(TaskWriter, "_add", noticed)
-    # A server may be so quick that nothing is ever under way: what it has taken is not looked at
+    # A server may be so quick that nothing is ever in flight: what it has taken is not looked at
     # before there has to be room, or an end.
     looks = []
 

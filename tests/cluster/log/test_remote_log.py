@@ -180,20 +180,20 @@ def test_so_many_parts_of_so_many_segments_are_read_ahead(
     monkeypatch.setattr(remote_log, "PIECE_BYTES", len(store.cluster.logs[0][0].data))
     for _ in range(5):
         store.move(2)
-    under_way, seen, segments_seen = set(), [], []
+    in_flight, seen, segments_seen = set(), [], []
     lock = threading.Lock()
 
     def read(file, start, size):
         with lock:
-            under_way.add((file.path, start))
-            seen.append(len(under_way))
-            segments_seen.append(len({path for path, _ in under_way}))
+            in_flight.add((file.path, start))
+            seen.append(len(in_flight))
+            segments_seen.append(len({path for path, _ in in_flight}))
         time.sleep(0.02)
         try:
             return original(file, start, size)
         finally:
             with lock:
-                under_way.discard((file.path, start))
+                in_flight.discard((file.path, start))
 
     original = RemoteFile.read
     monkeypatch.setattr(RemoteFile, "read", read)

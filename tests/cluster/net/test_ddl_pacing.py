@@ -1,4 +1,4 @@
-"""What is made inside a new table waits, whoever made the table; nothing else does."""
+"""What is made inside a new table waits, whichever client made the table; nothing else does."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_server_that_hangs_is_not_asked_first_again(servers):
 
 
 class Servers:
-    """Answers, errors, or silence, by name; and who was asked, and given up."""
+    """Answers, errors, or silence, by name; and the servers that were asked, and cancelled."""
 
     def __init__(self, **answers):
         self.answers = answers

@@ -51,7 +51,7 @@ def ids(found):
 
 
 def trimming(cluster, times):
-    """Drop the first rows, and once more each time somebody asks for the first row there is."""
+    """Drop the first rows, and once more each time a caller asks for the first row."""
     left = [times]
 
     def on_fetch(asked):

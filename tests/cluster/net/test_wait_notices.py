@@ -1,4 +1,4 @@
-"""Who waits long is told for which server, once and then with pauses."""
+"""A caller that waits long is notified of the server it waits for, once and then with pauses."""
 
 import asyncio
 

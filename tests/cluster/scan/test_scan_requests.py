@@ -271,7 +271,7 @@ def read_bytes(wire, work):
 def test_a_limit_stops_early(session, wire, heavy):
     batch_bytes = HEAVY_BYTES // 32 + 16 * 1024
     assert read_bytes(wire, heavy.scan().to_arrow) > HEAVY_BYTES
-    # One batch for the rows, and one that was on its way already.
+    # One batch for the rows, and one that was in flight already.
     assert read_bytes(wire, heavy.scan(limit=10).to_arrow) <= 2 * batch_bytes
     some = heavy.scan(limit=10, filter=col("id") >= 250)
     assert read_bytes(wire, some.to_arrow) <= 4 * 2 * batch_bytes

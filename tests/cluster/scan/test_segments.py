@@ -59,7 +59,7 @@ def files(monkeypatch):
     """The first offsets of the remote segments that scans have set about to read.
 
     Not those that are read in this moment: a scan that has ended sets about nothing any more, but
-    what it has read ahead may still be under way on its threads.
+    what it has read ahead may still be in flight on its threads.
     """
     begun = []
     original = RemoteFiles.prepare

@@ -320,9 +320,9 @@ def test_rows_older_than_the_table_keeps_them_are_deleted(tmp_path, connect):
         table = LogTable(connect(server.address), properties={"table.log.ttl": "1h"})
         table.produce(batch_bytes(3))
         clock.now_ms += 3_600_001
-        upkeep = server.server._maintenance
+        maintenance = server.server._maintenance
         (tablet,) = server.node.tablets
-        server.on_loop(lambda: upkeep._expire(tablet))
+        server.on_loop(lambda: maintenance._expire(tablet))
         assert table.fetch(0).error_code == 19
         assert table.fetch(-2).high_watermark == 3
         assert table.produce(batch_bytes(1)).base_offset == 3

@@ -30,7 +30,7 @@ THREAD_ROUNDS = 300
 
 @pytest.fixture
 def busy(session):
-    """A table with too many rows for one answer, so that whoever reads it is never done."""
+    """A table with too many rows for one answer, so that its reader is never done."""
     table = session.create_table("busy", pa.schema([("id", pa.int64())]), buckets=2)
     for start in range(0, 400_000, 20_000):
         table.append(pa.table({"id": range(start, start + 20_000)}))
@@ -43,7 +43,7 @@ def fetches(session):
 
 
 def is_quiet(session):
-    """Whether no fetch is sent any more, once what was under way has ended."""
+    """Whether no fetch is sent any more, once those in flight have ended."""
     gc.collect()
     end = time.monotonic() + SETTLE_S
     while time.monotonic() < end:

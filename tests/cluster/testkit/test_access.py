@@ -14,7 +14,7 @@ def test_the_right_password_opens_the_cluster(cluster, database):
         assert database in listed
 
 
-@pytest.mark.parametrize("credentials", [("", ""), ("user", ""), ("nobody", "password")])
+@pytest.mark.parametrize("credentials", [("", ""), ("user", ""), ("stranger", "password")])
 def test_a_wrong_user_or_password_is_refused(cluster, credentials):
     user, password = (getattr(cluster, each, each) for each in credentials)
     with (

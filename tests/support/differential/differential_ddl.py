@@ -97,7 +97,7 @@ def alter(chance: Random, servers: ServerPair, table: DifferentialTable) -> None
                 column_position_type=1 if what == "position" else 0,
             )
         case "ttl":
-            # 0.9.1 lets nobody change it, main does: the option must be one neither changes.
+            # 0.9.1 lets no client change it, main does: the option must be one neither changes.
             request.config_changes.add(
                 config_key="table.replication.factor", config_value="1", op_type=0
             )

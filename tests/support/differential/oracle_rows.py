@@ -67,7 +67,7 @@ def rows_java_reads_in_arrow(
     """The rows, with timestamps before 1970 cut to milliseconds.
 
     Java's Arrow vectors divide towards zero and then refuse the negative nanoseconds that remain:
-    0.9.1 (and main) cannot read such a value from an ARROW batch, whoever wrote it.
+    0.9.1 (and main) cannot read such a value from an ARROW batch, whichever client wrote it.
     """
     return [tuple(_cut(each, v) for each, v in zip(types, row, strict=True)) for row in rows]
 

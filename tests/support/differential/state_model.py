@@ -27,7 +27,7 @@ from fluss.write.writer_pool import upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 State = dict[Any, dict[str, Any]]
-Pins = dict[TableBucket, int]
+BucketEnds = dict[TableBucket, int]
 
 SCHEMA = pa.schema(
     [
@@ -45,7 +45,7 @@ PARTS = ("north", "south")
 class Moment:
     """Where each bucket's log ended after a round, and the rows of the table."""
 
-    pins: Pins
+    pins: BucketEnds
     state: State
 
 
@@ -178,7 +178,7 @@ class StateTable:
 
     # --- looking ------------------------------------------------------------------------------
 
-    def ends(self) -> Pins:
+    def ends(self) -> BucketEnds:
         """Return where the buckets' logs end now."""
         info = self.table.info
         if self.partitioned:
@@ -197,7 +197,7 @@ class StateTable:
         extents = self.run(fetch_extents(self.connection.cluster, self.places))
         return {bucket: extent.end for bucket, extent in extents.items()}
 
-    def plans(self, pins: Pins, strategy: str | None = None, **facts: Any) -> list[StatePlan]:
+    def plans(self, pins: BucketEnds, strategy: str | None = None, **facts: Any) -> list[StatePlan]:
         places = {bucket: self.places[bucket] for bucket in pins}
         work = plan_states(self.table, places, pins, strategy=strategy, **facts)
         return list(self.run(work).values())

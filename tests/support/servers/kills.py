@@ -28,4 +28,4 @@ def assert_written_once(ids: Callable[[str], list[int]], rows: int, *, what: str
     assert exact == expected
     assert keyed == expected
     assert sorted(set(naive)) == expected
-    assert len(naive) > rows, "nobody was killed where it hurts"
+    assert len(naive) > rows, "no process was killed at a harmful moment"

@@ -1,4 +1,4 @@
-"""How much is fetched ahead: little of who may leave soon, more of who reads on."""
+"""Fetching ahead: little for a reader that may stop soon, more for one that continues."""
 
 from fluss.log.log_services import BUCKET_BYTES_SCANNED, limits_of
 from fluss.log.plan_fetch import BUCKET_BYTES_FIRST, FetchLimits

@@ -1,4 +1,4 @@
-"""Which servers are told of a filter, and what a scan reads for it."""
+"""Which servers get a filter, and what a scan reads for it."""
 
 from types import SimpleNamespace
 

@@ -127,7 +127,7 @@ def test_rows_that_are_said_to_be_there_and_never_come_end_the_read():
     assert decide_stall(here, 20, at(0.0)) is Recovery.NOTHING
     assert here.paused_until > 0
     assert decide_stall(here, 20, at(PATIENCE_S)) is Recovery.GIVEN_UP
-    assert "is said to have rows at offset 10" in str(here.error)
+    assert "is reported to have rows at offset 10" in str(here.error)
 
 
 def test_an_earliest_offset_that_brings_nothing_is_looked_up():

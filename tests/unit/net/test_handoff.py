@@ -206,7 +206,7 @@ def test_a_stopped_engine_says_why():
         stopped.run(identity(1))
     with pytest.raises(ClosedError, match="process is ending"):
         stopped.post(list)
-    stopped.post_cleanup(list)  # whoever only closes something need not be told
+    stopped.post_cleanup(list)  # a cleanup does not need the error
 
 
 def run_program(program):

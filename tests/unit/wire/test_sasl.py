@@ -109,7 +109,7 @@ def test_server_accepts_the_user_that_client_names(username, password):
 
 
 def test_server_refuses_a_wrong_password_and_allows_another_attempt(server):
-    for wrong in (client(password="guess"), client(username="nobody"), client(username="other")):
+    for wrong in (client(password="guess"), client(username="stranger"), client(username="other")):
         with pytest.raises(AuthenticationError, match="wrong"):
             server.respond(wrong.first_request())
         assert not server.is_complete

@@ -267,7 +267,7 @@ def test_error_31_for_what_has_been_passed_is_a_success():
     assert settled.error is None
 
 
-def test_later_batches_move_up_only_when_nothing_is_under_way():
+def test_later_batches_move_up_only_when_nothing_is_in_flight():
     harness = Harness()
     bad, *good = harness.add_many(4)
     harness.sent()
@@ -413,13 +413,13 @@ def test_a_rejection_under_pressure_is_pressure_in_full():
 def test_what_waits_for_a_table_can_be_given_up():
     harness = Harness()
     harness.add(0)
-    under_way = harness.sent()
+    in_flight = harness.sent()
     waiting = [harness.add(1), harness.add(path=PARTITION)]
     error = TableNotFoundError("dropped")
     results = harness.plan.give_up(harness.plan.waiting_for(TABLE), error)
     assert [each.batch for each in results] == waiting
     assert all(isinstance(each.error, TableNotFoundError) for each in results)
-    assert list(harness.plan.incomplete()) == under_way
+    assert list(harness.plan.incomplete()) == in_flight
 
 
 # --- all of it ------------------------------------------------------------

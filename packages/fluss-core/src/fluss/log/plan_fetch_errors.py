@@ -144,7 +144,7 @@ def out_of_range(position: Position, *, earliest: int, latest: int) -> FlussErro
 def went_backwards(position: Position, end: int) -> FlussError:
     """The error for a log that ends before an offset that has been read.
 
-    A cluster that lost all replicas of a bucket at once may come back with a shorter log, and give
+    A cluster that lost all replicas of a bucket may come back with a shorter log, and give
     the same offsets to other rows later. Reading on would mix the two.
     """
     return FlussError(
@@ -161,7 +161,7 @@ def went_backwards(position: Position, end: int) -> FlussError:
 
 def _stalled(position: Position) -> FlussError:
     return FlussError(
-        f"Bucket {position.bucket.bucket_id} of {position.path} is said to have rows at offset "
+        f"Bucket {position.bucket.bucket_id} of {position.path} is reported to have rows at offset "
         f"{position.offset}, but the server sends none.",
         hint=Hint(HintKey.READ_WHAT_IS_THERE),
         table=str(position.path.table_path),

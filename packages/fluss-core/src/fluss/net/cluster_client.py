@@ -299,7 +299,7 @@ class Cluster:
         if table_id is not None and table_id != bucket.table_id:
             raise TableNotFoundError(
                 f"Table '{path.table_path}' was dropped and created again.",
-                hint="Get the table anew: its rows and offsets are others now.",
+                hint="Get the table again: its rows and offsets are others now.",
                 table=str(path.table_path),
             )
         partition_id = self.view.partition_id(path)
@@ -307,7 +307,7 @@ class Cluster:
             raise PartitionNotFoundError(
                 f"Partition '{path.partition_name}' of '{path.table_path}' was dropped and created "
                 "again.",
-                hint="List the partitions anew: its rows and offsets are others now.",
+                hint="List the partitions again: its rows and offsets are others now.",
                 table=str(path.table_path),
                 partition=path.partition_name,
             )

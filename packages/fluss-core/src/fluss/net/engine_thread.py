@@ -43,7 +43,7 @@ R = TypeVar("R")
 # Called with the number of seconds that it may take.
 ExitHook = Callable[[float], Coroutine[Any, Any, None]]
 
-# How long the end of the process may wait for rows that are still on their way to a server.
+# How long the end of the process may wait for rows that are still in flight to a server.
 EXIT_WAIT_S_MAX = 30.0
 # The same where the user has interrupted the process.
 INTERRUPTED_WAIT_S_MAX = 0.5

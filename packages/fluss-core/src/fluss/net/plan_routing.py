@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: its servers, and who leads which bucket.
+"""A client's view of a cluster: its servers, and the leader of each bucket.
 
 The view is filled from metadata answers and forgets what has proved wrong. It sends no requests:
 `net.cluster_client` fetches metadata, and `net.plan_retry` decides what follows an error.

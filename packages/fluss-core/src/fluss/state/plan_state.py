@@ -206,8 +206,8 @@ def backwards_without_images(pin: int, seen: int) -> FlussError:
     """The error where rows must be rolled back and the changelog has no rows before changes."""
     return UnsupportedOperationError(
         f"The rows that could be read are those of offset {seen}, and what they were at offset "
-        f"{pin} cannot be told: a changelog of image 'wal' does not have rows before a change.",
-        hint="Plan the scan again while nobody writes, or set table.changelog.image = full for "
+        f"{pin} cannot be determined: a changelog of image 'wal' does not have rows before a change.",
+        hint="Plan the scan again while no program writes, or set table.changelog.image = full for "
         "new tables.",
         offset=pin,
     )

@@ -226,7 +226,7 @@ class _Reading:
             raise OffsetOutOfRangeError(
                 f"The log of bucket {bucket.bucket_id} of {path} ends at offset {extent.end}, "
                 f"before the pin {self._plan.pin}.",
-                hint="A log whose servers all crashed at once may have lost its end; plan the "
+                hint="A log whose servers all crashed together may have lost its end; plan the "
                 "scan again.",
                 table=str(path.table_path),
                 bucket=bucket.bucket_id,

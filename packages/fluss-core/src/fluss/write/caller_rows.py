@@ -1,7 +1,7 @@
 """Translates the row number of an error to that of the caller's frame.
 
 Code that checks or encodes rows counts those that it was given: a batch of a frame, a slice of it,
-or rows that were grouped by bucket. On its way out, each caller translates the number to its own.
+or rows that were grouped by bucket. Each caller translates the number to its own.
 """
 
 from __future__ import annotations

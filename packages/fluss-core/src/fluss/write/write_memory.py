@@ -72,7 +72,7 @@ class WriteMemory:
 
     def _full(self) -> LimitExceededError:
         return LimitExceededError(
-            f"The write buffer is full: {self.bytes_used} bytes are on their way, the limit is "
+            f"The write buffer is full: {self.bytes_used} bytes are in flight, the limit is "
             f"{self.bytes_max}, and none came free within {self._wait_ms_max} ms.",
             hint="The servers take rows more slowly than they are written. Write less at a time, or "
             "raise 'writer.buffer.memory-size' or 'writer.buffer.wait-timeout-ms'.",
