@@ -204,7 +204,7 @@ def test_what_is_explained_of_a_tail_names_no_pruning(written):
     said = str(
         table.scan(**options, tail=3, filter=(col("id") == 1) & (col("day") == "a")).explain()
     )
-    assert "spared by the filter" not in said
+    assert "left out by the filter" not in said
     assert "tail: the last 3 rows by time, bucket and offset; the filter comes after it" in said
 
 

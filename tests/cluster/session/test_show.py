@@ -88,7 +88,7 @@ def test_a_scan_shows_what_was_asked_for_and_asks_nobody(events):
     assert text[0] == f"Scan of {events.name}"
     assert text[text.index("filter") + 1] == "id < 5"
     assert text[text.index("x") + 1] == "double"
-    assert text[text.index("pinned") + 1] == "when it is first asked for rows"
+    assert text[text.index("pinned") + 1] == "when it is first read"
     scan.to_arrow()
     text = checked(scan._repr_html_())
     assert text[text.index("read so far") + 1] == "3 rows"

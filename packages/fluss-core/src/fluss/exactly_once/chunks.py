@@ -1,8 +1,8 @@
-"""Cuts a task's rows into chunks that come out the same however the rows were handed over.
+"""Cuts the rows of a task into the same chunks, whatever batches they come in.
 
-Whoever writes rows again gets them in the same order, but perhaps in other batches. So rows are
-weighed from the first on, by their values and not by the buffers that hold them: the same rows make
-the same chunks, and each chunk the same batches.
+A repeated task gets its rows in the same order, but perhaps in other batches. So rows are weighed
+from the first on, by their values and not by the buffers that hold them: the same rows make the
+same chunks, and each chunk the same batches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# So many rows are weighed at a time, however many come at once.
+# How many rows are weighed at a time, however many a batch has.
 _PIECE_ROWS: Final = 16_384
 _OFFSET_BYTES: Final = 4
 
@@ -24,12 +24,12 @@ def chunks(
     bytes_max: int,
     weightless: Collection[str] = (),
 ) -> Iterator[pa.Table]:
-    """The rows in chunks, each of which ends with the row that makes it large enough.
+    """Cut rows into chunks, each of which ends with the row that makes it large enough.
 
     Args:
         batches: The rows, all of one schema.
         bytes_max: When a chunk is large enough, by the weight of its values.
-        weightless: Columns that do not count, because an attempt before did not have them.
+        weightless: Columns that do not count, because an earlier attempt did not have them.
     """
     gathered: list[pa.RecordBatch] = []
     missing = bytes_max
@@ -58,17 +58,17 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch.slice(start, _PIECE_ROWS)
 
 
-def _rows_that_weigh(wanted: int, rows: pa.RecordBatch) -> tuple[int, int]:
-    """How many of the first rows weigh so much, all of them where they do not; and their weight."""
+def _rows_that_weigh(least: int, rows: pa.RecordBatch) -> tuple[int, int]:
+    """How many first rows weigh at least this much, all where they do not; and their weight."""
     weight = _weight_of_rows(rows)
-    if weight < wanted:
+    if weight < least:
         return rows.num_rows, weight
     # Fewer than `low` rows never weigh enough, `count` always do.
     low, lighter, count = 0, 0, rows.num_rows
     while count - low > 1:
         middle = (low + count) // 2
         weighs = lighter + _weight_of_rows(rows.slice(low, middle - low))
-        if weighs < wanted:
+        if weighs < least:
             low, lighter = middle, weighs
         else:
             count, weight = middle, weighs
@@ -82,7 +82,7 @@ def _weight_of_rows(rows: pa.RecordBatch) -> int:
 def weight_of(array: Any) -> int:
     """About how many bytes the values of an array take, wherever it was cut from.
 
-    NULL takes none: a column that was added since, and has no values, moves no end of a chunk.
+    NULL takes none: a column that was added later, and has no values, moves no end of a chunk.
     """
     kind = array.type
     present = len(array) - int(array.null_count)

@@ -1,6 +1,6 @@
-"""Claims and steps as they are registered: asked for, compared, registered, forgotten.
+"""Reads, registers, compares and deletes claims and steps at the coordinator.
 
-What they say, and what follows from it, is `exactly_once.plan_claims`'s business.
+`exactly_once.plan_claims` decides what they hold and what follows from them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
 from fluss.net.cluster_client import Cluster
 
-FORGET_AT_ONCE_MAX = 8
+FORGET_PARALLEL_MAX = 8
 # A table that has gained no column since it was made has this one.
 FIRST_SCHEMA_ID = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """The claim that counts, and whether no other attempt can have written under it."""
+    """The claim that counts, and whether only this attempt can have written under it."""
 
     claim: Claim
     is_first: bool
@@ -59,18 +59,18 @@ async def claim_buckets(
     *,
     now_ms: int,
 ) -> Claimed:
-    """Claim buckets for a task, or find out how another attempt has claimed some of them.
+    """Claim buckets for a task, or read how another attempt has claimed some of them.
 
     Args:
         table: The table.
         task: The task.
-        number: Which of the task's claims this is.
+        number: The number of the claim among those of the task.
         places: The buckets.
-        epoch: That of the task's claim before, and when it began; None for its first.
+        epoch: The epoch of the task's claim before, and when it began; None for its first claim.
         now_ms: The time.
 
     Raises:
-        WriterStateError: The task has been done already, or the table is not what it was.
+        WriterStateError: The task has been finished already, or the table is another one.
     """
     cluster = table.connection.cluster
     table_id = table.info.table_id
@@ -79,7 +79,7 @@ async def claim_buckets(
     if previous is not None and previous.table_id != table_id:
         raise other_table(previous.table_id, table_id)
     if previous is None and not await _is_start(cluster, task, table_id):
-        # Where a step was done and its end never noted, it comes again, and its claims are there.
+        # A step that was finished and never committed comes again, and its claims are there.
         found = await _claim(cluster, name, table_id, places)
         if found is None:
             raise overtaken(task)
@@ -89,7 +89,7 @@ async def claim_buckets(
     began = epoch or decide_epoch(task, previous, now_ms=now_ms)
     known = await _known(table, task, places, began[0])
     if None in known.values() and began[0] != task.step:
-        # A server that does not say cannot be asked where to go on.
+        # A server that does not report numbers cannot be asked where to continue.
         began = (task.step, now_ms)
         known = await _known(table, task, places, began[0])
     is_fresh = began[0] == task.step
@@ -99,8 +99,8 @@ async def claim_buckets(
             raise _unclaimed(task)
         return Claimed(claim=found, is_first=False)
     if previous is not None:
-        # The numbers are those before this step only if nobody had claimed it, and it was still
-        # due, when they had been asked for: an attempt may hang anywhere here, for any time.
+        # The numbers are those before this step only if no attempt had claimed it, and it was still
+        # due, after they were read: an attempt may hang anywhere here, for any time.
         found = await _claim(cluster, name, table_id, places)
         await _check_due(cluster, task)
         if found is not None:
@@ -127,7 +127,7 @@ async def claim_buckets(
             await _check_due(cluster, task)
         except WriterStateError:
             if is_first:
-                await forget(cluster, name)  # where that of this step had been, and was deleted
+                await forget(cluster, name)  # the claim of this step was deleted before
             raise
     if winner is None:
         raise _unclaimed(task)
@@ -135,7 +135,7 @@ async def claim_buckets(
 
 
 async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
-    """The columns that a table has gained since another attempt at a task claimed its buckets.
+    """Read which columns a table has gained since another attempt at a task claimed its buckets.
 
     Args:
         table: The table.
@@ -156,13 +156,13 @@ async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
 
 
 async def _check_due(cluster: Cluster, task: Task) -> None:
-    """That the step of a task has not been committed; what it claimed counts until then."""
+    """Check that the step of a task is not committed; its claims count until then."""
     if await _step(cluster, task.run, task.step - 1) is None:
         raise overtaken(task)
 
 
 async def bind_run(table: TableHandle, run: str, step: int) -> int:
-    """The id of the table that a run writes to: the first one that it was bound to, for good."""
+    """Bind a run to a table for good; the id of the table that it was first bound to."""
     cluster = table.connection.cluster
     table_id = table.info.table_id
     name = start_id(run)
@@ -179,7 +179,7 @@ async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
 
 
 async def share(table: TableHandle, task: Task) -> None:
-    """Tell all attempts at a task, before anything is written, that there is more than one."""
+    """Register, before anything is written, that there is more than one attempt at a task."""
     await register(
         table.connection.cluster,
         task.shared_id,
@@ -195,26 +195,26 @@ async def is_shared(cluster: Cluster, task: Task) -> bool:
 
 
 async def commit_step(table: TableHandle, run: str, step: int, receipts: Sequence[Receipt]) -> None:
-    """Note that a step is done, and forget what the step before needed. Twice is once.
+    """Register that a step is finished, and delete the entries of the step before. Idempotent.
 
     Args:
         table: The table.
         run: The run.
         step: The step, all of whose tasks have ended.
-        receipts: What they wrote.
+        receipts: The receipts of its tasks.
 
     Raises:
-        WriterStateError: The step has been done, and others behind it, by somebody else; or an
-            earlier attempt at it had more tasks.
+        WriterStateError: Another process has committed the step and later ones; or an earlier
+            attempt at it had more tasks.
     """
     cluster = table.connection.cluster
     table_id = table.info.table_id
     previous = await _step(cluster, run, step - 1)
     if previous is None and not await _may_commit(cluster, run, step, table_id, receipts):
         raise overtaken(Task(run=run, step=step, part=0))
-    behind = Task(run=run, step=step, part=1 + max((each.part for each in receipts), default=-1))
-    if await is_claimed(cluster, behind, 0):
-        raise more_tasks(behind)
+    surplus = Task(run=run, step=step, part=1 + max((each.part for each in receipts), default=-1))
+    if await is_claimed(cluster, surplus, 0):
+        raise more_tasks(surplus)
     done = Step.of_receipts(table_id, step, receipts, previous)
     await register(
         cluster,
@@ -230,7 +230,7 @@ async def commit_step(table: TableHandle, run: str, step: int, receipts: Sequenc
 
 
 async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[int, int]) -> None:
-    """Delete the claims of all tasks of a step: so many of each part."""
+    """Delete the claims of all tasks of a step, given how many each part has."""
     names = [
         Task(run=run, step=step, part=part).claim_id(number)
         for part, count in claims.items()
@@ -240,7 +240,7 @@ async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[i
 
 
 async def forget_run(cluster: Cluster, run: str, receipts: Sequence[Receipt]) -> None:
-    """Delete all that was registered for a run of one step."""
+    """Delete all entries of a run of one step."""
     await forget_claims(cluster, run, 0, {each.part: each.claims for each in receipts})
     await _forget_all(cluster, _shared_ids(run, 0, receipts))
 
@@ -252,15 +252,15 @@ def _shared_ids(run: str, step: int, receipts: Sequence[Receipt]) -> list[str]:
 
 
 async def _forget_all(cluster: Cluster, names: Sequence[str]) -> None:
-    for first in range(0, len(names), FORGET_AT_ONCE_MAX):
-        some = names[first : first + FORGET_AT_ONCE_MAX]
+    for first in range(0, len(names), FORGET_PARALLEL_MAX):
+        some = names[first : first + FORGET_PARALLEL_MAX]
         await asyncio.gather(*(forget(cluster, each) for each in some))
 
 
 async def _may_commit(
     cluster: Cluster, run: str, step: int, table_id: int, receipts: Sequence[Receipt]
 ) -> bool:
-    """Whether a step with no step before it is the first one, or comes again."""
+    """Whether a step without one before it is the first step, or is repeated."""
     is_first = await _first_step(cluster, run, step, table_id) == step
     if await _step(cluster, run, step) is not None:
         return True
@@ -280,7 +280,7 @@ async def _is_start(cluster: Cluster, task: Task, table_id: int) -> bool:
 
 
 async def _first_step(cluster: Cluster, run: str, step: int, table_id: int) -> int:
-    """The step that a run began with: this one, if none has been registered."""
+    """The step that a run began with; this one, if none is registered."""
     name = start_id(run)
     if await register(
         cluster, name, table_id=table_id, numbers=start_numbers(step), ttl_ms=REGISTERED_MS
@@ -333,7 +333,7 @@ def _next(last_known: int | None) -> int:
 
 
 def _check_ends(previous: Step | None, extents: dict[TableBucket, Extent]) -> None:
-    """Whether the logs hold at least what the step before left in them."""
+    """Check that the logs still hold the rows of the step before."""
     for bucket, end in ({} if previous is None else previous.ends).items():
         if bucket in extents and extents[bucket].end < end:
             raise rows_gone(bucket, end=extents[bucket].end, needed=end)

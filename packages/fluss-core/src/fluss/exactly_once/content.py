@@ -1,7 +1,8 @@
-"""Whether rows in the log are those that would be written now.
+"""Compares rows in the log with those that would be written now.
 
-The checksums tell, as long as both attempts cut their rows alike, encoded with the same libraries
-and saw the same schema. Where they differ the rows are read and compared before anybody is alarmed.
+The checksums are equal as long as both attempts cut their rows alike, encoded with the same
+libraries and had the same schema. Where they differ, the rows are read and compared before an error
+is raised.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ def check_same_rows(
     *,
     may_differ: Collection[str] = (),
 ) -> None:
-    """Refuse to go on behind rows that are others.
+    """Refuse to continue after rows that differ.
 
     Args:
         table: The table.
         made: The batch as it would be written now.
         body: Its records.
         rows: Its rows in wire form.
-        there: What is in the log in their place, or in that of the first of them.
+        there: The rows in the log in their place, or in the place of the first of them.
         bucket: The bucket.
         may_differ: Columns that are not compared.
 
@@ -76,7 +77,7 @@ def check_same_rows(
 
 
 def more_rows(table: TableHandle, surplus: Piece, bucket: TableBucket) -> WriterStateError:
-    """The error for a task that ends while the log goes on."""
+    """The error for a task that has fewer rows than the log."""
     return WriterStateError(
         f"An earlier attempt at this task has written more rows than this one has: those from "
         f"offset {surplus.offset} of bucket {bucket.bucket_id} on.",
@@ -98,7 +99,7 @@ def more_claims(table: TableHandle) -> WriterStateError:
 
 
 def log_gained(table: TableHandle, gained: Collection[str], rows: int) -> None:
-    """Report that rows which are there keep NULL in columns that the table did not have."""
+    """Log that rows of an earlier attempt keep NULL in columns that were added since."""
     if not gained or not rows:
         return
     _LOG.warning(
@@ -111,7 +112,7 @@ def log_gained(table: TableHandle, gained: Collection[str], rows: int) -> None:
 
 
 def crc_of(made: WriteBatch, body: Any, writer_id: int, sequence: int) -> int:
-    """The checksum of a batch that is sent with a writer id and a number."""
+    """Compute the checksum of a batch that is sent with a writer id and a number."""
     header = write_log_batch(
         body, schema_id=made.route.schema_id, writer_id=writer_id, batch_sequence=sequence
     )[0]
@@ -126,17 +127,17 @@ def _same(
     made: WriteBatch,
     may_differ: Collection[str],
 ) -> bool:
-    """Whether the rows that are there are those of a batch.
+    """Whether the rows in the log are those of a batch.
 
-    Columns that the table did not have when they were written are not compared: the rows have NULL
-    there, and keep it.
+    Columns that were added after the rows were written are not compared: the rows have NULL there,
+    and keep it.
     """
-    wanted = _plain(rows, BatchLayout.of_schema(table.info.schema))
+    expected = _plain(rows, BatchLayout.of_schema(table.info.schema))
     at = 0
     for piece in there.pieces:
         found = _stored(table, piece, bucket, made)
         names = _names_of(table, piece.landed.schema_id)
-        part = wanted.slice(at, piece.row_count)
+        part = expected.slice(at, piece.row_count)
         at += piece.row_count
         # As texts: a NaN equals itself there.
         if any(
@@ -159,14 +160,14 @@ def _names_of(table: TableHandle, schema_id: int) -> list[str]:
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column; times as numbers, because Python's end with the year 9999."""
+    """The values of a column; times as numbers, because those of Python end with the year 9999."""
     numbers = with_leaves(column.type, _number_of)
     listed: list[Any] = (column if numbers == column.type else column.cast(numbers)).to_pylist()
     return listed
 
 
 def _number_of(kind: Any) -> Any:
-    """The whole number that a time or a day is kept as; any other type itself."""
+    """The type of the number that a time or a day is stored as; any other type itself."""
     types = pa.types
     if types.is_timestamp(kind) or types.is_time64(kind):
         return pa.int64()
@@ -192,7 +193,7 @@ def _stored(table: TableHandle, piece: Piece, bucket: TableBucket, made: WriteBa
 
 
 def _plain(rows: pa.RecordBatch, layout: BatchLayout) -> pa.RecordBatch:
-    """The same in the wire's own types: one frame says a zone where another one says none."""
+    """The same rows in the types of the wire: some frames name a zone where others do not."""
     fields = layout.wire_schema
     arrays = [relabelled(*each) for each in zip(rows.columns, fields.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=fields)

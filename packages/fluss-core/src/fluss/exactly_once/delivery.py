@@ -1,12 +1,12 @@
-"""Writing to logs so that what is done again is done once: for engines that repeat their tasks.
+"""Appends to logs so that a repeated task writes its rows once: for engines that repeat tasks.
 
     task = Task(run="9f2c…", step=57, part=3)      # a query, its micro-batch, one of its tasks
     receipt = append_exactly_once(table, task, batches)     # on a worker; any number of attempts
     commit_once(table, "9f2c…", 57, receipts)      # on the driver, before the next step begins
 
-What must hold for that is in `docs/decisions/0006-once.md`: the same rows in the same order from
-every attempt, acknowledgements of all replicas, and servers that lose nothing they acknowledged.
-`delivery_caveats` says what of it can be seen not to hold.
+`docs/decisions/0006-once.md` has the conditions: the same rows in the same order from every
+attempt, acknowledgements of all replicas, and servers that lose nothing they acknowledged.
+`delivery_caveats` lists the conditions that visibly do not hold.
 """
 
 from __future__ import annotations
@@ -59,72 +59,75 @@ def append_exactly_once(
     *,
     may_differ: Collection[str] = (),
 ) -> Receipt:
-    """Append the rows of a task to a log, whichever of them another attempt has not appended.
+    """Append the rows of a task to a log, except those that another attempt has appended.
 
     Blocks until the servers have them all.
 
-    Rows that merely break off, without an error, are written as far as they go, and so is the
-    receipt: whoever knows that they did must not commit it. An attempt that has them all goes on
-    behind them.
+    Rows that break off without an error are written as far as they go, and the receipt counts them:
+    a caller that knows of it must not commit the receipt. An attempt that has all rows continues
+    after them.
 
     Args:
         table: A log table.
-        task: Which task this is an attempt at.
-        batches: All its rows; other attempts have the same in the same order.
-        may_differ: Columns in which their values may be others; rows that are there keep theirs.
+        task: The task.
+        batches: All its rows; other attempts have the same rows in the same order.
+        may_differ: Columns whose values may differ; rows that are in the log keep theirs.
 
     Raises:
         UnsupportedOperationError: The table has a primary key.
         InvalidValueError: A row does not fit the table.
-        WriterStateError: Rows may not be written now: the step has been done, another attempt has
-            written other rows, or rows that had been acknowledged are gone.
-        FlussError: They could not be written; another attempt goes on where this one ended.
+        WriterStateError: The rows may not be written now: the step is finished, another attempt has
+            written other rows, or acknowledged rows are gone.
+        FlussError: They could not be written; another attempt continues where this one ended.
     """
     with TaskWriter(table.__fluss_table__(), task, may_differ=may_differ) as writer:
         return writer.write(batches)
 
 
 def commit_once(table: AnyTable, run: str, step: int, receipts: Sequence[Receipt]) -> None:
-    """Note that all tasks of a step have ended, and forget what the step before needed.
+    """Register that all tasks of a step have ended, and delete the entries of the step before.
 
-    The next step must not begin before. A step that comes again is committed again.
+    The next step must not begin earlier. A repeated step is committed again.
 
     Args:
         table: The table.
         run: The run.
         step: The step.
-        receipts: Those of all its tasks.
+        receipts: The receipts of all its tasks.
     """
     handle = table.__fluss_table__()
     handle.connection.engine.run(commit_step(handle, run, step, receipts))
 
 
 def end_run(table: AnyTable, run: str, receipts: Sequence[Receipt]) -> None:
-    """Forget what a run of one step needed, whose tasks are not chained."""
+    """Delete the entries of a run of one step, whose tasks are not chained."""
     connection = table.__fluss_table__().connection
     connection.engine.run(forget_run(connection.cluster, run, receipts))
 
 
 def bound_table_id(table: AnyTable, run: str, step: int) -> int:
-    """The id of the one table that a run writes to, for tables whose writes need no claims.
+    """Bind a run to one table, for tables whose writes need no claims.
 
     The first call binds the run to the table. A table that was dropped and created again has
     another id, and not the rows of the steps before.
 
     Args:
-        table: The table that is to be written to.
+        table: The table that is written to.
         run: The run.
-        step: The step that is under way.
+        step: The step in progress.
+
+    Returns:
+        The id of the table that the run is bound to.
     """
     handle = table.__fluss_table__()
     return handle.connection.engine.run(bind_run(handle, run, step))
 
 
 def delivery_caveats(table: AnyTable) -> list[str]:
-    """What keeps repeated writes to a table from being exactly once, as far as it can be seen.
+    """List what keeps repeated writes to a table from being exactly once, as far as is known.
 
-    For a primary-key table that is about repeated upserts, which need no claims: the same rows
-    again leave the same state.
+    For a primary-key table it is about repeated upserts, which need no claims: upserting the same
+    rows again leaves the same state.
     """
     handle = table.__fluss_table__()
     info, connection = handle.info, handle.connection
@@ -168,7 +171,7 @@ async def _cluster_options(cluster: Cluster) -> dict[str, str]:
 
 
 def keeps_order(table: AnyTable) -> bool:
-    """Whether the settings leave batches the numbers that tell them apart."""
+    """Whether the settings number batches, so that servers recognise a repeated one."""
     settings = writer_pool(table.__fluss_table__().connection).settings
     return settings.is_idempotent and settings.acks == ACKS_ALL
 

@@ -1,23 +1,23 @@
-"""Writes that may be done again and are done once: who claims what, and under which names.
+"""Decides who claims what for a task that is repeated, and under which names.
 
-A task writes its rows under a writer id that any other attempt at the same task finds as well. So
-that an attempt knows where to look for what another one has written, the first of them registers a
-*claim* before its first row: for every bucket the end of its log, behind which all of the task's
-rows will be, and the number of the task's first batch. The first claim counts, whoever comes later
-takes it over. What has been done is registered as a *step*, which names the claims to forget when
-the next step has been done, and where logs must at least end from then on.
+A task writes its rows under a writer id that every other attempt at the same task computes as well.
+So that an attempt knows where to look for the rows of another one, the first attempt registers a
+*claim* before its first row: for every bucket the end of its log, after which all rows of the task
+will be, and the number of the task's first batch. The first claim counts, and later attempts take
+it over. A finished step is registered as a *step*, which names the claims to delete when the next
+step is finished, and the offsets at which logs must at least end from then on.
 
-    run     what goes on after crashes: a query with a checkpoint
+    run     continues after crashes: a query with a checkpoint
     step    one of its micro-batches; when it begins, the one before has been committed for good
     part    one task of a step; all attempts at it have the same rows in the same order
-    shared  that there is more than one attempt at a task; the first one reads nothing, as long as
-            no other has come before all of it was acknowledged
+    shared  there is more than one attempt at a task; the first attempt reads nothing as long as no
+            other comes before all of its rows are acknowledged
     epoch   the step whose writer ids are used: a writer id serves all steps of some minutes, which
             keeps servers from remembering one for every task of every step
 
-Here are the names, the numbers that are registered, and what follows from them; nothing is asked or
-sent. What has landed in a bucket, and what goes there next, is `exactly_once.plan_ledger`'s
-business.
+Here are the names, the numbers that are registered, and the decisions about them; no server is
+asked. `exactly_once.plan_ledger` decides which rows of a task are in a bucket, and which go there
+next.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from fluss.model.paths import TableBucket
 # Servers forget a writer after 7 days (`server.writer-id.expiration-time`); an id that starts at 0
 # a second time keeps a tablet server of 0.9.1 from starting. So no id is used for long.
 EPOCH_MS_MAX: Final = 10 * 60 * 1_000
-# A query that rests for longer than this cannot go on exactly once.
+# A query that pauses for longer than this cannot continue exactly once.
 REGISTERED_MS: Final = 365 * 24 * 3_600 * 1_000
-# Of use to attempts under way only; nobody deletes that of one which came too late.
+# Used by running attempts only; the entry of an attempt that came too late is never deleted.
 SHARED_MS: Final = 7 * 24 * 3_600 * 1_000
 
 _FORMAT: Final = 1
-# Claims of the first kind have no schema; they are read, and no longer made.
+# Claims of the first kind have no schema; they are read, and no longer written.
 _OLD_CLAIM, _STEP, _START, _SHARED, _CLAIM = range(5)
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,120}")
 # Ids that servers give out count from 0; these cannot meet them.
@@ -49,10 +49,10 @@ _ID_BASE: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task, whichever attempt at it.
+    """One task, the same for all attempts at it.
 
     Args:
-        run: What goes on after crashes; ASCII letters, digits, `-` and `_`.
+        run: The name of the run; ASCII letters, digits, `-` and `_`.
         step: The step of the run, from 0.
         part: The task's number in its step.
         is_chained: Whether steps follow each other; a run of one step has none before it.
@@ -71,37 +71,37 @@ class Task:
             )
 
     def claim_id(self, number: int) -> str:
-        """Under which a claim is registered."""
+        """The name under which a claim is registered."""
         return f"{self.run}_{self.step}_{self.part}_{number}"
 
     @property
     def shared_id(self) -> str:
-        """Under which is registered that there is more than one attempt."""
+        """The name under which it is registered that there is more than one attempt."""
         return f"{self.run}_{self.step}_{self.part}_shared"
 
     def writer_id(self, epoch: int, generation: int = 0) -> int:
-        """The writer id of an epoch; another generation of it where servers forgot the last."""
+        """The writer id of an epoch; another generation of it where servers forgot the last one."""
         name = f"{self.run}\n{epoch}\n{self.part}\n{generation}"
         digest = blake2b(name.encode(), digest_size=8).digest()
         return _ID_BASE | int.from_bytes(digest) >> 2
 
 
 def step_id(run: str, step: int) -> str:
-    """Under which a step is registered."""
+    """The name under which a step is registered."""
     return f"{run}_{step}"
 
 
 def start_id(run: str) -> str:
-    """Under which the first step of a run is registered."""
+    """The name under which the first step of a run is registered."""
     return f"{run}_start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedBucket:
-    """What a claim says of one bucket.
+    """One bucket of a claim.
 
     Args:
-        anchor: Where its log ended, as far as it was certain; no row of the task lies before.
+        anchor: Where its log certainly ended; no row of the task lies before.
         first: The number of the task's first batch in it.
     """
 
@@ -111,14 +111,14 @@ class ClaimedBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What the first attempt at a task registers before its first row.
+    """The claim that the first attempt at a task registers before its first row.
 
     Args:
         table_id: The table; one that was dropped and created again is another one.
         epoch: The step whose writer ids are used.
         began_ms: When that epoch began.
         buckets: Every bucket that may be written to.
-        schema_id: The schema that the attempt knew; None where the claim does not say.
+        schema_id: The schema that the attempt knew; None in claims of the first kind.
     """
 
     table_id: int
@@ -128,7 +128,7 @@ class Claim:
     schema_id: int | None = None
 
     def to_numbers(self) -> list[int]:
-        """As it is registered: numbers that are not negative, in one list."""
+        """Encode it as one list of numbers, none of them negative."""
         numbers = [_FORMAT, _OLD_CLAIM, self.epoch, self.began_ms]
         if self.schema_id is not None:
             numbers[1:] = [_CLAIM, self.epoch, self.began_ms, self.schema_id]
@@ -138,7 +138,7 @@ class Claim:
 
     @classmethod
     def of_numbers(cls, table_id: int, numbers: Sequence[int]) -> Self:
-        """As it was registered.
+        """Decode the numbers that were registered.
 
         Raises:
             ProtocolError: The numbers are no claim.
@@ -162,15 +162,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What a task has written, for whoever commits its step. Small, and may be pickled.
+    """The rows that a task has written, for the commit of its step. Small and picklable.
 
     Args:
         rows: How many rows.
         part: The task.
         claims: How many claims it has.
         epoch: The epoch of its writer id; None where it had no rows.
-        began_ms: When that began.
-        ends: Behind the last of its rows in each bucket.
+        began_ms: When the epoch began.
+        ends: One past its last row in each bucket.
         again: How many of the rows another attempt had written before.
         is_shared: Whether other attempts were known.
     """
@@ -187,12 +187,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step that has been done.
+    """A finished step.
 
     Args:
-        table_id: The table it wrote to.
-        epoch: The epoch that the next step may go on with.
-        began_ms: When that began.
+        table_id: The table that it wrote to.
+        epoch: The epoch that the next step may continue.
+        began_ms: When the epoch began.
         claims: How many claims each of its tasks has, by part.
         ends: Where logs must at least end from now on.
     """
@@ -207,7 +207,7 @@ class Step:
     def of_receipts(
         cls, table_id: int, step: int, receipts: Sequence[Receipt], previous: Step | None
     ) -> Self:
-        """What the tasks of a step come to; one without rows goes on as the one before."""
+        """The step of these receipts; a step without rows continues the epoch of the one before."""
         epochs = [(each.epoch, each.began_ms) for each in receipts if each.epoch is not None]
         if previous is not None:
             epochs.append((previous.epoch, previous.began_ms))
@@ -220,7 +220,7 @@ class Step:
         return cls(table_id=table_id, epoch=epoch, began_ms=began_ms, claims=claims, ends=ends)
 
     def to_numbers(self) -> list[int]:
-        """As it is registered."""
+        """Encode it as it is registered."""
         numbers = [_FORMAT, _STEP, self.epoch, self.began_ms, len(self.claims)]
         for part, count in self.claims.items():
             numbers += [part, count]
@@ -230,7 +230,7 @@ class Step:
 
     @classmethod
     def of_numbers(cls, table_id: int, numbers: Sequence[int]) -> Self:
-        """As it was registered.
+        """Decode the numbers that were registered.
 
         Raises:
             ProtocolError: The numbers are no step.
@@ -246,28 +246,28 @@ class Step:
 
 
 def start_numbers(step: int) -> list[int]:
-    """The first step of a run, as it is registered."""
+    """Encode the first step of a run as it is registered."""
     return [_FORMAT, _START, step]
 
 
 def shared_numbers() -> list[int]:
-    """That there is more than one attempt, as it is registered."""
+    """Encode that there is more than one attempt as it is registered."""
     return [_FORMAT, _SHARED]
 
 
 def read_start(numbers: Sequence[int]) -> int:
-    """The first step of a run, as it was registered.
+    """Decode the first step of a run.
 
     Raises:
-        ProtocolError: The numbers are no such thing.
+        ProtocolError: The numbers are not those of a first step.
     """
     return _Numbers(numbers, _START, "the start of a run").take(1)[0]
 
 
 def decide_epoch(task: Task, previous: Step | None, *, now_ms: int) -> tuple[int, int]:
-    """The epoch of a new claim, and when that began.
+    """Decide the epoch of a new claim, and when it began.
 
-    The epoch of the step before goes on, unless it began too long ago.
+    The epoch of the step before continues, unless it began too long ago.
     """
     if previous is None or not 0 <= now_ms - previous.began_ms < EPOCH_MS_MAX:
         return task.step, now_ms
@@ -275,10 +275,10 @@ def decide_epoch(task: Task, previous: Step | None, *, now_ms: int) -> tuple[int
 
 
 def overtaken(task: Task) -> WriterStateError:
-    """The error for an attempt that may not claim anything: its step is not the one that is due.
+    """The error for an attempt that may not claim anything: its step is not due.
 
-    An attempt that was overlooked and comes to life when its step has been done for long finds
-    neither its claim nor the step before, because both have been deleted since.
+    An attempt that resumes long after its step was finished finds neither its claim nor the step
+    before, because both have been deleted since.
     """
     return WriterStateError(
         f"Step {task.step} of {task.run} has no step before it: this attempt is an old one whose "
@@ -290,7 +290,7 @@ def overtaken(task: Task) -> WriterStateError:
 
 
 def more_tasks(task: Task) -> WriterStateError:
-    """The error for a step that comes again, cut into fewer tasks: one more has been begun."""
+    """The error for a repeated step that is cut into fewer tasks than before."""
     return WriterStateError(
         f"Step {task.step} of {task.run} has been begun with more tasks than the {task.part} of this "
         "attempt at it: what the others wrote is there, and may be there twice.",
@@ -312,7 +312,7 @@ def other_table(claimed: int, table_id: int) -> WriterStateError:
 
 
 def rows_gone(bucket: TableBucket, *, end: int, needed: int) -> WriterStateError:
-    """The error for a log that ends before what it is known to have held."""
+    """The error for a log that ends before rows that it is known to have held."""
     return WriterStateError(
         f"The log of {bucket} ends at {end}, and it has been at {needed}: rows that the servers had "
         "acknowledged are gone.",
@@ -324,7 +324,7 @@ def rows_gone(bucket: TableBucket, *, end: int, needed: int) -> WriterStateError
 
 
 class _Numbers:
-    """Reads what was registered from front to back."""
+    """Reads registered numbers from front to back."""
 
     def __init__(self, numbers: Sequence[int], kind: int, what: str) -> None:
         self._numbers = numbers
@@ -342,7 +342,7 @@ class _Numbers:
         return taken
 
     def buckets(self, table_id: int, count: int) -> Iterator[tuple[TableBucket, Sequence[int]]]:
-        """What is left: buckets, with so many numbers each."""
+        """The remaining numbers: buckets, with this many numbers each."""
         while self._at < len(self._numbers):
             partition, bucket, *numbers = self.take(2 + count)
             yield _bucket(table_id, partition, bucket), numbers

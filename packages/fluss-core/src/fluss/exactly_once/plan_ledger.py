@@ -1,19 +1,19 @@
-"""What has landed of one task in one bucket, and what goes there next; fed with what was seen.
+"""Decides which rows of one task are in one bucket, and which are sent there next.
 
-The rows of a task in a bucket are counted 0, 1, 2, … as they come; the batches they go in are
-numbered from the claim's `first` on. A first attempt sends them all. Any other one is told what
-stands in the log behind the claim's anchor and which number the server knows last, and finds for
-the rows it has next one of three answers: they are there, they are to be sent, or another attempt
-has sent something that cannot be seen yet.
+The rows of a task in a bucket are counted 0, 1, 2, … as they come; their batches are numbered from
+the claim's `first` on. A first attempt sends them all. Any other attempt is given the batches in
+the log after the claim's anchor and the last number that the server knows, and gets for its next
+rows one of three answers: they are in the log, they are to be sent, or another attempt has sent
+rows that are not visible yet.
 
-Rows are matched with rows and not batches with batches, because an attempt whose rows broke off
-somewhere has ended with a shorter batch than its successor would make there. While both are under
-way, a server takes the shorter for the longer: they have the same number. So each batch that was
-acknowledged has to be found again, as it was sent, by whoever was not alone.
+Rows are matched with rows and not batches with batches, because an attempt whose rows broke off has
+ended with a shorter batch than its successor would make there. While both are in flight, a server
+takes the shorter for the longer: they have the same number. So an attempt that was not alone has to
+find each acknowledged batch again, as it was sent.
 
-A server forgets a writer after a week. Where rows have landed and the server does not know their
-writer any more, the batches go on under a new generation of the id: numbers of the old one may not
-begin at 0 again.
+A server forgets a writer after a week. Where rows are in the log and the server does not know their
+writer any more, the batches continue under a new generation of the id: numbers of the old one may
+not begin at 0 again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ NO_OFFSET: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedBatch:
-    """A batch in the log, as its header says.
+    """The header of a batch in the log.
 
     Args:
-        writer_id: Whose it is.
+        writer_id: Its writer.
         sequence: Its number.
         base_offset: The offset of its first row; `NO_OFFSET` where it is not known.
         row_count: How many rows it has.
@@ -59,8 +59,8 @@ class Piece:
 
     Args:
         landed: The batch.
-        skipped: How many of its rows lie before them.
-        row_count: How many they are.
+        skipped: How many of its rows lie before these.
+        row_count: How many rows there are.
     """
 
     landed: LoggedBatch
@@ -69,7 +69,7 @@ class Piece:
 
     @property
     def offset(self) -> int:
-        """The offset of the first of them."""
+        """The offset of the first row."""
         return self.landed.base_offset + self.skipped
 
 
@@ -81,7 +81,7 @@ class AlreadyWritten:
 
     @property
     def row_count(self) -> int:
-        """How many of the rows are there."""
+        """How many of the rows are in the log."""
         return sum(each.row_count for each in self.pieces)
 
 
@@ -94,7 +94,7 @@ class SendNext:
 
 
 class NotVisibleYet(Enum):
-    """Another attempt has sent rows, which ones cannot be seen, nor whether they stay."""
+    """Another attempt has sent rows that are not visible yet, and may not stay."""
 
     WAIT = auto()
 
@@ -107,7 +107,7 @@ class BucketLedger:
 
     Args:
         bucket: The bucket.
-        claimed: What the task's claim says of it.
+        claimed: The bucket in the task's claim.
         writer_id: The task's writer id, by generation.
     """
 
@@ -121,11 +121,11 @@ class BucketLedger:
         self._bases = [0]  # which batch has the first number of each generation
         self._writer_id_of = writer_id
         self._landed: list[LoggedBatch] = []
-        self._edges = [0]  # how many rows lie before each of them, and behind the last
+        self._edges = [0]  # how many rows lie before each of them, and before the end
         self._next = claimed.first
         self._is_hidden = False
         self._acknowledged: dict[int, tuple[int, int]] = {}  # rows and checksum, by first row
-        self._certain = 0  # so many rows of the task are there
+        self._certain = 0  # how many rows of the task are certainly there
 
     @property
     def writer_ids(self) -> dict[int, int]:
@@ -142,7 +142,7 @@ class BucketLedger:
 
         Args:
             start: How many rows of the task come before them.
-            rows: How many they are.
+            rows: How many rows there are.
         """
         if start < self._edges[-1]:
             self._certain = max(self._certain, min(start + rows, self._edges[-1]))
@@ -165,18 +165,18 @@ class BucketLedger:
             place += 1
 
     def surplus(self, rows: int) -> Piece | None:
-        """What stands behind the last row of a task that has so many, if anything does.
+        """The rows after the last row of a task that has this many, if there are any.
 
-        Another attempt had more rows; or this one is late, and they are those of the next step.
+        Another attempt had more rows; or this one is late, and they belong to the next step.
         """
         return next(self._pieces(rows, rows + 1), None)
 
     def written(self, start: int, batch: LoggedBatch) -> None:
-        """A server has acknowledged a batch.
+        """Record that a server has acknowledged a batch.
 
         Args:
             start: How many rows of the task come before it.
-            batch: As it was sent.
+            batch: The batch as it was sent.
         """
         self._acknowledged[start] = (batch.row_count, batch.crc)
         self._certain = max(self._certain, start + batch.row_count)
@@ -184,16 +184,16 @@ class BucketLedger:
             self.end = max(self.end, batch.base_offset + batch.row_count)
 
     def look_again(self, *, earliest: int, end: int, found: Iterable[LoggedBatch]) -> None:
-        """Take in what the log holds of the task.
+        """Take the batches of the task that the log holds.
 
         Args:
             earliest: Where the log begins.
-            end: Its high watermark, as the leader says.
+            end: Its high watermark, as the leader reports it.
             found: The batches with one of `writer_ids` from the anchor to the end.
 
         Raises:
-            WriterStateError: Rows are gone that had been acknowledged, or cannot be looked at, or
-                others stand in their place.
+            WriterStateError: Acknowledged rows are gone, or were trimmed, or others are in their
+                place.
         """
         if end < self.anchor:
             raise rows_gone(self.bucket, end=end, needed=self.anchor)
@@ -219,7 +219,7 @@ class BucketLedger:
             self.end = max(self.end, self._landed[-1].base_offset + self._landed[-1].row_count)
 
     def _take(self, numbered: dict[int, LoggedBatch]) -> None:
-        # What another step has written under the same id has other numbers.
+        # The batches of another step under the same id have other numbers.
         sequence = self._firsts[-1]
         while sequence in numbered:
             self._landed.append(numbered[sequence])
@@ -232,7 +232,9 @@ class BucketLedger:
     def _check_acknowledged(self) -> None:
         there = {
             edge: (each.row_count, each.crc)
-            for edge, each in zip(self._edges, self._landed, strict=False)  # one edge is behind all
+            for edge, each in zip(
+                self._edges, self._landed, strict=False
+            )  # the last edge is the end
         }
         for start, sent in self._acknowledged.items():
             if start < self._edges[-1] and there.get(start) != sent:
@@ -243,10 +245,10 @@ class BucketLedger:
             )
 
     def ask_again(self, last_known: int | None) -> None:
-        """Take in which number the server knows last of `writer_id`; asked behind `look_again`.
+        """Take the last number that the server knows of `writer_id`; read after `look_again`.
 
         Args:
-            last_known: -1 where it knows the writer not; None where it cannot be asked.
+            last_known: -1 where it does not know the writer; None where it cannot be asked.
 
         Raises:
             WriterStateError: The server knows less than the log holds, or than was acknowledged.
@@ -258,7 +260,7 @@ class BucketLedger:
             return
         if last_known >= 0:
             raise self._lost(f"batch {expected} has been there, and the server knows {last_known}")
-        # Asked after the log was read: what landed before had been known, so it was forgotten.
+        # Read after the log: the server knew the batches in it, and has forgotten the writer.
         if len(self._firsts) == GENERATIONS_MAX:
             raise self._lost(f"its writer has been forgotten {GENERATIONS_MAX} times")
         self._firsts.append(0)

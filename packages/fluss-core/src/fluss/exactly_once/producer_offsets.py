@@ -1,9 +1,9 @@
 """Producer offsets: small lists of numbers that the coordinator keeps under a name.
 
-Whoever registers a name first wins, and what it registered stays as it is until it is deleted.
-Fluss stores the offsets of buckets there; a list of numbers is stored as those of the buckets 0, 1,
-2, …, none of which may be negative, because -1 stands for a bucket that was left out. What the
-numbers mean is left to the callers.
+The first registration of a name counts, and stays until it is deleted. Fluss stores the offsets of
+buckets there; a list of numbers is stored as the offsets of the buckets 0, 1, 2, …, none of which
+may be negative, because -1 stands for a bucket that was left out. The callers know what the numbers
+mean.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CREATED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What is registered under a name: the numbers, and of which table."""
+    """The numbers that are registered under a name, and their table."""
 
     table_id: int
     numbers: tuple[int, ...]
@@ -30,10 +30,11 @@ class Registered:
 async def register(
     cluster: Cluster, name: str, *, table_id: int, numbers: Sequence[int], ttl_ms: int
 ) -> bool:
-    """Register numbers under a name, unless there are some; waits for a coordinator.
+    """Register numbers under a name, unless some are registered; waits for a coordinator.
 
     Returns:
-        Whether these count now. Where an answer was lost, they may count and this be False.
+        Whether these numbers were registered. After a lost answer it may be False although they
+        were.
     """
     request = messages.RegisterProducerOffsetsRequest(producer_id=name, ttl_ms=ttl_ms)
     table = request.table_offsets.add(table_id=table_id)
@@ -46,10 +47,10 @@ async def register(
 
 
 async def registered(cluster: Cluster, name: str) -> Registered | None:
-    """What is registered under a name.
+    """Read the numbers that are registered under a name.
 
     Raises:
-        ProtocolError: It is no list of numbers.
+        ProtocolError: The entry is no list of numbers.
     """
     answer = await cluster.ask_coordinator(
         ApiKey.GET_PRODUCER_OFFSETS,
@@ -78,7 +79,7 @@ async def registered(cluster: Cluster, name: str) -> Registered | None:
 
 
 async def forget(cluster: Cluster, name: str) -> None:
-    """Delete what is registered under a name, if anything is."""
+    """Delete the entry of a name, if there is one."""
     await cluster.ask_coordinator(
         ApiKey.DELETE_PRODUCER_OFFSETS,
         messages.DeleteProducerOffsetsRequest(producer_id=name),

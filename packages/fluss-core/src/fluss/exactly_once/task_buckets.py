@@ -1,6 +1,6 @@
-"""The buckets of tables and partitions by their ids, before anything is written to them.
+"""Finds the buckets of tables and partitions before anything is written to them.
 
-A partition that does not exist is created on the way, as it would be by the first row for it.
+A partition that does not exist is created, as its first row would create it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ async def buckets_of(
     table: TableInfo,
     settings: WriterSettings,
 ) -> dict[TableBucket, PhysicalTablePath]:
-    """All buckets of a table, or of some of its partitions.
+    """Find all buckets of a table, or of some of its partitions.
 
     Raises:
         PartitionNotFoundError: There is no such partition, and none may be created.

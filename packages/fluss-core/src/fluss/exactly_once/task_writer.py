@@ -1,12 +1,11 @@
-"""Writes the rows of one task of a log, once, however many attempts at it there are.
+"""Writes the rows of one task to a log, once, however many attempts at it there are.
 
-The rows are cut and encoded on the thread that brings them, and sent while the next are encoded.
-An attempt that is not alone sends one batch at a time to a bucket, and sees that it is there as it
-was sent before the next one goes: a server that has one of this number says the same of any other.
+The rows are cut and encoded on the calling thread, and sent while the next ones are encoded. An
+attempt that is not alone sends one batch at a time to a bucket, and checks that the batch is there
+as it was sent before the next one goes: a server acknowledges every batch whose number it has.
 
-What has landed already, and what a server's refusal means, is decided in
-`exactly_once.plan_ledger`; who claims what in `exactly_once.plan_claims`. Here the log is looked
-at, and the waiting is done.
+`exactly_once.plan_ledger` decides which rows are in the log and what a refusal means, and
+`exactly_once.plan_claims` who claims what. Here the log is read, and the waiting is done.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ CHUNK_BYTES: Final = 2 * 1024 * 1024
 CHUNK_BUCKETS_MAX: Final = 4
 LOOK_PAUSE_S: Final = 0.1
 CLOSE_WAIT_S: Final = 0.0
-# Rows that are under way are kept until they are in the log, in case that they must be compared;
-# servers that stand still make them wait, and whoever brings more.
+# Rows in flight are kept until they are in the log, in case they must be compared; the caller waits
+# while there are more.
 UNSETTLED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
@@ -76,9 +75,9 @@ class _Item:
         body: Its records; those of `made` are given up when an attempt at it ends.
         bucket: Where it belongs.
         start: How many of the task's rows there come before it.
-        rows: Its rows, asked for when they have to be compared.
+        rows: Gives its rows, which are needed when they have to be compared.
         weight: About how many bytes they take.
-        sent: The attempt that is under way.
+        sent: The request in flight.
         error: How the last attempt ended.
     """
 
@@ -174,7 +173,7 @@ class TaskWriter:
             self._rows += rows.num_rows
 
     def _make_room(self) -> None:
-        """Wait for what came first while too much is under way."""
+        """Wait for the first batch while too many bytes are in flight."""
         while sum(each.weight for each in self._pending) > UNSETTLED_BYTES_MAX:
             self._run(_settled(self._pending[:1]))
             self._settle_failed()
@@ -201,7 +200,7 @@ class TaskWriter:
         """Claim the buckets of tables and partitions before their first row."""
         if not paths:
             return
-        wanted = self._run(
+        unclaimed = self._run(
             buckets_of(
                 self._cluster,
                 sorted(paths, key=str),
@@ -210,16 +209,19 @@ class TaskWriter:
             )
         )
         self._paths |= paths
-        while wanted:
+        while unclaimed:
             made = self._run(
                 claim_buckets(
-                    self._table, self._task, self._claims, wanted, self._epoch, now_ms=_now_ms()
+                    self._table, self._task, self._claims, unclaimed, self._epoch, now_ms=_now_ms()
                 )
             )
             self._claims += 1
-            # An attempt whose rows broke off has claimed less here; the rest is claimed behind.
-            places = {each: path for each, path in wanted.items() if each in made.claim.buckets}
-            wanted = {each: path for each, path in wanted.items() if each not in places}
+            # An attempt whose rows broke off has claimed less here; the rest is claimed next.
+            claimed = made.claim.buckets
+            places = {bucket: path for bucket, path in unclaimed.items() if bucket in claimed}
+            unclaimed = {
+                bucket: path for bucket, path in unclaimed.items() if bucket not in claimed
+            }
             self._begin(places, made)
 
     def _begin(self, places: Places, made: Claimed) -> None:
@@ -240,9 +242,9 @@ class TaskWriter:
         self._look(places)
 
     def _confirm(self) -> None:
-        """See that all rows are there, and no others, if another attempt may have written, too.
+        """Check that all rows are there, and no others, if another attempt may have written, too.
 
-        One that came when everything had been acknowledged cannot have come between.
+        An attempt that began after all rows were acknowledged cannot have written between them.
         """
         if self._claims and not self._is_shared:
             self._is_shared = self._run(is_shared(self._cluster, self._task))
@@ -258,10 +260,10 @@ class TaskWriter:
             if more is not None:
                 raise more_rows(self._table, more, bucket)
 
-    # --- what has become of batches -------------------------------------------------------------
+    # --- outcomes of batches -------------------------------------------------------------
 
     def _go_on_with(self, item: _Item) -> None:
-        """Send a batch, or compare it with what is there; it stays where it has to wait."""
+        """Send a batch, or compare it with the rows in the log; it stays where it has to wait."""
         item.error = None
         if self._is_shared and any(each.bucket == item.bucket for each in self._before(item)):
             return
@@ -287,7 +289,7 @@ class TaskWriter:
         return self._pending[: self._pending.index(item)]
 
     def _rest(self, item: _Item, count: int) -> list[_Item]:
-        """What is left of a batch, the first rows of which are there."""
+        """The rest of a batch whose first rows are in the log."""
         left = item.made.row_count - count
         if not left:
             return []
@@ -309,7 +311,7 @@ class TaskWriter:
         return items
 
     def _reap(self) -> None:
-        """Take note of the batches that have come to their end."""
+        """Record the batches that were acknowledged or have failed."""
         taken: dict[TableBucket, list[tuple[_Item, LoggedBatch]]] = {}
         for item in self._pending:
             batch = item.sent
@@ -329,7 +331,7 @@ class TaskWriter:
     def _standing(
         self, taken: Mapping[TableBucket, list[tuple[_Item, LoggedBatch]]]
     ) -> dict[TableBucket, list[tuple[_Item, LoggedBatch]]]:
-        """Those of acknowledged batches that are in the log as they were sent."""
+        """The acknowledged batches that are in the log as they were sent."""
         offsets = {
             bucket: [landed.base_offset for _, landed in some if landed.base_offset != NO_OFFSET]
             for bucket, some in taken.items()
@@ -363,7 +365,7 @@ class TaskWriter:
             self._settle_failed()
 
     def _settle_failed(self) -> None:
-        """Find out what has become of batches that were not taken, and send what is missing."""
+        """Find out what happened to refused batches, and send what is missing."""
         self._reap()
         deadline = time.monotonic() + self._sender.settings.delivery_timeout_ms / 1_000
         while stuck := [each for each in self._pending if each.sent is None]:
@@ -373,7 +375,7 @@ class TaskWriter:
             if time.monotonic() > deadline:
                 raise self._failed(stuck[0], stuck[0].error or _never_seen())
             buckets = {each.bucket for each in stuck}
-            # All that is under way there ends soon, because the first refusal has stopped it.
+            # All requests in flight there end soon, because the first refusal has stopped them.
             theirs = [each for each in self._pending if each.bucket in buckets]
             self._run(_settled(theirs))
             self._reap()
@@ -390,7 +392,7 @@ class TaskWriter:
             self._reap()
 
     def _look(self, places: Places) -> None:
-        """See what the logs hold of this task, and then which numbers their leaders know."""
+        """Read which batches of this task the logs hold, and then which numbers leaders know."""
         extents = self._run(fetch_extents(self._cluster, places))
         ledgers = {each: self._ledgers[each] for each in places}
         found = self._headers(
@@ -424,7 +426,7 @@ class TaskWriter:
     # --- life -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Send nothing more. Twice is once."""
+        """Send nothing more. Idempotent."""
         self._run(self._sender.close(timeout_s=CLOSE_WAIT_S))
 
     def __enter__(self) -> Self:
@@ -444,14 +446,14 @@ class TaskWriter:
 
 
 async def _settled(items: Sequence[_Item]) -> None:
-    """Wait until what is under way of some batches has come to its end."""
-    under_way = [each.sent for each in items if each.sent and not each.sent.is_completed]
-    if under_way:
-        await all_completed(under_way)
+    """Wait until the requests in flight of some batches have ended."""
+    in_flight = [item.sent for item in items if item.sent and not item.sent.is_completed]
+    if in_flight:
+        await all_completed(in_flight)
 
 
 def _nothing() -> None:
-    """Nobody has to be told that batches were queued."""
+    """Do nothing when batches are queued."""
 
 
 def _now_ms() -> int:
@@ -465,7 +467,7 @@ def _part(rows: pa.RecordBatch, encoded: Encoded, place: int) -> pa.RecordBatch:
 
 
 def _as_sent(item: _Item, batch: WriteBatch) -> LoggedBatch:
-    """An acknowledged batch, as it must stand in the log."""
+    """An acknowledged batch as it must be in the log."""
     return LoggedBatch(
         writer_id=batch.writer_id,
         sequence=batch.sequence,

@@ -1,9 +1,9 @@
-"""Asks the leaders of buckets which number they know last of a writer.
+"""Asks the leaders of buckets for the last batch number that they know of a writer.
 
-There is no request for that. A batch without records whose number is the greatest there is can
-never be the next one, so it is always refused (error 31), and the refusal names both numbers. It
-costs what a request costs, appends nothing, and knows the end of the log, also what is not yet
-replicated.
+There is no request for that. A batch without records, with the greatest possible number, can never
+be the next one, so it is always refused (error 31), and the refusal names both numbers. It costs
+one request, appends nothing, and takes the end of the log into account, including batches that are
+not replicated yet.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Known = dict[TableBucket, int | None]
 async def known_sequences(
     cluster: Cluster, places: Places, writer_ids: Mapping[TableBucket, int], *, schema_id: int
 ) -> Known:
-    """The last number that each bucket's leader knows of a writer.
+    """Ask for the last number that the leader of each bucket knows of a writer.
 
     Args:
-        cluster: Whom to ask.
+        cluster: The cluster.
         places: The buckets of one log table, and the table or partition each is of.
         writer_ids: The writer to ask for in each of them.
         schema_id: Any schema of the table.
 
     Returns:
-        -1 where the leader knows nothing of the writer; None where it does not say.
+        -1 where the leader does not know the writer; None where it does not report a number.
     """
     found: Known = {}
 

@@ -1,8 +1,8 @@
-"""What the headers of log batches tell: how many rows there are, how large, and since when.
+"""Reads the headers of log batches alone: counts of rows, sizes, commit times, writers.
 
-The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it. Here
-is also where a time ends: of a log that has moved to the remote store a server knows only the entry
-of an index before it, from which on the headers are looked at.
+The lightest column is fetched and not decoded, so that counting a log moves a sixtieth of it. The
+exact offset of a time is found here as well: where a log has moved to the remote store, a server
+knows only an index entry before that offset, and the headers from there on give it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
 
 UNREAD_BYTES_MAX = 16 * 1024 * 1024
-# Offsets without rows are rare; where they are not, as many offsets more are looked at each time.
+# Offsets without rows are rare. Where they are not, each attempt looks at this many times more.
 WIDER_BY = 8
-BUCKETS_JUDGED_BY = 4
+BUCKETS_SAMPLED_MAX = 4
 
 
 def spans_of(
@@ -37,7 +37,7 @@ def spans_of(
     *,
     cancellation: Cancellation | None = None,
 ) -> dict[TableBucket, list[Span]]:
-    """The batches of some splits: where they begin, how many rows they have there, and when."""
+    """The first offset, the row count and the commit time of each batch within some splits."""
     spans: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
     skips_missing = any(each.skips_missing for each in splits)
     for fetched in _headers_of(
@@ -64,7 +64,7 @@ def spans_of(
 def batches_by(
     table: TableHandle, splits: Sequence[ScanSplit], writer_ids: Container[int]
 ) -> dict[TableBucket, list[LogBatchHeader]]:
-    """The headers of the batches of some writers, of those that begin within the splits."""
+    """The headers of the batches of some writers that begin within the splits."""
     found: dict[TableBucket, list[LogBatchHeader]] = {each.bucket: [] for each in splits}
     for fetched in _headers_of(table, splits):
         stop = fetched.stop
@@ -78,7 +78,7 @@ def batches_by(
 
 
 def count_rows(table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats) -> int:
-    """How many rows splits without a filter have."""
+    """Count the rows of splits without a filter."""
     window = splits[0].window if splits else None
     return sum(
         span.rows
@@ -91,11 +91,11 @@ def count_rows(table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats
 async def offsets_of_time(
     table: TableHandle, splits: Sequence[ScanSplit], timestamp_ms: int
 ) -> dict[TableBucket, int]:
-    """Where the first batch begins that was committed at or after a time; the stop for none.
+    """Find the first batch that was committed at or after a time; the split's stop for none.
 
     Args:
         table: The table.
-        splits: Its buckets, each from an offset before which all is older.
+        splits: Its buckets, each from an offset before which all batches are older.
         timestamp_ms: The time.
     """
     reader = _headers_of(table, splits, rows_max=1)
@@ -112,7 +112,7 @@ async def offsets_of_time(
 
 
 async def newest_times(table: TableHandle, splits: Sequence[ScanSplit]) -> dict[TableBucket, int]:
-    """When the last batch of each bucket was committed; without those whose last offset has none.
+    """Read when the last batch of each bucket was committed; without buckets that end in a gap.
 
     Args:
         table: The table.
@@ -163,7 +163,7 @@ def cut_to_tail(
     *,
     cancellation: Cancellation | None = None,
 ) -> list[ScanSplit]:
-    """The splits, cut to the last rows of all of them together."""
+    """Cut splits to the last rows of all of them together."""
     if rows == 0:
         return [replace(each, start=each.stop) for each in splits]
     width = rows
@@ -171,23 +171,23 @@ def cut_to_tail(
         looked_at = [replace(each, start=max(each.start, each.stop - width)) for each in splits]
         spans = spans_of(table, looked_at, cancellation=cancellation)
         window = splits[0].window if splits else None
-        wanted = {
-            bucket: [each for each in found if window is None or window.holds(each.timestamp_ms)]
+        held = {
+            bucket: [span for span in found if window is None or window.holds(span.timestamp_ms)]
             for bucket, found in spans.items()
         }
-        if _is_enough(wanted, looked_at, splits, rows):
+        if _is_enough(held, looked_at, splits, rows):
             break
         width *= WIDER_BY
-    starts = tail_starts(wanted, rows)
+    starts = tail_starts(held, rows)
     return [replace(each, start=starts.get(each.bucket, each.stop)) for each in splits]
 
 
 def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
-    """About how many bytes the logs of some splits take, by the last batches of the longest.
+    """Estimate how many bytes the logs of some splits take, by the last batches of the longest.
 
-    None where there is none to judge by. A few batches are fetched; headers alone are looked at.
+    None where there is no batch to judge by. A few batches are fetched, and their headers read.
     """
-    longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_JUDGED_BY]
+    longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_SAMPLED_MAX]
     ends = [replace(each, start=each.stop - 1) for each in longest if each.rows_max]
     request = RangeRequest(
         ranges=ranges_of(ends),
@@ -211,7 +211,7 @@ def _is_enough(
     splits: Sequence[ScanSplit],
     rows: int,
 ) -> bool:
-    """Whether each bucket has shown as many rows as are wanted, or all it has."""
+    """Whether each bucket has shown as many rows as are requested, or all that it has."""
     return all(
         seen.start <= whole.start or sum(each.rows for each in spans[whole.bucket]) >= rows
         for seen, whole in zip(looked_at, splits, strict=True)

@@ -1,10 +1,10 @@
-"""Where a time lies in the logs of a scan, whatever the clocks of servers say.
+"""Finds the offsets of a time in the logs of a scan, even where the clocks of servers differ.
 
 A server looks a time up in its time index, and refuses a time after its own clock (code 38). That
-is no answer about its log: after its clock was set back, or where the clocks of two servers differ,
-a log may hold rows of such a time. Then the header of the last batch decides. In a bucket commit
-times do not run backwards, because a leader gives no batch an earlier time than the one before it
-(Java's `LogTablet.append`, `fluss_server.log.bucket_log`).
+does not mean that the log ends before that time: after the clock was set back, or where the clocks
+of two servers differ, a log may hold later rows. Then the header of the last batch decides. Commit
+times of a bucket do not run backwards, because a leader gives no batch an earlier time than the one
+before it (Java's `LogTablet.append`, `fluss_server.log.bucket_log`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from fluss.log.extents import Places, offsets_at
 from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
 from fluss.scan.batch_headers import newest_times, offsets_of_time
-from fluss.scan.plan_scan import Output
 from fluss.scan.split import ScanSplit
 
 # A server is asked for earlier times until its clock has reached one: a second, 8 s, ... 35 years.
@@ -30,12 +29,12 @@ async def offsets_since(
     extents: Mapping[TableBucket, Extent],
     timestamp_ms: int,
 ) -> dict[TableBucket, int | None]:
-    """Offsets before which everything is older than a time; None where the whole log is.
+    """Find offsets before which all rows are older than a time; None where the whole log is.
 
     Args:
         table: The table.
         places: The buckets, and the table or partition each is of.
-        extents: What each of them has.
+        extents: Where the log of each bucket begins and ends.
         timestamp_ms: The time.
     """
     found = await offsets_at(table.connection.cluster, places, timestamp_ms)
@@ -50,7 +49,7 @@ async def offsets_since(
         table,
         [_split(table, places, bucket, extents[bucket].earliest, extents) for bucket in refused],
     )
-    # A last offset without a row says nothing of the time: the log is then read from before it.
+    # A last offset without a row has no time: the log is then read from before it.
     ahead = [bucket for bucket in refused if newest.get(bucket, timestamp_ms) >= timestamp_ms]
     return found | await _offsets_before(table, places, ahead, extents, timestamp_ms)
 
@@ -62,15 +61,15 @@ async def offsets_until(
     offsets: Mapping[TableBucket, int | None],
     timestamp_ms: int,
 ) -> dict[TableBucket, int | None]:
-    """The first offset of a time or later, to end a scan there; None where there is none.
+    """Find the first offset of a time or later, to end a scan there; None where there is none.
 
-    Servers answer with offsets that are not later; from there on the headers say where it is.
+    Servers answer with an offset at or before it; the headers from there on give the exact one.
 
     Args:
         table: The table.
         places: The buckets, and the table or partition each is of.
-        extents: What each of them has.
-        offsets: What `offsets_since` gave for this time.
+        extents: Where the log of each bucket begins and ends.
+        offsets: The answer of `offsets_since` for this time.
         timestamp_ms: The time.
     """
     unsettled = [
@@ -88,7 +87,7 @@ async def _offsets_before(
     extents: Mapping[TableBucket, Extent],
     timestamp_ms: int,
 ) -> dict[TableBucket, int | None]:
-    """Offsets that are not later than a time which servers refuse to look up."""
+    """Find offsets at or before a time that servers refuse to look up."""
     found: dict[TableBucket, int | None] = {each: extents[each].earliest for each in buckets}
     left = list(buckets)
     for step_ms in STEPS_MS:
@@ -110,13 +109,5 @@ def _split(
     start: int,
     extents: Mapping[TableBucket, Extent],
 ) -> ScanSplit:
-    path = places[bucket]
-    return ScanSplit(
-        table_path=path.table_path,
-        bucket=bucket,
-        partition_name=path.partition_name,
-        schema_id=table.info.schema_id,
-        start=start,
-        stop=extents[bucket].end,
-        output=Output(names=(), metadata=()),
-    )
+    partition_name, stop = places[bucket].partition_name, extents[bucket].end
+    return ScanSplit.of_log(table.info, bucket, partition_name, start=start, stop=stop)

@@ -1,9 +1,9 @@
 """A scan as a `pyarrow.dataset.Dataset`, for libraries that know those and not Fluss.
 
-Each scanner plans a scan of its own: it sees what is there when it is made. Fragments are the
-splits of one plan, and give the same rows however often they are read. Columns that are not asked
-for are not read. What our own predicates can say of a filter is ours to apply, and spares reading;
-only the rest of it is left to Arrow.
+Each scanner plans a scan of its own, and sees the rows that are there when it is made. Fragments
+are the splits of one plan, and give the same rows however often they are read. Columns that are not
+requested are not read. The scan applies the part of a filter that it can take, which spares
+reading; Arrow applies the rest.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from fluss.errors import UnsupportedOperationError
 from fluss.hints import Door
 from fluss.scan.scan import Narrowed, Scan
 
-# What Arrow's scanners take besides; the rest of it is for files.
+# Further options of Arrow's scanners that are passed on; the others are for files.
 _KEPT = frozenset({"batch_size", "use_threads", "memory_pool"})
-# The splits' readers read ahead; Arrow's scanner need not do it again, and less is read in vain
-# where whoever reads leaves early.
+# The readers of splits read ahead. Arrow's scanner need not do so as well, and less is read in vain
+# where a caller stops early.
 _READAHEAD = 1
 
 
 class _Scannable:
-    """What datasets and fragments share: everything follows from `scanner`."""
+    """The methods that datasets and fragments share: all follow from `scanner`."""
 
     scanner: Callable[..., ds.Scanner]
 
@@ -41,11 +41,11 @@ class _Scannable:
         return batches
 
     def take(self, indices: Any, columns: Any = None, filter: Any = None, **more: Any) -> pa.Table:  # noqa: A002
-        """The rows at these places, of all."""
+        """The rows at these positions."""
         return self.to_table(columns, filter, **more).take(indices)
 
     def count_rows(self, filter: Any = None, **more: Any) -> int:  # noqa: A002
-        """How many rows there are."""
+        """Count the rows."""
         batches = self.scanner(columns=[], filter=filter, **more).to_batches()
         return sum(each.num_rows for each in batches)
 
@@ -56,7 +56,7 @@ class _Scannable:
         filter: Any = None,  # noqa: A002 - Arrow's name
         **more: Any,
     ) -> pa.Table:
-        """The first rows; no more are read than they need."""
+        """The first rows; the scan stops when it has them."""
         return self.scanner(columns=columns, filter=filter, rows_max=num_rows, **more).head(
             num_rows
         )
@@ -84,12 +84,12 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         filter: ds.Expression | None = None,  # noqa: A002 - Arrow's name
         **arrow_options: Any,
     ) -> ds.Scanner:
-        """A scanner over what is there now.
+        """A scanner over the rows that are there now.
 
         Args:
-            columns: The columns wanted, or expressions by name.
-            filter: Which rows are wanted.
-            **arrow_options: What Arrow's scanners take besides; only sizes of batches matter here.
+            columns: The columns requested, or expressions by name.
+            filter: The condition that rows fulfil.
+            **arrow_options: Further options of Arrow's scanners; only sizes of batches matter here.
         """
         narrowed = self._scan.again().narrowed(
             columns=_names(columns), predicate=filter, limit=arrow_options.get("rows_max")
@@ -97,10 +97,10 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         return _scanner(narrowed, columns, arrow_options)
 
     def get_fragments(self, filter: Any = None) -> Iterator[FlussFragment]:  # noqa: A002
-        """Its pieces, of what is there now: one for each bucket that can have rows.
+        """Its pieces, as of now: one for each bucket that can have rows.
 
         Args:
-            filter: Which rows are wanted; who reads a fragment says it again.
+            filter: The condition that rows fulfil.
         """
         scan = self._scan.again().narrowed(predicate=filter).scan
         if scan.options.limit is not None:
@@ -112,7 +112,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
             yield FlussFragment(scan.part([split]), self.schema)
 
     def filter(self, expression: ds.Expression) -> FlussDataset:
-        """The same, of the rows that fulfil an expression."""
+        """A dataset of the rows that fulfil an expression."""
         narrowed = self._scan.again().narrowed(predicate=expression)
         if narrowed.residual is not None:
             raise UnsupportedOperationError(
@@ -122,15 +122,15 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         return FlussDataset(narrowed.scan)
 
     def sort_by(self, sorting: Any, **more: Any) -> ds.Dataset:
-        """Its rows, in memory, in an order."""
+        """A dataset in memory of its rows, sorted."""
         return ds.dataset(self.to_table()).sort_by(sorting, **more)
 
     def join(self, right_dataset: Any, *given: Any, **more: Any) -> ds.Dataset:
-        """Its rows, in memory, joined with others."""
+        """A dataset in memory of its rows, joined with others."""
         return ds.dataset(self.to_table()).join(_in_memory(right_dataset), *given, **more)
 
     def join_asof(self, right_dataset: Any, *given: Any, **more: Any) -> ds.Dataset:
-        """Its rows, in memory, joined with those of others that came last."""
+        """A dataset in memory of its rows, joined with the last rows of others by a key."""
         return ds.dataset(self.to_table()).join_asof(_in_memory(right_dataset), *given, **more)
 
     def replace_schema(self, schema: pa.Schema) -> Any:  # noqa: ARG002 - Arrow's signature
@@ -171,9 +171,9 @@ class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow sh
 
         Args:
             schema: The dataset's, where it is given at all.
-            columns: The columns wanted, or expressions by name.
-            filter: Which rows are wanted.
-            **arrow_options: What Arrow's scanners take besides; only sizes of batches matter here.
+            columns: The columns requested, or expressions by name.
+            filter: The condition that rows fulfil.
+            **arrow_options: Further options of Arrow's scanners; only sizes of batches matter here.
         """
         if schema is not None and not schema.equals(self._schema):
             raise UnsupportedOperationError(
@@ -222,6 +222,6 @@ def _in_memory(dataset: Any) -> ds.Dataset:
 
 def _stays_here(what: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"A {what} of Fluss holds a connection, and does not travel.",
-        hint="scan.splits() do, and fluss.scan.open_split opens them elsewhere",
+        f"A {what} of Fluss holds a connection, and cannot be pickled.",
+        hint="scan.splits() can; fluss.scan.open_split reads them elsewhere",
     )

@@ -1,7 +1,7 @@
 """The door for engines: `open_scan` describes a scan, `open_split` reads pieces of one elsewhere.
 
-`open_scan` is for the process that plans, and gives the `Scan` of which everything else is asked.
-`open_split` is for workers, which have nothing but splits and the way to the cluster.
+`open_scan` is for the process that plans; everything else is a method of the `Scan` that it gives.
+`open_split` is for workers, which have nothing but splits and the settings to connect with.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fluss.scan.table_source import TableName, source_of
 
 
 def open_scan(table: TableName, *, config: Settings = None, **options: Any) -> Scan:
-    """The scan of a table, as it is now. Nothing is read, and no offset pinned, before it is asked.
+    """Open the scan of a table as it is now. Offsets are pinned when the scan is first read.
 
     Args:
         table: `"database.table"`, with `$changelog` or `$binlog` after it for its changes, a
@@ -54,18 +54,18 @@ def open_split(
     cancellation: Cancellation | None = None,
     stats: ScanStats | None = None,
 ) -> pa.RecordBatchReader:
-    """The rows of one split, or of several of one scan, as a stream.
+    """Read one split, or several of one scan, as a stream.
 
-    They are fetched ahead of the reader and in parallel, within bounds. What the scan's limit cuts
-    is cut over all that are opened together.
+    They are fetched ahead of the reader and in parallel, within bounds. The scan's limit counts
+    over all that are opened together.
 
     Args:
         split: The splits.
         config: How to reach the cluster.
         order: In which order rows come: `none`, `bucket`, `timestamp`.
-        max_parallel: How many splits are read at once.
+        max_parallel: How many splits are read concurrently.
         cancellation: Ends the reading from another thread.
-        stats: What to count in.
+        stats: Counts what is read.
 
     Raises:
         TableNotFoundError: The table has been dropped, or created again, since it was split.
@@ -95,7 +95,7 @@ def read_splits(
     cancellation: Cancellation | None = None,
     stats: ScanStats | None = None,
 ) -> pa.RecordBatchReader:
-    """The rows of some splits of one scan, where the table is open; see `open_split`."""
+    """Read some splits of one scan of a table that is open; see `open_split`."""
     return SplitReader(
         table,
         splits,

@@ -1,4 +1,4 @@
-"""What a planned scan will do, in words: what is left out, where it begins and ends, and why."""
+"""Describes a planned scan as text: what is left out, where it begins and ends, and why."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ def explained(plan: ScanPlan) -> str:
 
 def _shown(split: ScanSplit) -> str:
     partition = "" if split.partition_name is None else f"partition {split.partition_name} "
-    way = "" if split.state is None else f", {split.state.strategy}: {split.state.why}"
-    return f"{partition}bucket {split.bucket.bucket_id}: [{split.start}, {split.stop}){way}"
+    strategy = "" if split.state is None else f", {split.state.strategy}: {split.state.why}"
+    return f"{partition}bucket {split.bucket.bucket_id}: [{split.start}, {split.stop}){strategy}"
 
 
 def reasons_of(
     table: TableInfo, shape: ScanShape, pinned: Pinned, start: Bound | None, end: Bound | None
 ) -> tuple[str, ...]:
-    """What was decided about a scan, and why, as lines of text."""
+    """The decisions about a scan and their reasons, as lines of text."""
     options, filtered = shape.options, pinned.filtered
-    said: list[str] = []
-    said += [f"spared by the filter: {each}" for each in filtered.reasons]
+    lines: list[str] = []
+    lines += [f"left out by the filter: {reason}" for reason in filtered.reasons]
     if filtered.pushed is not None:
-        said.append(f"applied while reading: {filtered.pushed}")
+        lines.append(f"applied while reading: {filtered.pushed}")
     if filtered.metadata_residual is not None:
-        said.append(f"applied behind it: {filtered.metadata_residual}")
+        lines.append(f"applied after reading: {filtered.metadata_residual}")
     if pinned.partitions is not None:
-        said.append(f"partitions: {pinned.partitions_kept} of {pinned.partitions}")
+        lines.append(f"partitions: {pinned.partitions_kept} of {pinned.partitions}")
     if pinned.splits and pinned.splits[0].keys is not None:
         what = "prefixes" if pinned.splits[0].prefix_columns else "keys"
-        said.append(
+        lines.append(
             f"lookup of {len(pinned.splits[0].keys)} {what}: the state at the moment of reading, "
-            "not pinned (say as_of='latest' for a pinned one)"
+            "not pinned (as_of='latest' gives a pinned one)"
         )
-        return tuple(said)
+        return tuple(lines)
     if shape.mode is Mode.STATE and (filtered.lookups or filtered.prefixes):
-        said.append(
-            f"no lookup, which answers the state at the moment of reading: {_why(table, options)}"
+        lines.append(
+            f"no lookup, which gives the state at the moment of reading: {_why(table, options)}"
         )
-    said.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more need not be read")
+    lines.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more are left out")
     if shape.mode is Mode.STATE:
-        said.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
+        lines.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
     else:
-        said.append(f"start: {start if start is not None else 'earliest'}")
-        said.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
+        lines.append(f"start: {start if start is not None else 'earliest'}")
+        lines.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
     if options.tail is not None:
         order = "" if options.filter is None else "; the filter comes after it"
-        said.append(f"tail: the last {options.tail} rows by time, bucket and offset{order}")
+        lines.append(f"tail: the last {options.tail} rows by time, bucket and offset{order}")
     if shape.order is not options.order:
-        said.append("order: bucket, so that the limit cuts the same rows each time")
-    return tuple(said)
+        lines.append("order: bucket, so that the limit cuts the same rows each time")
+    return tuple(lines)
 
 
 def _why(table: TableInfo, options: ScanOptions) -> str:
     if FOUND in table.schema.column_names:
-        return f"the table has a column {FOUND!r}, which is the name of a lookup's own"
+        return f"the table has a column {FOUND!r}, which a lookup adds itself"
     for name in ("as_of", "strategy", "partitions"):
         if getattr(options, name) is not None:
             return f"{name}= is given"
-    return "metadata columns are wanted, which it does not know"
+    return "metadata columns are requested, which a lookup does not know"

@@ -1,9 +1,9 @@
-"""Many sources into one stream: read in parallel, ahead of the reader, within bounds.
+"""Merges many sources into one stream: read in parallel, ahead of the reader, within bounds.
 
-Each source is iterated by one thread at a time; what it gives waits in a buffer that is bounded in
+Each source is iterated by one thread at a time. Its items wait in a buffer that is bounded in
 bytes, so that a slow reader slows the sources down. Items come as they are ready, or source by
-source, or merged by a key that grows in each source. Whoever stops reading stops the threads, and
-an error of a source is raised where its item would have come.
+source, or merged by a key that grows in each source. A reader that stops also stops the threads,
+and an error of a source is raised where its item would have come.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ JOIN_S_MAX = 5.0
 
 
 class BatchSource(Protocol[T_co]):
-    """Something to read: iterated on one thread, closed from another."""
+    """A source of items: iterated on one thread, closed from another."""
 
     def __iter__(self) -> Iterator[T_co]: ...
 
     def close(self) -> None:
-        """Give up; whoever is iterating is told by an error, or by the end."""
+        """Stop; the iterating thread gets an error or the end."""
 
 
 class FanIn(Generic[T]):
@@ -38,9 +38,9 @@ class FanIn(Generic[T]):
 
     Args:
         sources: Make the sources; each is called once, on the thread that reads it.
-        parallel_max: How many are read at a time.
-        bytes_max: How much may lie unread.
-        size_of: How much an item counts.
+        parallel_max: How many are read concurrently.
+        bytes_max: How many bytes may lie unread.
+        size_of: How many bytes an item counts.
         in_order: Whether all of a source comes before any of the next.
     """
 
@@ -72,10 +72,10 @@ class FanIn(Generic[T]):
             for number in range(min(parallel_max, len(sources)))
         ]
 
-    # --- what the reader does -----------------------------------------------------------------
+    # --- on the thread of the reader --------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to read; a reader that is never asked for anything has no threads."""
+        """Start the threads; a reader that is never iterated has none."""
         for each in self._threads:
             each.start()
 
@@ -88,7 +88,7 @@ class FanIn(Generic[T]):
             self.close()
 
     def take_from(self, index: int) -> T | None:
-        """The next item of one source; None behind its last."""
+        """The next item of one source; None after its last."""
         with self._changed:
             self._head = index
             self._changed.notify_all()
@@ -158,7 +158,7 @@ class FanIn(Generic[T]):
         if error is not None:
             raise error
 
-    # --- what the threads do ------------------------------------------------------------------
+    # --- on the threads of the sources ------------------------------------------------------------
 
     def _work(self) -> None:
         while (index := self._next()) is not None:
@@ -209,14 +209,14 @@ class FanIn(Generic[T]):
             return True
 
     def _is_awaited(self, index: int) -> bool:
-        """Whether the reader waits for this very source, however much lies unread of others."""
+        """Whether the reader waits for this source, however much lies unread of others."""
         return self._in_order and index == self._head and not self._queues[index]
 
 
 def merged(fan_in: FanIn[T], count: int, key: Callable[[T], tuple[int, ...]]) -> Iterator[T]:
-    """The items of all sources by a key that grows in each of them.
+    """Merge the items of all sources by a key that grows in each of them.
 
-    All sources are open at once: `fan_in` reads as many in parallel as there are.
+    All sources are open concurrently: `fan_in` reads as many in parallel as there are.
     """
     heap: list[tuple[tuple[int, ...], int, T]] = []
 

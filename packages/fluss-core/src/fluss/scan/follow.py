@@ -1,8 +1,8 @@
-"""Reading on and on: the only scan that has no end, and therefore cannot be collected.
+"""Follows a log: the only scan without an end, whose rows therefore cannot be collected.
 
-Rows come as the servers have them. Partitions that are created later join as they are found. A
-follower that is interrupted can be read on: what was fetched and not given out waits in it, and its
-cursor says what has been given out, to the batch.
+Rows come as the servers have them. Partitions that are created later join when they are found. A
+follower that was interrupted can be read on: rows that were fetched and not given out wait in it,
+and its cursor stands after the last batch that was given out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PARTITIONS_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Ready:
-    """Rows to give out, or none of a stretch that had none; and where their bucket stands then."""
+    """Rows to give out, None for a stretch without rows; and where their bucket stands then."""
 
     bucket: TableBucket
     next_offset: int
@@ -56,7 +56,7 @@ class Follow:
         self._shape = shape_of(core.info, options)
         if self._shape.mode not in {Mode.LOG, Mode.CHANGELOG}:
             raise UnsupportedOperationError(
-                f"What is followed is a log; mode={self._shape.mode.value!r} is none.",
+                f"A log is followed, and mode={self._shape.mode.value!r} is none.",
                 hint="use mode='changelog'",
             )
         self._table = core
@@ -69,11 +69,11 @@ class Follow:
         rest, prefix = filtered.metadata_residual, options.metadata_prefix
         self._conditions = None if rest is None else MetadataFilter(rest, schema, prefix=prefix)
         self._core: LogScanCore | None = None
-        self._dressers: dict[TableBucket, OutputBuilder] = {}
+        self._builders: dict[TableBucket, OutputBuilder] = {}
         self._offsets: dict[TableBucket, int] = {}
         self._fetched: deque[Fetched] = deque()
         self._ready: deque[_Ready] = deque()
-        self._looked_at = 0.0
+        self._listed_at_s = 0.0
         self.stats = ScanStats()
         self._closed = False
 
@@ -83,15 +83,18 @@ class Follow:
         return self._shape.schema
 
     def cursor(self) -> Cursor:
-        """What has been given out so far: `follow(start=cursor)` goes on behind it."""
+        """Where the rows given out so far end: `follow(start=cursor)` goes on from there."""
         self._open()
         return Cursor.of(self._table.info.table_id, self._offsets)
 
     def poll(self, timeout_s: float = WAIT_S) -> list[pa.RecordBatch]:
-        """The batches that came in since the last time; waits for some, at most so long.
+        """Take the batches that have arrived since the last call, or wait for some.
+
+        Args:
+            timeout_s: How long to wait at most.
 
         Raises:
-            ClosedError: It has been closed.
+            ClosedError: The follower has been closed.
         """
         self._fill(timeout_s)
         batches = [each.batch for each in self._ready if each.batch is not None]
@@ -119,13 +122,13 @@ class Follow:
         return self._closed
 
     def close(self) -> None:
-        """Read no more; whoever is iterating comes to the end. Twice is once."""
+        """Read no more; a thread that iterates comes to the end. Idempotent."""
         self._closed = True
         if self._core is not None:
             self._table.connection.engine.run(self._core.close())
 
     def to_arrow(self) -> NoReturn:
-        """Refused: what has no end cannot be collected."""
+        """Refuse: a scan without an end cannot be collected."""
         raise UnsupportedOperationError(
             "follow() never ends, so its rows cannot be collected.",
             hint="iterate it, or take table.scan(...), which ends where the log does now",
@@ -134,7 +137,7 @@ class Follow:
     to_pandas = to_arrow
 
     def to_source(self) -> TableSource:
-        """Refused: engines collect what they read."""
+        """Refuse: engines collect the rows that they read."""
         raise endless("follow()")
 
     def __enter__(self) -> Self:
@@ -159,7 +162,7 @@ class Follow:
     # --- rows ---------------------------------------------------------------------------------
 
     def _fill(self, timeout_s: float) -> None:
-        """Have something to give out, if anything comes in time."""
+        """Fetch and decode rows to give out, if any arrive in time."""
         core = self._open()
         if self._ready:
             return
@@ -174,27 +177,27 @@ class Follow:
                 if not self._forget_partitions(core):
                     raise
         while self._fetched:
-            # Whoever is interrupted here finds it in its place the next time.
+            # Removed last: a call that is interrupted here finds it again the next time.
             ready = self._read(core, self._fetched[0])
             self._ready.extend(ready)
             self._fetched.popleft()
 
     async def _take(self, core: LogScanCore, timeout_s: float) -> None:
-        # On the engine: an interrupted thread does not lose what has been taken for it.
+        # On the engine: an interrupted caller does not lose what has been taken for it.
         self._fetched.extend(await core.take(timeout_s))
 
     def _read(self, core: LogScanCore, fetched: Fetched) -> list[_Ready]:
         ready = []
         for decoded in core.decoder.decode(fetched):
-            rows = self._wanted(decoded)
+            rows = self._kept(decoded)
             if rows is None:
                 continue
-            batch = self._dressers[decoded.bucket].dress(rows)
+            batch = self._builders[decoded.bucket].finish(rows)
             next_offset = decoded.last_offset + 1
             ready.append(_Ready(bucket=decoded.bucket, next_offset=next_offset, batch=batch))
         headers = read_headers(fetched.data, magic_1=self._table.connection.magic_1)
         if headers.next_offset is not None:
-            # A filter that is seldom fulfilled must not keep the cursor behind.
+            # The cursor moves on even where a filter leaves no row.
             end = headers.next_offset
             ready.append(_Ready(bucket=fetched.bucket, next_offset=end, batch=None))
         given = [each.batch.num_rows for each in ready if each.batch is not None]
@@ -207,12 +210,12 @@ class Follow:
         )
         return ready
 
-    def _wanted(self, decoded: DecodedBatch) -> DecodedBatch | None:
+    def _kept(self, decoded: DecodedBatch) -> DecodedBatch | None:
         if self._window is not None and not self._window.holds(decoded.timestamp):
             return None
         if self._conditions is None:
             return decoded
-        return self._conditions.kept(decoded, self._dressers[decoded.bucket].partition_name)
+        return self._conditions.kept(decoded, self._builders[decoded.bucket].partition_name)
 
     # --- buckets ------------------------------------------------------------------------------
 
@@ -221,7 +224,7 @@ class Follow:
             raise ClosedError("The follower has been closed.", hint="Follow the table again.")
         if self._core is None:
             self._core = LogScanCore(self._table, self._columns(), self._pushed)
-            self._looked_at = time.monotonic()
+            self._listed_at_s = time.monotonic()
             self._subscribe(self._core, self._options)
         return self._core
 
@@ -234,10 +237,10 @@ class Follow:
 
     def _look_for_partitions(self, core: LogScanCore) -> None:
         now = time.monotonic()
-        if not self._table.info.is_partitioned() or now - self._looked_at < PARTITIONS_EVERY_S:
+        if not self._table.info.is_partitioned() or now - self._listed_at_s < PARTITIONS_EVERY_S:
             return
-        self._looked_at = now
-        # What is new since the last look is wanted from its beginning.
+        self._listed_at_s = now
+        # Partitions that are new since then are read from their beginning.
         self._subscribe(core, replace(self._options, start=EARLIEST, missing_partitions="skip"))
 
     def _subscribe(self, core: LogScanCore, options: ScanOptions) -> None:
@@ -246,14 +249,14 @@ class Follow:
             if bucket in self._offsets:
                 continue
             self._offsets[bucket] = split.start
-            self._dressers[bucket] = OutputBuilder(split.output, self.schema, split.partition_name)
+            self._builders[bucket] = OutputBuilder(split.output, self.schema, split.partition_name)
             if bucket.partition_id is None:
                 core.subscribe({bucket.bucket_id: split.start})
             else:
                 core.subscribe_partitions({(bucket.partition_id, bucket.bucket_id): split.start})
 
     def _forget_partitions(self, core: LogScanCore) -> bool:
-        """Read what has been dropped no more; whether anything was."""
+        """Stop reading partitions that were dropped; whether there were any."""
         table = self._table
         admin = admin_of(table.connection)
         listed = table.connection.engine.run(admin.list_partition_infos(table.info.table_path))

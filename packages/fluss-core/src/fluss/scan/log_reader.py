@@ -1,8 +1,8 @@
 """Reads ranges of logs: fetched ahead on the engine, decoded ahead of the thread that iterates.
 
-One reader takes any number of buckets of one table, with one request per server under way for all
-of them. It ends where the splits are pinned, waits for no rows that are still to come, and can be
-closed from any thread.
+One reader takes any number of buckets of one table, with one request per server in flight for all
+of them. It ends where the splits are pinned, does not wait for later rows, and can be closed from
+any thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Piece:
     """Rows of one split.
 
     Attributes:
-        index: Which of the splits that were opened together.
+        index: The number of the split among those that were opened together.
         batch: The rows, in the columns of the scan.
         timestamp_ms: When they were committed.
         offset: The offset of the first.
@@ -50,7 +50,7 @@ class Piece:
 
     @property
     def size_bytes(self) -> int:
-        """How much it counts against what may lie unread."""
+        """How many bytes it counts against what may lie unread."""
         size: int = self.batch.nbytes
         return size
 
@@ -77,8 +77,8 @@ class LogReader:
         table: The table.
         splits: What to read of it; all of one scan.
         indexes: The number of each split in its scan.
-        stats: What to count in.
-        unread_bytes_max: How much may lie fetched and undecoded.
+        stats: Counts what is read.
+        unread_bytes_max: How many bytes may lie fetched and undecoded.
     """
 
     def __init__(
@@ -96,11 +96,13 @@ class LogReader:
         self._conditions = MetadataFilter.of(first, schema)
         self._decoder = log_decoder(table, names, first)
         arrow = output_schema(first.output, schema.to_arrow())
-        self._dressers = {
+        self._builders = {
             each.bucket: OutputBuilder(each.output, arrow, each.partition_name) for each in splits
         }
-        if len(self._dressers) < len(splits):
-            raise ValueError("a reader takes each bucket once: what comes second would be lost")
+        if len(self._builders) < len(splits):
+            raise ValueError(
+                "a reader takes each bucket once: the second split of one would be lost"
+            )
         self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
         self._window = first.window
         self._limit = first.limit
@@ -132,7 +134,7 @@ class LogReader:
     def _decoded(self) -> Iterator[Decoded]:
         counted = self._counted()
         if self._limit is not None:
-            # What comes first may be enough; decoding ahead would wait for what comes behind it.
+            # The first batches may be enough; decoding ahead would wait for those after them.
             for fetched in islice(counted, 1):
                 yield decode_one(self._decoder, fetched)
         yield from decode_ahead(self._decoder, counted)
@@ -145,15 +147,15 @@ class LogReader:
     def _piece(self, decoded: DecodedBatch) -> Piece | None:
         if self._window is not None and not self._window.holds(decoded.timestamp):
             return None
-        dresser = self._dressers[decoded.bucket]
+        builder = self._builders[decoded.bucket]
         kept: DecodedBatch | None = decoded
         if self._conditions is not None:
-            kept = self._conditions.kept(decoded, dresser.partition_name)
+            kept = self._conditions.kept(decoded, builder.partition_name)
         if kept is None:
             return None
         return Piece(
             index=self._index_of[kept.bucket],
-            batch=dresser.dress(kept),
+            batch=builder.finish(kept),
             timestamp_ms=kept.timestamp,
             offset=kept.base_offset,
         )
@@ -178,7 +180,7 @@ def rows_within(base_offset: int, record_count: int, fetched: Fetched) -> int:
 
 
 def log_decoder(table: TableHandle, names: Sequence[str], split: ScanSplit) -> Decoder:
-    """What decodes a split's columns, of the rows its filter wants."""
+    """A decoder of a split's columns, of the rows that fulfil its filter."""
     schema = table.info.schema
     positions = list(schema.column_indexes(names)) if names else [cheapest_column(schema)]
     if positions == list(range(len(schema.columns))):
@@ -187,7 +189,7 @@ def log_decoder(table: TableHandle, names: Sequence[str], split: ScanSplit) -> D
 
 
 def cheapest_column(schema: Schema) -> int:
-    """The column that weighs least, to read where only headers are wanted."""
+    """The column that weighs least, to fetch where only headers are read."""
 
     def weight(index: int) -> tuple[int, int]:
         # Bits, numbers, then what varies; BOOLEAN was measured at a fortieth of a text.

@@ -1,4 +1,4 @@
-"""The metadata columns of rows: built only where they are wanted, in Fluss's own words.
+"""The metadata columns of rows: built only where they are requested, in Fluss's own words.
 
 =====================  =========================  ==================================================
 `_log_offset`          int64                      the row's offset in its bucket
@@ -52,7 +52,7 @@ class OutputBuilder:
     """Puts a scan's columns together: those that were read, and those that are made here.
 
     Args:
-        output: The columns wanted.
+        output: The columns of the scan.
         schema: Their Arrow schema.
         partition_name: The partition that the rows are of.
     """
@@ -64,12 +64,12 @@ class OutputBuilder:
         self._is_plain = all(each is None for each in output.metadata)
         self._count = sum(each is None for each in output.metadata)
 
-    def dress(self, decoded: DecodedBatch) -> pa.RecordBatch:
+    def finish(self, decoded: DecodedBatch) -> pa.RecordBatch:
         """The rows in the columns of the scan."""
         batch = decoded.batch
         if self._is_plain:
             if batch.num_columns > self._count:
-                # Columns that were read for a condition, or so that rows can be counted.
+                # The others were read for a condition, or so that rows can be counted.
                 return batch.select(range(self._count))
             return batch
         read = iter(batch.columns)
@@ -81,7 +81,7 @@ class OutputBuilder:
 
 
 class MetadataFilter:
-    """The conditions of a scan that need metadata columns, for rows that have been read.
+    """Applies the conditions of a scan that need metadata columns to rows that have been read.
 
     Args:
         predicate: The conditions.
@@ -99,12 +99,12 @@ class MetadataFilter:
 
     @classmethod
     def of(cls, split: ScanSplit, schema: Schema) -> Self | None:
-        """That of a split; None where it has no such conditions."""
+        """The filter of a split; None where it has no such conditions."""
         predicate = split.metadata_filter
         return None if predicate is None else cls(predicate, schema, prefix=split.metadata_prefix)
 
     def kept(self, decoded: DecodedBatch, partition_name: str | None) -> DecodedBatch | None:
-        """The rows that fulfil the conditions; None for none."""
+        """The rows that fulfil the conditions; None where no row does."""
         batch = decoded.batch
         arrays, names = list(batch.columns), list(batch.schema.names)
         for name in self._filter.metadata:
@@ -119,7 +119,7 @@ class MetadataFilter:
 
 
 def columns_to_read(split: ScanSplit, schema: Schema) -> list[str]:
-    """The table's columns a split needs: those wanted, and behind them those conditions look at."""
+    """The table's columns that a split reads: its output, then those its conditions look at."""
     names = list(split.output.table_columns)
     conditions = MetadataFilter.of(split, schema)
     if conditions is not None:

@@ -1,7 +1,7 @@
-"""What follows from a filter for single columns: which values, between which bounds, which keys.
+"""Derives from a filter what single columns can hold: values, bounds, keys.
 
-All answers may be too wide and are never too narrow: whatever a row that fulfils the filter holds
-is among them.
+All answers may be too wide and are never too narrow: the values of every row that fulfils the
+filter are among them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TypedColumn = tuple[str, DataType]
 
 
 def values_of(bound: BoundPredicate, column: str) -> tuple[Any, ...] | None:
-    """The physical values that a column can have; None where it can have any."""
+    """The physical values that a column can hold; None for any value."""
     match bound:
         case ColumnTest(function=LeafFunction.EQUAL | LeafFunction.IN) if bound.column == column:
             return bound.values
@@ -52,12 +52,12 @@ def values_of(bound: BoundPredicate, column: str) -> tuple[Any, ...] | None:
 
 
 def _common(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-    wanted = frozenset(second)
-    return tuple(each for each in first if each in wanted)
+    others = frozenset(second)
+    return tuple(value for value in first if value in others)
 
 
 class Interval(NamedTuple):
-    """The whole numbers from `low` to `high`, both included; None where there is no bound."""
+    """The whole numbers from `low` to `high`, both included; None for no bound."""
 
     low: int | None = None
     high: int | None = None
@@ -73,7 +73,7 @@ _NOTHING: Final = Interval(0, -1)
 
 
 def interval_of(bound: BoundPredicate, column: str) -> Interval:
-    """Between which bounds the numbers of a column lie; the column holds whole numbers."""
+    """The bounds of the numbers of a column, which holds whole numbers."""
     match bound:
         case ColumnTest() if bound.column == column:
             return _interval_of_test(bound)
@@ -130,13 +130,13 @@ def keys_of(
     heads: Sequence[Row] = ((),),
     head_columns: Sequence[TypedColumn] = (),
 ) -> list[Row] | None:
-    """The keys that rows can have; None where they can have any, or more than `count_max`.
+    """The keys that rows can have; None for any key, and for more than `count_max` keys.
 
     Args:
         bound: The filter.
-        columns: The columns of a key that the filter alone knows about.
-        count_max: How many keys are worth knowing.
-        heads: The values that some columns can have together, because it is known from elsewhere.
+        columns: The columns of a key that only the filter restricts.
+        count_max: How many keys are worth listing.
+        heads: The combinations of values that further columns can have.
         head_columns: Those columns; they come first in the keys.
     """
     choices = []
@@ -154,7 +154,7 @@ def keys_of(
 def matching_rows(
     bound: BoundPredicate, columns: Sequence[TypedColumn], rows: Sequence[Row]
 ) -> list[Row]:
-    """Those of some rows of physical values that can fulfil the filter, whatever else they hold."""
+    """The rows of physical values that can fulfil the filter, whatever their other columns hold."""
     for_these = weakened(bound, [name for name, _ in columns])
     if for_these == ALL or not rows:
         return list(rows)

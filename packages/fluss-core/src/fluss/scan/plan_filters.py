@@ -1,13 +1,13 @@
-"""What a filter spares: partitions, buckets, offsets, and the log itself where keys are known.
+"""Decides what a filter leaves out: partitions, buckets, offsets, and the log where keys are known.
 
-A plan only ever leaves out what cannot hold a row that fulfils the filter; which rows do is decided
-after the read, by the whole filter (`records.filter.row_filter`). What servers prune by statistics
-is told them by `log.server_filter`. Whether a lookup may answer (it knows the state at the moment
-of reading and no other) is for the scan to decide.
+A plan only ever leaves out what cannot hold a row that fulfils the filter. Which rows fulfil it is
+decided after the read, by the whole filter (`records.filter.row_filter`). `log.server_filter`
+writes the filter by which servers prune. Whether a lookup may answer (it gives the state at the
+moment of reading and no other) is decided by `scan.scan_planner`.
 
-Values of partitions are those of their names. A name says of a TIMESTAMP not whether its year is
-before or after Christ (`rows.keys.partition_text`); it is taken for the latter. Of a TIME it says
-milliseconds, so where rows keep more of it nothing is known.
+The values of a partition are taken from its name. The name of a TIMESTAMP does not tell years
+before and after Christ apart (`rows.keys.partition_text`); it is taken for the latter. The name of
+a TIME ends at milliseconds, so nothing is derived from it where rows are finer.
 """
 
 from __future__ import annotations
@@ -61,20 +61,21 @@ class FilterPlan:
 
     Attributes:
         partition_names: The partitions that can hold rows; None for all.
-        bucket_ids: The buckets of each partition that can; None for all.
-        offset_range: The offsets that can be, the second excluded; None for all.
-        timestamp_range_ms: The commit timestamps that can be, the second excluded; None for all.
+        bucket_ids: The buckets of each partition that can hold rows; None for all.
+        offset_range: The offsets that rows can have, the second excluded; None for all.
+        timestamp_range_ms: The commit timestamps that rows can have, the second excluded; None for
+            all.
         lookups: The primary keys that rows can have, as people write them, in the order of the
-            table's primary key; None where they can have any, or too many.
+            table's primary key; None for any key, and for too many keys.
         prefixes: The beginnings of primary keys that rows can have, where whole keys are not known:
             the partition keys and the bucket keys (`prefix_columns`).
         prefix_columns: The columns of a prefix.
-        pushed: The part of the filter that speaks of the table's own columns, without what the
-            partitions that are kept have decided. Readers of a log may apply it while they decode,
-            and servers prune by it; where changes become a state, it counts only afterwards.
+        pushed: The conditions on the table's own columns, without those that every row of the
+            kept partitions fulfils. Readers of a log may apply it while they decode, and servers
+            prune by it; where changes become a state, it is applied afterwards.
         residual: The whole filter, for the rows that were read; None where every row fulfils it.
-        metadata_residual: What of `residual` is left where `pushed` was applied.
-        reasons: What was spared and why, for people.
+        metadata_residual: The part of `residual` that is left where `pushed` was applied.
+        reasons: What is left out and why, for people.
     """
 
     partition_names: tuple[str, ...] | None = None
@@ -91,7 +92,7 @@ class FilterPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is known without reading that no row fulfils the filter."""
+        """Whether no row can fulfil the filter."""
         found = (self.partition_names, self.bucket_ids, self.lookups, self.prefixes)
         return any(each == () for each in found)
 
@@ -239,8 +240,8 @@ class _Planning:
         kept = frozenset([*unread, *(row[-1] for row in matching)])
         if len(kept) == len(read) and kept:
             return None, rows
-        asked = self._asked([name for name, _ in columns])
-        self._reasons.append(f"{len(kept)} of {len(read)} partitions, by {asked}")
+        named = self._columns_named([name for name, _ in columns])
+        self._reasons.append(f"{len(kept)} of {len(read)} partitions, by {named}")
         return tuple(name for name in read if name in kept), rows
 
     def _values_of(self, partition: PartitionInfo) -> Row | None:
@@ -253,11 +254,11 @@ class _Planning:
                 for name, data_type in self._typed(self._table.partition_keys)
             )
         except FlussError:
-            return None  # a name that somebody else's rules made: nothing is known of it
+            return None  # the name follows other rules: nothing is derived from it
 
     @property
     def _has_finer_rows(self) -> bool:
-        """Whether rows have digits of a TIME that the names of their partitions do not have."""
+        """Whether rows have digits of a TIME that are missing from the names of partitions."""
         kinds = [kind for _, kind in self._typed(self._table.partition_keys)]
         is_fine = any(isinstance(each, TimeType) and _millis(each) > 1 for each in kinds)
         return is_fine and not self._table.keeps_millis
@@ -271,8 +272,10 @@ class _Planning:
         if len(kept) == count:
             return None
         names = [name for name, _ in columns]
-        asked = self._asked([*names, *(self._table.bucket_keys if hashed is not None else ())])
-        self._reasons.append(f"{len(kept)} of {count} buckets, by {asked}")
+        named = self._columns_named(
+            [*names, *(self._table.bucket_keys if hashed is not None else ())]
+        )
+        self._reasons.append(f"{len(kept)} of {count} buckets, by {named}")
         return kept
 
     def _buckets_of_keys(self) -> frozenset[int] | None:
@@ -290,7 +293,7 @@ class _Planning:
             try:
                 found.add(function.bucket(encoder.encode_row(key), count))
             except FlussError:
-                return None  # a key that no writer could place either, or that others place
+                return None  # no writer could place this key, or another rule places it
             if len(found) == count:
                 return None
         return frozenset(found)
@@ -333,7 +336,7 @@ class _Planning:
 
     @property
     def _prefix_columns(self) -> tuple[str, ...]:
-        """What a prefix lookup asks by; nothing where the table knows none."""
+        """The columns of a prefix lookup; none where the table has no prefix lookups."""
         bucket_keys, physical = self._table.bucket_keys, self._table.physical_primary_keys
         begins = len(bucket_keys) < len(physical) and physical[: len(bucket_keys)] == bucket_keys
         if not self._table.has_primary_key() or not bucket_keys or not begins:
@@ -354,14 +357,14 @@ class _Planning:
             return None
         order = [[*partition_keys, *rest].index(name) for name in names]
         typed = self._typed([*partition_keys, *rest])
-        # A key with a finer TIME than rows have is nobody's; its bytes would be another's.
+        # No row has a TIME finer than rows keep it; the bytes of such a key would be another key's.
         found = [each for each in found if not _has_fine_time(each, typed)]
         return _for_people(found, order, typed)
 
     # --- the rest ---------------------------------------------------------------------------------
 
     def _decided(self, partition_rows: list[Row] | None) -> frozenset[str]:
-        """The partition keys whose conditions every row of the partitions kept fulfils."""
+        """The partition keys of which every row of the kept partitions fulfils the conditions."""
         if partition_rows is None or not self._table.is_partitioned():
             return frozenset()
         typed = self._typed(self._table.partition_keys)
@@ -370,7 +373,7 @@ class _Planning:
         )
 
     def _parts(self, decided: frozenset[str]) -> tuple[Predicate | None, Predicate | None]:
-        """The conditions on the table's own columns, and those that need others."""
+        """The conditions on the table's own columns, and those on metadata columns."""
         further = frozenset(self._names.values())
         parts = conjuncts(self._predicate)
         on_rows = [
@@ -389,7 +392,7 @@ class _Planning:
         column = self._names.get(own_name)
         return [] if column is None else [(column, METADATA_TYPES[own_name])]
 
-    def _asked(self, names: Sequence[str]) -> str:
+    def _columns_named(self, names: Sequence[str]) -> str:
         looked_at = columns_of(weakened(self._bound, names))
         return ", ".join(each for each in names if each in looked_at) or "the filter"
 
@@ -410,7 +413,7 @@ def _is_void(bounds: Range | None) -> bool:
 def _for_people(
     keys: Sequence[Row], order: Sequence[int], columns: Sequence[TypedColumn]
 ) -> tuple[Row, ...] | None:
-    """Keys as people write them; None where Python's values cannot say one of them."""
+    """Keys as people write them; None where one of them has no value in Python."""
     if any(
         _is_too_fine(key[place], kind) for key in keys for place, (_, kind) in enumerate(columns)
     ):
@@ -431,7 +434,7 @@ def _has_fine_time(values: Row, columns: Sequence[TypedColumn]) -> bool:
 
 
 def _millis(data_type: TimeType) -> int:
-    """How many units a millisecond has, at least one."""
+    """How many units of the type a millisecond has, at least one."""
     return max(1, UNITS_PER_SECOND[data_type.unit] // 1_000)
 
 

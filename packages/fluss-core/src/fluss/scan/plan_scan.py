@@ -1,14 +1,14 @@
-"""What a scan reads: its columns, its partitions, and the offsets it is pinned to in each bucket.
+"""Decides what a scan reads: its columns, its partitions, and the offsets of each bucket.
 
-Pure decisions over options, a table and what leaders have answered; asking them is for
-`log.extents`, reading for the connector. A scan is pinned once: `[start, stop)` of every bucket,
-however long it is read and however often.
+Pure decisions over options, a table and the answers of leaders; `log.extents` asks the leaders, and
+the readers of this room read. A scan is pinned once: `[start, stop)` of every bucket, however long
+it is read and however often.
 
-The rules of bounds. One offset for all buckets is clipped to what each of them has; an offset
-given for one bucket, or a cursor's, must be there. A time stands for the first batch that was
-committed at or after it, and rows are then held against it exactly: the start is inclusive, the
-end exclusive. Behind the end of a time, the clock of a bucket is taken not to run backwards. What
-has been trimmed is an error, unless the scan says to begin where the log does.
+The rules of bounds. One offset for all buckets is clipped to the log of each of them; an offset for
+one bucket, or of a cursor, must be there. A time stands for the first batch that was committed at
+or after it, and rows are then compared with it exactly: the start is inclusive, the end exclusive.
+After the end of a time, the clock of a bucket is assumed not to run backwards. A start that has
+been trimmed is an error, unless the options let the scan begin where the log does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from fluss.rows.keys.partition_text import partition_text
 from fluss.scan.plan_filters import FilterPlan
 
 NAMES_SHOWN_MAX = 8
-# What names an offset of each bucket, which must be there.
+# Bounds that name an offset of each bucket, which must be there.
 _EXACT = frozenset({BoundKind.OFFSETS, BoundKind.CURSOR})
 
 
@@ -70,7 +70,7 @@ class Output:
 
 
 def decide_mode(options: ScanOptions, table: TableInfo) -> Mode:
-    """What the rows of a scan of this table are.
+    """Decide what the rows of a scan of this table are.
 
     Raises:
         UnsupportedOperationError: The table has no such rows.
@@ -96,7 +96,7 @@ def decide_mode(options: ScanOptions, table: TableInfo) -> Mode:
 
 
 def decide_output(options: ScanOptions, table: TableInfo, mode: Mode) -> Output:
-    """Which columns a scan gives.
+    """Decide which columns a scan gives.
 
     Raises:
         SchemaMismatchError: There is no such column; the hint names the nearest.
@@ -104,18 +104,18 @@ def decide_output(options: ScanOptions, table: TableInfo, mode: Mode) -> Output:
     """
     known = table.schema.column_names
     metadata_names = options.metadata_names
-    wanted = options.columns
-    if wanted is None:
+    requested = options.columns
+    if requested is None:
         first = CHANGELOG_COLUMNS if mode is Mode.CHANGELOG else ()
         leading = tuple(options.metadata_prefix + each[1:] for each in first)
-        wanted = (*leading, *known)
+        requested = (*leading, *known)
         _check_clash(leading, known)
     added = tuple(
         each if each in metadata_names else options.metadata_prefix + each[1:]
         for each in options.with_metadata
     )
     _check_clash(added, known)
-    names = (*wanted, *(each for each in added if each not in wanted))
+    names = (*requested, *(each for each in added if each not in requested))
     for name in names:
         if name not in known and name not in metadata_names:
             hint = did_you_mean(name, (*known, *metadata_names))
@@ -148,10 +148,10 @@ def select_partitions(
     *,
     skips_missing: bool,
 ) -> list[PartitionInfo]:
-    """The partitions that were asked for, in the order of the list.
+    """Select the partitions that the options name, in the order of the list.
 
     Raises:
-        PartitionNotFoundError: One that was named is not there; the hint names the nearest.
+        PartitionNotFoundError: There is no partition of a name; the hint names the nearest.
         UnsupportedOperationError: The table is not partitioned.
     """
     if choices is None:
@@ -164,8 +164,8 @@ def select_partitions(
         )
     chosen: set[int] = set()
     for choice in choices:
-        wanted = None if isinstance(choice, str) else _texts(choice, table)
-        found = [each for each in partitions if _is_chosen(each, choice, wanted)]
+        texts = None if isinstance(choice, str) else _texts(choice, table)
+        found = [each for each in partitions if _is_chosen(each, choice, texts)]
         if not found and not skips_missing:
             raise _no_partition(choice, partitions, table)
         chosen.update(each.partition_id for each in found)
@@ -173,18 +173,18 @@ def select_partitions(
 
 
 def _is_chosen(
-    partition: PartitionInfo, choice: PartitionChoice, wanted: Mapping[str, set[str]] | None
+    partition: PartitionInfo, choice: PartitionChoice, texts: Mapping[str, set[str]] | None
 ) -> bool:
-    if wanted is None:
+    if texts is None:
         return partition.partition_name == choice
     spec = partition.partition_spec or PartitionSpec({})
-    return all(spec.spec_map.get(key) in texts for key, texts in wanted.items())
+    return all(spec.spec_map.get(key) in allowed for key, allowed in texts.items())
 
 
 def _texts(
     choice: Sequence[tuple[str, tuple[object, ...]]], table: TableInfo
 ) -> dict[str, set[str]]:
-    wanted = {}
+    texts = {}
     for key, values in choice:
         if key not in table.partition_keys:
             raise SchemaMismatchError(
@@ -195,12 +195,12 @@ def _texts(
             )
         data_type = table.schema.column(key).data_type
         convert = to_physical(data_type, key)
-        # A text may be the partition's own name of a value, as in URLs.
-        wanted[key] = {
+        # A text may be the value as the partition's name has it, as in URLs.
+        texts[key] = {
             each if isinstance(each, str) else partition_text(convert(each), data_type)
             for each in values
         }
-    return wanted
+    return texts
 
 
 def _no_partition(
@@ -235,7 +235,7 @@ class Range:
 
     @property
     def span(self) -> int:
-        """How many offsets that is; no fewer than there are rows."""
+        """How many offsets it has; an upper bound of its rows."""
         return max(0, self.stop - self.start)
 
 
@@ -247,13 +247,13 @@ class Window:
     end_ms: int | None = None
 
     def holds(self, timestamp_ms: int) -> bool:
-        """Whether rows of this time are wanted."""
+        """Whether rows of this time are read."""
         if self.start_ms is not None and timestamp_ms < self.start_ms:
             return False
         return self.end_ms is None or timestamp_ms < self.end_ms
 
     def meet(self, other: Window | None) -> Window:
-        """What both hold."""
+        """The times that both hold."""
         if other is None:
             return self
         starts = [each for each in (self.start_ms, other.start_ms) if each is not None]
@@ -270,16 +270,16 @@ def window_of(start: Bound | None, end: Bound | None) -> Window | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFacts:
-    """What is known of a bucket when its range is decided.
+    """The facts by which the range of a bucket is decided.
 
     Attributes:
         bucket: The bucket.
         partition_name: Its partition.
-        extent: What it has.
-        at_start: The offset of the start's time, where that is a time.
-        at_end: The same of the end's.
+        extent: Where its log begins and ends.
+        at_start: The offset of the start, where that is a time.
+        at_end: The offset of the end, where that is a time.
         at_filter_start: The offset of the first time that a filter leaves.
-        at_filter_end: The same of the first time behind those.
+        at_filter_end: The offset of the first time after those.
     """
 
     bucket: TableBucket
@@ -299,17 +299,17 @@ def decide_range(
     on_trimmed: str,
     is_as_of: bool = False,
 ) -> Range:
-    """The range of one bucket.
+    """Decide the range of one bucket.
 
     Args:
-        facts: What is known of the bucket.
+        facts: The facts of the bucket.
         start: Where to begin; where the log does, by default.
         end: Where to end; where the log does, by default.
         on_trimmed: What to do where the start has been trimmed.
-        is_as_of: Whether the end is a moment whose rows are wanted, and not only a cut.
+        is_as_of: Whether the end is a moment whose state is requested, and not only a cut.
 
     Raises:
-        OffsetOutOfRangeError: An offset that was asked for is not there, or not any more.
+        OffsetOutOfRangeError: A requested offset is beyond the log, or has been trimmed.
     """
     extent = facts.extent
     first = _offset_of(start, facts, facts.at_start, default=extent.earliest)
@@ -336,7 +336,7 @@ def decide_range(
 def exact_offset(
     bound: Bound | None, bucket: TableBucket, partition_name: str | None
 ) -> int | None:
-    """The offset that a bound gives for this very bucket; None where it gives none.
+    """The offset that a bound gives for this bucket; None where it gives none.
 
     Raises:
         TableNotFoundError: The bound is a cursor of another table.
@@ -349,7 +349,7 @@ def exact_offset(
 
 
 def meet(decided: Range, filtered: FilterPlan, facts: BucketFacts) -> Range:
-    """What of a range a filter leaves."""
+    """Narrow a range to the offsets that a filter leaves."""
     start, stop = decided.start, decided.stop
     low, high = filtered.offset_range or (None, None)
     low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
@@ -400,7 +400,7 @@ def _listed(
 def _of_cursor(bound: Bound, bucket: TableBucket) -> int | None:
     cursor = bound.cursor
     if cursor is None:
-        raise AssertionError("a bound by cursor has one")
+        raise AssertionError("a bound by a cursor has a cursor")
     if cursor.table_id != bucket.table_id:
         raise TableNotFoundError(
             f"The cursor is of the table with the id {cursor.table_id}; this one has the id "
@@ -418,10 +418,10 @@ def check_places(
     Args:
         bound: The start or the end.
         places: The buckets, each with its partition's name and with its id.
-        name: Which option it is.
+        name: The name of the option.
 
     Raises:
-        InvalidValueError: Naming the bucket.
+        InvalidValueError: A bucket is not part of the scan.
     """
     if bound is None or bound.kind is not BoundKind.OFFSETS:
         return
@@ -452,7 +452,7 @@ def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
 
 def _before_retention(facts: BucketFacts, as_of: Bound | None) -> OffsetOutOfRangeError:
     return OffsetOutOfRangeError(
-        f"What {_place(facts)} held as of {as_of} cannot be told: its log begins at offset "
+        f"What {_place(facts)} held as of {as_of} is not known: its log begins at offset "
         f"{facts.extent.earliest}, and what came before has been trimmed.",
         hint=f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
         "says how long its log is kept",
@@ -490,7 +490,7 @@ def _place(facts: BucketFacts) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Rows that were committed together: what a batch's header says."""
+    """Rows that were committed together, by the header of their batch."""
 
     base_offset: int
     rows: int
@@ -498,11 +498,11 @@ class Span:
 
 
 def tail_starts(spans: Mapping[TableBucket, Sequence[Span]], rows: int) -> dict[TableBucket, int]:
-    """Where to begin in each bucket, to read the last rows of all of them together.
+    """Find where to begin in each bucket, to read the last rows of all of them together.
 
-    The last are the greatest by time, bucket and offset. In a bucket time does not run backwards
-    here, even where a leader's clock did, so that they are the end of its log. A bucket that is
-    missing from the result has none of them.
+    The last rows are the greatest by time, bucket and offset. Within a bucket the greatest time so
+    far counts, even where a leader's clock ran backwards, so that its last rows are the end of its
+    log. A bucket that is missing from the result has none of them.
     """
     ranked: list[tuple[int, TableBucket, int, int]] = []
     for bucket, listed in spans.items():

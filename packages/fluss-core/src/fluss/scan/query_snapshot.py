@@ -1,8 +1,8 @@
-"""Offsets that several scans of one query share, so that a table joined with itself is one table.
+"""Offsets that the scans of one query share, so that a table joined with itself is one table.
 
 Each scan pins its offsets when it is planned. Two scans of one query are planned one after the
-other, and rows written in between would be in the second alone; here the second is held to what the
-first has seen. Keys that are looked up are not pinned, by this or by anything.
+other, and rows written in between would be in the second alone; here the second is held to the
+offsets of the first. Lookups by key are never pinned.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fluss.waiting import InterruptibleLock
 
 @dataclass(slots=True, kw_only=True)
 class _Seen:
-    """What the scans of one table have been held to so far."""
+    """The offsets that the scans of one table are held to."""
 
     ranges: dict[TableBucket, tuple[int, int]] = field(default_factory=dict)
-    is_complete: bool = False  # whether a bucket that is not among them is a new one
+    is_complete: bool = False  # whether all other buckets are new ones
 
 
 class QuerySnapshot:
-    """The offsets of one query; give it to every scan of the query. Any thread may."""
+    """The offsets of one query, given to all its scans (`Scan.at`). Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = InterruptibleLock()
@@ -40,7 +40,7 @@ class QuerySnapshot:
     def plan(
         self, table: TableHandle, shape: ScanShape, *, cancellation: Cancellation | None = None
     ) -> ScanPlan:
-        """Plan a scan that sees no more than those before it."""
+        """Plan a scan that sees no more than the scans before it."""
         options = shape.options
         with self._lock:
             plan = plan_scan(table, shape, cancellation=cancellation)
@@ -56,7 +56,7 @@ class QuerySnapshot:
 
 
 def _key(table: TableHandle, plan: ScanPlan) -> Hashable:
-    """Which scans share their offsets: with a tail only those that cut the same rows."""
+    """The key of scans that share their offsets: with a tail, only those that cut the same rows."""
     options = plan.shape.options
     shared = (table.info.table_id, plan.shape.mode, options.end, options.as_of)
     if options.tail is None:
@@ -86,7 +86,7 @@ def _held_state(
     stops = {each.bucket: seen.ranges.get(each.bucket, (0, each.stop))[1] for each in known}
     if all(stops[each.bucket] == each.stop for each in known):
         return plan if len(known) == len(splits) else replace(plan, splits=tuple(known))
-    # It was written to in between. How a state is found depends on where it is pinned.
+    # The table was written to in between. How a state is found depends on its offsets.
     places = tuple(
         ((bucket.partition_id, bucket.bucket_id), stop) for bucket, stop in stops.items()
     )
@@ -99,9 +99,9 @@ def _held_state(
 def _remember(plan: ScanPlan, seen: _Seen) -> None:
     options = plan.shape.options
     filter_ = options.filter if plan.shape.filter_prunes else None
-    asked = frozenset[str]() if filter_ is None else columns_in(filter_)
-    if asked & set(options.metadata_names):
-        return  # its ranges may be narrower than what there is
+    looked_at = frozenset[str]() if filter_ is None else columns_in(filter_)
+    if looked_at & set(options.metadata_names):
+        return  # its ranges may be narrower than the logs
     pinned: Sequence[ScanSplit] = [each for each in plan.splits if each.keys is None]
     for each in pinned:
         seen.ranges.setdefault(each.bucket, (each.start, each.stop))

@@ -3,8 +3,8 @@
 A scan works out its columns and its filter when it is made, asks the leaders where its buckets
 begin and end when it is first needed (it is *planned* then), and gives the same rows from then on.
 An engine narrows it to what a query needs, takes its splits to where they are read, and reads them.
-What is narrowed, read and refused is decided in this room; an engine decides only what it does with
-the batches.
+This room decides what is narrowed, read and refused; an engine decides only what it does with the
+batches.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from fluss.waiting import InterruptibleLock
 
 @at_door(Door.SESSION)
 class Scan:
-    """What is read of a table; `open_scan` and `table.scan(...)` make it. Any thread may use it."""
+    """A scan of a table; `open_scan` and `table.scan(...)` make it. Any thread may use it."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Scan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of its rows. No server is asked."""
+        """The columns of its rows."""
         return self._shape.schema
 
     @property
@@ -198,11 +198,11 @@ class Scan:
         return self._with(changed)
 
     def again(self) -> Scan:
-        """A new scan of the same, which has not been planned: it sees what is new."""
+        """The same scan, not planned yet: it sees the rows that are new."""
         return self._with(self._shape)
 
     def at(self, snapshot: QuerySnapshot) -> Scan:
-        """A new scan of the same, which shares its offsets with the other scans of one query."""
+        """The same scan, not planned yet, at the offsets of the other scans of one query."""
         return Scan(self._table, self._shape, snapshot=snapshot)
 
     def part(self, splits: Sequence[ScanSplit]) -> Scan:
@@ -244,26 +244,27 @@ class Scan:
         return list(self._planned(cancellation).splits)
 
     def explain(self) -> str:
-        """What is read and what is not, and why, as text."""
+        """What is read and what is left out, and why, as text."""
         return explained(self._planned())
 
     @property
     def stats(self) -> ScanStats:
-        """What it has done so far; `rows_max` is no fewer than it has rows."""
+        """Its counters; `rows_max` is an upper bound of its rows."""
         return self._planned().stats
 
     def cursor(self) -> Cursor:
-        """Where this scan ends: `table.scan(start=cursor)` reads what came later.
+        """Where this scan ends: `table.scan(start=cursor)` reads the rows that came later.
 
-        Keep it together with the rows, so that a job that is run again reads every row once.
+        Stored together with the rows, it lets a job that is run again read every row once.
 
         Raises:
             InvalidValueError: The scan does not read to its end.
         """
         if self.options.limit is not None or self.mode is Mode.STATE:
-            why = "its limit may leave rows out" if self.options.limit is not None else "a state"
+            is_cut = self.options.limit is not None
+            why = "its limit may leave rows out" if is_cut else "a state is not a stretch of a log"
             raise InvalidValueError(
-                f"There is no cursor behind this scan: {why}.",
+                f"This scan has no cursor: {why}.",
                 hint="scan a log, or mode='changelog', without a limit",
             )
         return self._planned().cursor()
@@ -298,7 +299,7 @@ class Scan:
         return pa.Table.from_batches([piece.batch for piece in pieces], schema=self.schema)
 
     def count(self) -> int:
-        """How many rows it gives; where nothing is filtered, from the headers of batches alone."""
+        """Count its rows; without a filter, by the headers of batches alone."""
         plan, limit = self._plan_to_read(), self.options.limit
         if self.mode in {Mode.LOG, Mode.CHANGELOG} and self.options.filter is None:
             count = count_rows(self._table, plan.splits, plan.stats)
@@ -306,7 +307,7 @@ class Scan:
         return sum(each.batch.num_rows for each in self._split_reader(plan, self.order))
 
     def cancel(self) -> None:
-        """End whatever is reading it, from any thread; it can then be read no more."""
+        """End all reading of it, from any thread; it cannot be read afterwards."""
         self._cancellation.cancel()
 
     def __repr__(self) -> str:
@@ -340,7 +341,7 @@ class Scan:
             return self._plan
 
     def _plan_to_read(self, cancellation: Cancellation | None = None) -> ScanPlan:
-        """The plan; what is trimmed right after planning is no error of the reading that planned.
+        """The plan; rows that are trimmed right after planning are no error of the first reading.
 
         Later readings give the same rows, or the error.
         """

@@ -1,8 +1,8 @@
-"""Planning a scan: which buckets are read, and from where to where, fixed once.
+"""Plans a scan: which buckets are read, and from where to where, fixed once.
 
-The decisions are `scan.plan_scan`'s, `scan.plan_filters`' and `state.plan_state`'s; here the
-leaders are asked what those need. All buckets are pinned in one round of requests, one to each
-server, whatever the number of partitions; what a filter rules out is not asked about.
+`scan.plan_scan`, `scan.plan_filters` and `state.plan_state` decide; here the leaders are asked for
+the facts that they need. All buckets are pinned in one round of requests, one to each server,
+whatever the number of partitions; no server is asked about what a filter rules out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
 from fluss.state.state_planner import plan_states
 
-# Partitions may come and go while they are looked at; after so many changes it is an error.
+# Partitions may come and go while a scan is planned; after so many attempts it is an error.
 ATTEMPTS_MAX = 5
 
 
@@ -60,9 +60,9 @@ class ScanPlan:
         table_id: The table.
         shape: What it gives.
         splits: What it reads, by partition and bucket.
-        reasons: What was decided, and why, for people.
+        reasons: The decisions and their reasons, for people.
         partitions: How many partitions there are; None where the table has none.
-        stats: What has been done so far.
+        stats: Counts what is read.
     """
 
     table_id: int
@@ -73,7 +73,7 @@ class ScanPlan:
     stats: ScanStats = field(default_factory=ScanStats)
 
     def cursor(self) -> Cursor:
-        """Where the scan ends, for the next one to begin."""
+        """Where the scan ends, and the next one begins."""
         return Cursor.of(self.table_id, {each.bucket: each.stop for each in self.splits})
 
 
@@ -94,8 +94,8 @@ def plan_scan(
     options = shape.options
     now_ms = time.time_ns() // 1_000_000
     start = None if options.start is None else options.start.at(now_ms)
-    asked_end = options.end if options.as_of is None else options.as_of
-    end = None if asked_end is None else asked_end.at(now_ms)
+    given_end = options.end if options.as_of is None else options.as_of
+    end = None if given_end is None else given_end.at(now_ms)
     check_order(start, end)
     connection = table.connection
     pinned = connection.engine.run(_pin(table, shape, start, end), cancellation=cancellation)
@@ -124,7 +124,7 @@ def plan_scan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """What is read, and what a filter has spared."""
+    """The splits of a scan, and what a filter has left out."""
 
     splits: list[ScanSplit]
     partitions: int | None
@@ -166,7 +166,7 @@ async def _pinned(
             facts = await _facts(table, kept, filtered, start, end)
             splits = await _splits(table, shape, filtered, facts, start, end)
         except PartitionNotFoundError:
-            # One was dropped between the list and the question.
+            # One was dropped after the partitions were listed.
             if options.missing_partitions != "skip" or attempt == ATTEMPTS_MAX:
                 raise
             continue
@@ -195,7 +195,7 @@ def _chosen(
 def _places(
     table: TableHandle, chosen: list[PartitionInfo] | None
 ) -> Iterator[tuple[str | int | None, int]]:
-    """What the buckets of a scan may be called, whatever a filter leaves of them."""
+    """The names that the buckets of a scan have in bounds, whatever a filter leaves of them."""
     names: list[str | int | None] = [None]
     if chosen is not None:
         names = [name for each in chosen for name in (each.partition_name, each.partition_id)]
@@ -215,9 +215,9 @@ def _buckets_pruned(
     kept: list[PartitionInfo] | None,
     filtered: FilterPlan,
 ) -> int:
-    each = table.info.num_buckets if filtered.bucket_ids is None else len(filtered.bucket_ids)
+    count = table.info.num_buckets if filtered.bucket_ids is None else len(filtered.bucket_ids)
     before = table.info.num_buckets * (1 if chosen is None else len(chosen))
-    return before - each * (1 if kept is None else len(kept))
+    return before - count * (1 if kept is None else len(kept))
 
 
 async def _facts(
@@ -365,10 +365,10 @@ def _range(
 
 
 def may_look_up(table: TableInfo, shape: ScanShape, filtered: FilterPlan) -> bool:
-    """Whether lookups may answer: they know the state at the moment of reading, and no other.
+    """Whether lookups may answer: they give the state at the moment of reading, and no other.
 
-    So not where another was asked for; `end` a state does not take at all (`decide_mode`). Nor
-    where the table has a column with the name of the one that lookups add to their answer.
+    So they may not where the options request another state. Nor may they where the table has a
+    column with the name of the column that lookups add to their answer.
     """
     options = shape.options
     return (

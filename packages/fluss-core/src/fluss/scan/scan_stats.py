@@ -1,4 +1,4 @@
-"""What a scan has done, counted while it is read."""
+"""Counters of one scan, kept while it is read."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(slots=True, kw_only=True)
 class ScanStats:
-    """The numbers of one scan. Any thread may read them, also while the scan goes on.
+    """The counters of one scan. Any thread may read them, also while the scan goes on.
 
     Attributes:
-        splits: How many pieces it was planned into.
-        partitions_pruned: Partitions that need not be read.
-        buckets_pruned: Buckets that need not be read.
+        splits: How many splits it was planned into.
+        partitions_pruned: Partitions that are left out.
+        buckets_pruned: Buckets that are left out.
         rows_max: No fewer than there are rows: the offsets between starts and ends.
         bytes_read: Bytes of record batches that came from servers and files.
         batches_read: Record batches in them.
         rows_read: Rows in them.
-        rows_returned: Rows given to whoever reads.
-        batches_returned: Arrow batches given.
+        rows_returned: Rows given to the caller.
+        batches_returned: Arrow batches given to the caller.
     """
 
     splits: int = 0
@@ -34,13 +34,13 @@ class ScanStats:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, **numbers: int) -> None:
-        """Count something."""
+        """Add to counters, by name."""
         with self._lock:
             for name, number in numbers.items():
                 setattr(self, name, getattr(self, name) + number)
 
     def to_dict(self) -> dict[str, int]:
-        """The numbers by name."""
+        """The counters by name."""
         return {
             each.name: getattr(self, each.name)
             for each in fields(self)

@@ -1,4 +1,4 @@
-"""One piece of a planned scan: a bucket, from one offset to another, and what is wanted of it."""
+"""One piece of a planned scan: a bucket, from one offset to another, and what is read of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fluss.state.state_planner import StatePlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSplit:
-    """What one reader reads. Whoever opens it brings the settings to connect with.
+    """What one reader reads; the process that opens it has settings of its own to connect with.
 
     Attributes:
         table_path: The table.
@@ -25,23 +25,22 @@ class ScanSplit:
         partition_name: The partition the bucket is of; None where there are none.
         schema_id: The schema the scan was planned with.
         start: The first offset.
-        stop: The offset behind the last.
-        output: The columns wanted, in the order wanted.
+        stop: One past the last offset.
+        output: The columns that are read, in order.
         chosen: Which columns of a binlog are given; None for all.
         mode: What the rows are.
-        filter: Which rows are wanted, by the table's own columns; None for all.
-        metadata_filter: Which of those, by metadata columns as well; None for all.
+        filter: The condition on the table's own columns; None for all rows.
+        metadata_filter: The condition that looks at metadata columns as well; None for all rows.
         metadata_prefix: What the metadata columns' names begin with.
-        window: Which commit timestamps are wanted; None for all.
-        limit: How many rows the whole scan is to give at most.
+        window: Which commit timestamps are read; None for all.
+        limit: How many rows the whole scan gives at most.
         state: How the state of the bucket is found; None where a log is read.
         keys: The keys to look up, in place of reading a bucket; None where one is read.
         prefix_columns: The columns of those keys, where they are beginnings of keys.
-        skips_missing: Whether a partition that is gone has no rows instead of being an error.
-        skips_trimmed: Whether rows of a log that are gone by now are left out, instead of being an
-            error.
-        begins_at_earliest: Whether it begins where the log does when it is read, if rows are gone
-            by then; for plans that are read once and by those who made them.
+        skips_missing: Whether a partition that was dropped has no rows; otherwise it is an error.
+        skips_trimmed: Whether rows that were trimmed are left out; otherwise they are an error.
+        begins_at_earliest: Whether it begins where the log does when it is read, if rows were
+            trimmed by then; for plans that their maker reads once.
     """
 
     table_path: TablePath
@@ -89,28 +88,28 @@ class ScanSplit:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns wanted."""
+        """The names of the columns that are read."""
         return self.output.names
 
     @property
     def change_columns(self) -> ChangeColumns:
-        """The names of the columns that say what a change is."""
+        """The names of the columns that describe a change."""
         return change_columns(self.metadata_prefix)
 
     @property
     def is_filtered(self) -> bool:
-        """Whether some of its rows may not be wanted."""
-        wanted = (self.filter, self.metadata_filter, self.window)
-        return any(each is not None for each in wanted)
+        """Whether conditions may leave out some of its rows."""
+        conditions = (self.filter, self.metadata_filter, self.window)
+        return any(condition is not None for condition in conditions)
 
     @property
     def rows_max(self) -> int:
-        """No fewer than there are rows: offsets without rows count as well."""
+        """An upper bound of its rows: offsets without rows count as well."""
         return max(0, self.stop - self.start)
 
 
 def change_columns(prefix: str) -> ChangeColumns:
-    """The names of the columns that say what a change is, with this beginning."""
+    """The names of the columns that describe a change, with this prefix."""
     return ChangeColumns(
         change_type=f"{prefix}change_type",
         log_offset=f"{prefix}log_offset",

@@ -1,8 +1,8 @@
-"""Opening splits: readers for each kind of them, fanned in, ordered, cut, and counted.
+"""Reads splits: a reader for each kind of them, fanned in, ordered, cut, and counted.
 
-What several splits give is read in parallel and ahead of the reader: together they hold at most
+Several splits are read in parallel and ahead of the caller. Together they hold at most
 `UNREAD_BYTES_MAX` of undecoded or changed rows, and `READY_BYTES_MAX` of rows to give out, however
-many splits there are and however slow the reader is.
+many splits there are and however slow the caller is.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ PARALLEL = 4
 UNREAD_BYTES_MAX = 32 * 1024 * 1024
 UNREAD_BYTES_MIN = 4 * 1024 * 1024
 READY_BYTES_MAX = 8 * 1024 * 1024
-# What a state keeps of changed rows; what is more waits on disk.
+# How many bytes of changed rows a state keeps in memory; the others wait on disk.
 STATE_BYTES_MAX = 4 * 1024 * 1024
-# A binlog's batches are the largest there are, and made one by one.
+# The batches of a binlog are the largest, and made one by one.
 BINLOG_UNREAD_BYTES_MAX = 16 * 1024 * 1024
-# Of these each bucket's rows or changes are in memory, and what is done with them is done by the
-# interpreter: a third one at a time adds a third to the memory and nothing to the speed.
+# These hold the rows or changes of a bucket in memory and work on them in the interpreter: a third
+# one in parallel adds to the memory and nothing to the speed.
 HEAVY_STRATEGIES = frozenset({"limit_scan", "changelog"})
-HEAVY_AT_ONCE = 2
-# Engines work batch by batch; below this, what they do per batch outweighs what they do per row.
+HEAVY_PARALLEL_MAX = 2
+# Engines work batch by batch; below this, the work per batch outweighs the work per row.
 ROWS_USEFUL = 16 * 1024
 BYTES_USEFUL = 4 * 1024 * 1024
 ROWS_MAX = 128 * 1024
@@ -49,11 +49,11 @@ class SplitReader:
 
     Args:
         table: The table that all of them are of.
-        splits: What to read.
+        splits: The splits.
         schema: The columns of the rows.
-        order: In which order.
-        max_parallel: How many are read at once.
-        stats: What to count in.
+        order: In which order the rows come.
+        max_parallel: How many are read concurrently.
+        stats: Counts what is read.
         cancellation: Ends the reading from another thread.
     """
 
@@ -74,8 +74,8 @@ class SplitReader:
         self._splits = splits
         self._order = order
         self._parallel = max_parallel or PARALLEL
-        # One reader already has a fetch under way on every server, and several workers decode for
-        # it; threads of our own would only take the interpreter from each other.
+        # One reader already has a fetch in flight on every server, and several workers decode for
+        # it; further threads would only take the interpreter from each other.
         self._log_lanes = max_parallel or 1
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
@@ -103,9 +103,9 @@ class SplitReader:
                 self._stats.add(rows_returned=taken.batch.num_rows, batches_returned=1)
                 yield taken
                 if left == 0:
-                    break  # without asking for what would only be thrown away
+                    break  # the rest would only be thrown away
         except Exception:
-            self._cancellation.check()  # what a cancelled reader stumbles over is its cancelling
+            self._cancellation.check()  # an error that follows from cancelling is reported as such
             raise
         finally:
             pieces.close()
@@ -116,16 +116,18 @@ class SplitReader:
         groups = self._groups()
         if not groups or self._limit == 0:
             return
-        each_bytes_max = max(UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups)))
-        sources = [partial(self._source, group, each_bytes_max) for group in groups]
-        run_blocking = self._at_once(len(sources))
-        if run_blocking == 1:
-            for each in sources:
-                yield from self._alone(each)
+        source_bytes_max = max(
+            UNREAD_BYTES_MIN, UNREAD_BYTES_MAX // min(self._parallel, len(groups))
+        )
+        sources = [partial(self._source, group, source_bytes_max) for group in groups]
+        parallel = self._parallel_of(len(sources))
+        if parallel == 1:
+            for source in sources:
+                yield from self._alone(source)
             return
         fan_in = FanIn(
             sources,
-            parallel_max=run_blocking,
+            parallel_max=parallel,
             bytes_max=READY_BYTES_MAX,
             size_of=lambda piece: piece.size_bytes,
             in_order=self._order is not Order.NONE,
@@ -139,13 +141,13 @@ class SplitReader:
         finally:
             forget()
 
-    def _at_once(self, sources: int) -> int:
-        """How many sources are read at once: no more than are likely to have the rows wanted."""
+    def _parallel_of(self, sources: int) -> int:
+        """How many sources are read concurrently: no more than a limit is likely to need."""
         if self._order is Order.TIMESTAMP:
             return sources
         first = self._splits[0]
         if first.state is not None and first.state.strategy in HEAVY_STRATEGIES:
-            sources = min(sources, HEAVY_AT_ONCE)
+            sources = min(sources, HEAVY_PARALLEL_MAX)
         is_whole = first.mode in {Mode.LOG, Mode.CHANGELOG} and not first.is_filtered
         if self._limit is None or not is_whole:
             return min(self._parallel, sources)
@@ -169,17 +171,17 @@ class SplitReader:
         return (piece.timestamp_ms, piece.index, piece.offset)
 
     def _groups(self) -> list[list[int]]:
-        """Which splits are read together: in lanes where the order is free, one by one else."""
+        """The splits that are read together: in lanes where the order is free, otherwise alone."""
         is_log = bool(self._splits) and self._splits[0].mode is not Mode.STATE
         indexes = [
             index
             for index, each in enumerate(self._splits)
-            if not is_log or each.start < each.stop  # who has no rows is asked for none
+            if not is_log or each.start < each.stop  # the others have no rows
         ]
         if self._order is Order.TIMESTAMP and len(indexes) > PARALLEL_MAX:
             raise UnsupportedOperationError(
-                f"{len(indexes)} buckets cannot be merged by time: all would be open at once, and "
-                f"{PARALLEL_MAX} may be.",
+                f"{len(indexes)} buckets cannot be merged by time: all would be open concurrently, "
+                f"and {PARALLEL_MAX} may be.",
                 hint="choose partitions, or sort by _commit_timestamp afterwards",
             )
         if self._order is Order.NONE and is_log:
@@ -191,7 +193,7 @@ class SplitReader:
         return [[index] for index in indexes]
 
     def _each_bucket_once(self, indexes: Sequence[int]) -> list[list[int]]:
-        """Apart where a log was cut: one reader is at one place of a bucket at a time."""
+        """Rounds with each bucket once: a reader is at one place of a bucket at a time."""
         rounds: list[list[int]] = []
         seen: Counter[TableBucket] = Counter()
         for index in indexes:
@@ -236,7 +238,7 @@ def check_same_table(table: TableHandle, split: ScanSplit) -> None:
     """Refuse a split of a table that was dropped and created again.
 
     Raises:
-        TableNotFoundError: It was.
+        TableNotFoundError: The table has another id than the split.
     """
     if table.info.table_id != split.bucket.table_id:
         raise TableNotFoundError(
@@ -247,7 +249,7 @@ def check_same_table(table: TableHandle, split: ScanSplit) -> None:
 
 
 def coalesced(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of a useful size: small ones joined, huge ones cut."""
+    """Give the same rows in batches of a useful size: join small ones, cut huge ones."""
     small: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

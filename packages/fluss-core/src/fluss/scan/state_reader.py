@@ -1,7 +1,7 @@
-"""Reads what is more than a log: the state of a bucket, rows by keys, changes as before and after.
+"""Readers of states, of rows by keys, and of changes as rows before and after.
 
-How a state is found, and how a lookup travels, is the client's business; here its rows become
-pieces of a scan like those of a log.
+`state` finds the rows of a state and `lookup` those of keys; here they become pieces of a scan, as
+the rows of a log do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fluss.state.state_at_offset import read_state
 
 
 class StateReader:
-    """The state of one bucket at the split's pin, within a budget of memory."""
+    """Reads the state of one bucket at the offset of the split, within a budget of memory."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class StateReader:
     def __iter__(self) -> Iterator[Piece]:
         split, info = self._split, self._table.info
         if split.state is None:
-            raise AssertionError("a state is read as it was planned")
+            raise AssertionError("the split of a state has a plan of it")
         schema = info.schema
         arrow = output_schema(split.output, schema.to_arrow())
-        dresser = OutputBuilder(split.output, arrow, split.partition_name)
+        builder = OutputBuilder(split.output, arrow, split.partition_name)
         batches = read_state(
             self._table,
             split.state,
@@ -63,15 +63,15 @@ class StateReader:
             memory_bytes_max=self._memory_bytes_max,
             cancellation=self._cancellation,
         )
-        wanted = MetadataFilter.of(split, schema)
+        conditions = MetadataFilter.of(split, schema)
         try:
             for batch in batches:
                 self._stats.add(rows_read=batch.num_rows, batches_read=1)
                 rows: DecodedBatch | None = _as_decoded(batch, split)
-                if wanted is not None and rows is not None:
-                    rows = wanted.kept(rows, split.partition_name)
+                if conditions is not None and rows is not None:
+                    rows = conditions.kept(rows, split.partition_name)
                 if rows is not None:
-                    yield Piece(index=self._index, batch=dresser.dress(rows))
+                    yield Piece(index=self._index, batch=builder.finish(rows))
         except PartitionNotFoundError:
             if not split.skips_missing:
                 raise
@@ -82,7 +82,7 @@ class StateReader:
 
 
 class LookupReader:
-    """The rows of the split's keys, as they are now."""
+    """Looks up the rows of the split's keys, as they are now."""
 
     def __init__(
         self, table: TableHandle, split: ScanSplit, index: int, *, stats: ScanStats
@@ -104,16 +104,16 @@ class LookupReader:
         # FOUND stays until the end: batches that lose their last column lose their rows with it.
         rows = found.filter(found.column(FOUND))
         self._stats.add(rows_read=rows.num_rows)
-        wanted = output_schema(split.output, schema.to_arrow())
+        schema_given = output_schema(split.output, schema.to_arrow())
         for batch in rows.combine_chunks().to_batches():
             kept = batch
             if row_filter is not None:
                 kept = batch.take(from_numpy(row_filter.matching(batch)))
             if kept.num_rows:
-                chosen = kept.select(wanted.names)
+                chosen = kept.select(schema_given.names)
                 # Arrow's cast of a batch without columns forgets how many rows it has.
-                dressed = chosen.cast(wanted) if wanted.names else chosen
-                yield Piece(index=self._index, batch=dressed)
+                given = chosen.cast(schema_given) if schema_given.names else chosen
+                yield Piece(index=self._index, batch=given)
 
     def close(self) -> None:
         """Stop waiting for the answer. Any thread may call it."""
@@ -121,14 +121,14 @@ class LookupReader:
 
 
 class BinlogReader:
-    """The changes of some buckets, each with the row before it and the row after it.
+    """Reads the changes of some buckets, each with the row before it and the row after it.
 
     Args:
         table: The table.
         splits: What to read of it; all of one scan.
         indexes: The number of each split in its scan.
-        stats: What to count in.
-        unread_bytes_max: How much may lie fetched and undecoded.
+        stats: Counts what is read.
+        unread_bytes_max: How many bytes may lie fetched and undecoded.
     """
 
     def __init__(

@@ -1,12 +1,11 @@
-"""A table as users of engines name it, and the options of its scan: one reading for all adapters.
+"""Parses a table as users of engines name it, and the options of its scan, for all adapters.
 
     "sales.orders"                            a table
     "sales.orders$changelog"                  its changes; $binlog: its rows before and after each
     "fluss://host:9123/sales.orders?tail=9"   a table of a cluster, and options of scans
     session.table("sales.orders")             a `Table`; TablePath("sales", "orders")
 
-Everything that can be refused without asking a server is refused here; what servers are asked is
-the table's business.
+Everything that can be refused without asking a server is refused here.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _VIEWS: Final = {"changelog": Mode.CHANGELOG, "binlog": Mode.BINLOG}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSource:
-    """A table, how to reach it, and what is wanted of it. Small, and may be pickled.
+    """A table, how to reach it, and the options of its scan. Small and picklable.
 
     A pickle holds no password; where it is opened again, the environment or the profile gives it.
 
@@ -86,18 +85,18 @@ TableName = HasSource | TableSource | TablePath | str
 def source_of(
     table: TableName, options: Mapping[str, Any] | None = None, *, config: Settings = None
 ) -> TableSource:
-    """What a user of an engine means; asks no server.
+    """Parse the table that a user of an engine names; asks no server.
 
     Args:
         table: `"database.table"`, a URL with a table in it, or a `Table`.
-        options: The options of the scan; those of a URL or of a `Table` count less.
-        config: How to reach the cluster; counts more than a URL.
+        options: The options of the scan; they override those of a URL or of a `Table`.
+        config: How to reach the cluster; overrides a URL.
 
     Raises:
         InvalidNameError: It names no table.
         ConfigError: There is no option of a name; the hint names the nearest.
         InvalidValueError: A value is not one its option takes, or two contradict each other.
-        UnsupportedOperationError: It has no end.
+        UnsupportedOperationError: The scan would have no end.
     """
     given = {name: value for name, value in (options or {}).items() if value is not None}
     _refuse_endless(given)
@@ -145,14 +144,14 @@ def endless(what: str) -> UnsupportedOperationError:
 def _refuse_other_mode(named: str, wanted: Any) -> None:
     if wanted != named:
         raise InvalidValueError(
-            f"The name ends in ${named}, and mode={str(wanted)!r} says otherwise.",
+            f"The name ends in ${named}, and mode={str(wanted)!r} contradicts it.",
             hint="leave one of them out",
             option="mode",
         )
 
 
 def without_view(name: str) -> tuple[str, str | None]:
-    """The name of the table itself, and the mode of scan that its view asks for.
+    """Split the name of a view into the name of its table and the mode of its scan.
 
     Raises:
         InvalidNameError: There is no such view; the hint names the nearest.

@@ -26,11 +26,11 @@ from fluss.wire.api import ApiKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """How much a table holds.
+    """The amounts of a table.
 
     Attributes:
-        partitions: How many partitions it has; None where it has none.
-        changes_max: No fewer than the log has rows: offsets without rows are counted as well.
+        partitions: How many partitions it has; None where it is not partitioned.
+        changes_max: An upper bound of the rows of its log: offsets without rows count as well.
         rows: The rows of a primary-key table; None where they are not known, and of a log.
         log_bytes: About how large the log is; None where that is not known.
     """
@@ -73,10 +73,10 @@ def _row_count(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
 
 
 async def row_counts(cluster: Cluster, places: Places) -> dict[TableBucket, int | None]:
-    """The rows of each bucket; None where they are not known. One request to each server.
+    """Ask for the rows of each bucket; None where they are not known. One request to each server.
 
     Args:
-        cluster: Whom to ask.
+        cluster: The cluster.
         places: The buckets of one table, and the table or partition each is of.
 
     Raises:

@@ -1,7 +1,7 @@
 """`fluss.connect`: one session, for people and for programs that do not wait in event loops.
 
-Everything here is plain and synchronous, and blocks the thread that calls it, also inside a running
-event loop. What a table can do is said in `session.table`, what a scan can in `session.scan`.
+Every method is plain and synchronous, and blocks the calling thread, also inside a running event
+loop. `session.table` has the methods of a table, and `session.session_scan` those of a scan.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def connect(
         **settings: Further settings, by the names of `Config`.
 
     Raises:
-        ConfigError: A setting is unknown or not one it takes; the hint names the nearest.
+        ConfigError: A setting is unknown, or its value is not allowed; the hint names the nearest.
         ConnectError: No server can be reached.
         AuthenticationError: The servers did not accept the user.
 
@@ -111,10 +111,10 @@ def connect(
 
 @at_door(Door.SESSION)
 class Session:
-    """A way to one cluster; `fluss.connect` makes it. Any thread may use it.
+    """A session of one cluster; `fluss.connect` makes it. Any thread may use it.
 
     Sessions with the same settings share their connection. Inside `with`, a session is the active
-    one: adapters that are not told how to connect use it.
+    one: adapters without settings of their own use it.
     """
 
     def __init__(
@@ -199,8 +199,8 @@ class Session:
         """A table, as it is now; the URL's table, where none is named.
 
         Args:
-            name: `"database.table"`, or a table in the URL's database; behind it `$changelog` or
-                `$binlog`, where its scans shall give these unless they say otherwise.
+            name: `"database.table"`, or a table in the URL's database; with `$changelog` or
+                `$binlog` after it, its scans give these by default.
 
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
@@ -244,7 +244,7 @@ class Session:
             buckets: How many buckets it has, in each partition; the cluster's default otherwise.
             auto_increment: A column that the servers count up by themselves.
             properties: Fluss's own properties, such as `table.log.ttl`.
-            comment: What it is for.
+            comment: A description of the table.
             ignore_if_exists: Whether a table that exists is left as it is.
 
         Raises:
@@ -273,7 +273,8 @@ class Session:
         Args:
             name: `"database.table"`.
             schema: As of `create_table`; not looked at where the table exists.
-            rows: Rows that are to be written to it next: a table that cannot take them is not made.
+            rows: Rows that will be written to it next: a table that cannot take them is not
+                created.
             **how: As of `create_table`. Keys, partitions and buckets that are given are compared
                 with those of a table that exists.
 
@@ -318,7 +319,7 @@ class Session:
     ) -> WriteReport:
         if how:
             raise InvalidValueError(
-                f"{', '.join(how)}: these say how a table is created, and create=True is missing."
+                f"{', '.join(how)}: these describe a table to create, and create=True is missing."
             )
         self._check_open()
         path = self._path(without_view(name)[0] if isinstance(name, str) else name)
@@ -377,7 +378,7 @@ class Session:
         return self._run(self._admin.get_server_nodes())
 
     def counters(self) -> dict[str, object]:
-        """What the connection has done so far: requests, bytes, batches, retries, latencies."""
+        """The counters of the connection: requests, bytes, batches, retries, latencies."""
         return self._connection.counters()
 
     # --- life ---------------------------------------------------------------------------------
@@ -388,7 +389,7 @@ class Session:
         return self._closed
 
     def close(self) -> None:
-        """Close it, and its connection when no other session uses that. Twice is once."""
+        """Close it, and its connection when no other session uses that. Idempotent."""
         if self._closed:
             return
         self._closed = True

@@ -1,8 +1,8 @@
-"""A scan as people hold it: its rows as tables, frames, datasets and streams.
+"""A scan of a session: its rows as tables, frames, datasets and streams.
 
 A scan is one plan: `to_arrow()` twice gives the same rows twice, whatever is written in between.
-A new `table.scan(...)` sees what is new; `start=scan.cursor()` sees only that. Everything else is
-`fluss.scan.Scan`, which this is.
+A new `table.scan(...)` sees the rows that are new; `start=scan.cursor()` sees only those. It is a
+`fluss.scan.Scan`, which has all other methods.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @at_door(Door.SESSION)
 class Scan(scan.Scan):
-    """What is to be read of a table; `table.scan(...)` makes it. Any thread may use it."""
+    """A scan of a table; `table.scan(...)` makes it. Any thread may use it."""
 
     def explain(self) -> Explanation:
-        """What is read and what is not, and why, as text."""
+        """What is read and what is left out, and why, as text."""
         return Explanation(super().explain())
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -76,7 +76,7 @@ class Scan(scan.Scan):
 
 
 @dataclass(frozen=True, slots=True)
-class _Handed:
+class _SchemaCapsule:
     capsule: object
 
     def __arrow_c_schema__(self) -> object:
@@ -87,20 +87,20 @@ def _requested(capsule: object, schema: pa.Schema) -> pa.Schema:
     """The schema in a capsule, which is empty afterwards.
 
     Args:
-        capsule: What a consumer gave.
-        schema: What there is.
+        capsule: The schema that a consumer requests.
+        schema: The schema of the scan.
 
     Raises:
-        InvalidValueError: It asks for a column that is not there, or twice for one.
+        InvalidValueError: It requests an unknown column, or one column twice.
     """
-    requested = pa.schema(_Handed(capsule))
+    requested = pa.schema(_SchemaCapsule(capsule))
     for name in requested.names:
         if name not in schema.names:
             raise InvalidValueError(
-                f"A consumer of the scan asks for the column {name!r}, which it has not.",
+                f"A consumer of the scan requests the column {name!r}, which it does not have.",
                 hint=did_you_mean(name, schema.names) or f"it has {', '.join(schema.names)}",
                 column=name,
             )
         if requested.names.count(name) > 1:
-            raise InvalidValueError(f"A consumer of the scan asks twice for {name!r}.", column=name)
+            raise InvalidValueError(f"A consumer of the scan requests {name!r} twice.", column=name)
     return requested

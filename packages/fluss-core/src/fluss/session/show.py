@@ -1,8 +1,8 @@
-"""How sessions, tables, scans and plans show themselves: as text, and as HTML in notebooks.
+"""Displays sessions, tables, scans and plans: as text, and as HTML in notebooks.
 
-What has to be asked for is asked for once and within moments; where a server does not answer, the
-rest is shown without it. Everything that comes from a cluster is escaped. The HTML has no colours
-of its own, so that it is readable wherever text is.
+Servers are asked once and for a moment; where one does not answer, the rest is shown without its
+facts. Everything that comes from a cluster is escaped. The HTML has no colours of its own, so that
+it is readable wherever text is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DATABASES_SHOWN_MAX = 20
 TABLES_SHOWN_MAX = 20
 COLUMNS_SHOWN_MAX = 200
 THOUSAND = 1_000
-ASKED_S_MAX = 2.0
+ANSWER_S_MAX = 2.0
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class _Fact:
 
 
 class Explanation(str):
-    """What a planned scan will do: a text, which notebooks show line by line."""
+    """The description of a planned scan: a text, which notebooks show line by line."""
 
     __slots__ = ()
 
@@ -52,17 +52,17 @@ class Explanation(str):
 
 
 def within_moments(ask: Callable[[], T]) -> T:
-    """What `ask` gives; tools that show objects (debuggers, pytest) must not wait for servers.
+    """Call `ask`, and give up soon: tools that show objects (debuggers, pytest) must not wait.
 
     Raises:
         RequestTimeoutError: There is no answer yet, or the user has just pressed Ctrl-C.
-        FlussError: The server refused.
+        FlussError: The server refuses.
     """
     if was_interrupted():
         raise RequestTimeoutError("not asked, because Ctrl-C was pressed a moment ago")
     answer = in_thread(ask, "fluss-show")
-    if not wait_until(partial(is_done, answer), ASKED_S_MAX):
-        raise RequestTimeoutError(f"no answer within {ASKED_S_MAX:g} s")
+    if not wait_until(partial(is_done, answer), ANSWER_S_MAX):
+        raise RequestTimeoutError(f"no answer within {ANSWER_S_MAX:g} s")
     return answer.result()
 
 
@@ -101,7 +101,7 @@ def session_html(text: str, tables: Mapping[str, Sequence[str]], *, more: int = 
     Args:
         text: The session as text.
         tables: The tables of each database that is shown.
-        more: How many databases there are besides.
+        more: How many further databases there are.
     """
     rows = [(name, str(len(each)), _some(each)) for name, each in tables.items()]
     note = _list([_Fact(name="and", value=f"{more} more databases")]) if more else ""
@@ -109,7 +109,7 @@ def session_html(text: str, tables: Mapping[str, Sequence[str]], *, more: int = 
 
 
 def silent_html(text: str, error: FlussError | None) -> str:
-    """A session that is closed, or that gets no answer, as HTML."""
+    """A session that is closed, or whose servers do not answer, as HTML."""
     if error is None:
         return _framed(text, "")
     return _framed(text, _list([_Fact(name="databases", value=f"not known: {error.message}")]))
@@ -126,17 +126,17 @@ def _some(names: Sequence[str]) -> str:
 def scan_html(
     name: str, schema: pa.Schema, options: Mapping[str, str], stats: ScanStats | None
 ) -> str:
-    """A scan as HTML. Asks nobody.
+    """A scan as HTML. No server is asked.
 
     Args:
         name: The table.
         schema: The columns it gives.
-        options: What was asked for, as text.
-        stats: What it has done so far; None where it is not pinned yet.
+        options: The options that were given, as text.
+        stats: Its counters; None where it is not pinned yet.
     """
     facts = [_Fact(name=each, value=value) for each, value in options.items() if each != "columns"]
     if stats is None:
-        facts.append(_Fact(name="pinned", value="when it is first asked for rows"))
+        facts.append(_Fact(name="pinned", value="when it is first read"))
     else:
         rows = f"at most {stats.rows_max:,} in {stats.splits} splits"
         facts += [
@@ -176,16 +176,16 @@ def _facts(core: TableHandle) -> list[_Fact]:
     by = f" by {', '.join(info.bucket_keys)}" if info.bucket_keys else ""
     facts.append(_Fact(name="buckets", value=f"{info.num_buckets}{each}{by}"))
     try:
-        asked = within_moments(lambda: _asked_facts(core))
+        amounts = within_moments(lambda: _amounts(core))
     except FlussError as error:
-        asked = [_Fact(name="rows", value=f"not known: {error.message}")]
-    return [*facts, *asked]
+        amounts = [_Fact(name="rows", value=f"not known: {error.message}")]
+    return [*facts, *amounts]
 
 
-def _asked_facts(core: TableHandle) -> list[_Fact]:
-    """How much there is: rows as leaders count them, changes by offsets, bytes by the last of them.
+def _amounts(core: TableHandle) -> list[_Fact]:
+    """Rows as leaders count them, changes by offsets, and bytes by the last batches.
 
-    Offsets without rows are counted among the changes, which is why these are `at most`.
+    Offsets without rows are counted among the changes, so these are `at most`.
     """
     size = table_size(core)
     facts = []
@@ -211,7 +211,7 @@ def _size(count: float) -> str:
 
 # --- HTML -----------------------------------------------------------------------------------------
 
-# Colours are the notebook's: lines and what matters less are its text, paler.
+# The colours are those of the notebook: lines and labels are its text, paler.
 _LINE = "1px solid rgba(128, 128, 128, .35)"
 _CELL = "text-align: left; padding: .15em 1.2em .15em 0; border: 0; background: none;"
 _PRE = "margin: .3em 0 0; padding: 0; background: none; color: inherit; white-space: pre-wrap;"

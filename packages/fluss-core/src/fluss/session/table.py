@@ -1,4 +1,4 @@
-"""A table as people hold it: what it is, scans of it, and rows written to it and looked up."""
+"""A table of a session: its facts, its scans, its writes and lookups, its partitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEAD_ROWS = 10
 
 @at_door(Door.SESSION)
 class Table:
-    """A table, as it was when it was asked for. Any thread may use it.
+    """A table as it was when the session opened it. Any thread may use it.
 
     Args:
         core: The table on its connection.
@@ -48,7 +48,7 @@ class Table:
         self._core = core
         self._defaults = dict(defaults or {})
 
-    # --- what it is ---------------------------------------------------------------------------
+    # --- facts ---------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Table:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The options that its scans have where nothing else is said, for example a URL's."""
+        """The options that its scans have by default, for example those of a URL."""
         return dict(self._defaults)
 
     def to_source(self) -> TableSource:
@@ -76,7 +76,7 @@ class Table:
 
     @property
     def info(self) -> TableInfo:
-        """Everything the cluster says about it."""
+        """All facts of the table that the cluster reports."""
         return self._core.info
 
     @property
@@ -105,24 +105,24 @@ class Table:
         return self._core.info.num_buckets
 
     def refresh(self) -> None:
-        """Take in what has changed since: columns added, properties set."""
+        """Read again what the cluster reports: added columns, changed properties."""
         path = self._core.info.table_path
         self._core = self._run(self._core.connection.table(path))
 
     # --- reading ------------------------------------------------------------------------------
 
     def scan(self, **options: Any) -> Scan:
-        """Describe a scan; nothing is read, and no offset pinned, before it is asked for rows.
+        """Describe a scan; its offsets are pinned when it is first read.
 
         Args:
             **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
                 with_metadata, order, max_parallel, missing_partitions, on_trimmed, strategy,
-                metadata_prefix: `fluss.model.options.scan_options.SCAN_OPTIONS` says what each
-                does.
+                metadata_prefix: `fluss.scan.SCAN_OPTIONS` describes each.
 
         Raises:
             ConfigError: There is no such option; the hint names the nearest.
-            InvalidValueError: A value is not one its option takes, or two contradict each other.
+            InvalidValueError: An option does not take its value, or two options contradict each
+                other.
 
         Example:
             >>> table.scan(filter=col("id") > 5, tail=100).to_pandas()  # doctest: +SKIP
@@ -130,12 +130,12 @@ class Table:
         return Scan(self._core, self._options(options))
 
     def follow(self, *, start: Any = "latest", **options: Any) -> Follow:
-        """Read on and on: what is in the log, and what comes.
+        """Follow the log: the rows in it, and those that come later.
 
         The only scan without an end. Iterate it for Arrow batches, and break off or call `close`.
 
         Args:
-            start: Where to begin; what comes from now on, by default.
+            start: Where to begin; by default at the end of the log.
             **options: columns, filter, partitions, mode (`log` or `changelog`), with_metadata,
                 on_trimmed, metadata_prefix, as of `scan`.
         """
@@ -144,7 +144,7 @@ class Table:
                 hint = did_you_mean(name, SCAN_OPTIONS) if name not in SCAN_OPTIONS else None
                 raise ConfigError(
                     f"follow() has no option {name!r}.",
-                    hint=hint or "what ends is a scan: table.scan(...)",
+                    hint=hint or "a read that ends is a scan: table.scan(...)",
                     key=name,
                 )
         if self._core.info.has_primary_key():
@@ -153,7 +153,7 @@ class Table:
         return Follow(self._core, scan_options(options))
 
     def head(self, rows: int = HEAD_ROWS) -> pa.Table:
-        """A few of its rows, whichever are found first."""
+        """A few of its rows, in no particular order."""
         return self.scan(limit=rows).to_arrow()
 
     def count(self) -> int:
@@ -183,8 +183,8 @@ class Table:
         Args:
             keys: Anything tabular with the key's columns, a list of tuples in key order, or of
                 values where the key is one column.
-            columns: The columns wanted; None for all.
-            insert_if_not_exists: Whether the servers insert a key that is missing.
+            columns: The columns to read; None for all.
+            insert_if_not_exists: Whether the servers insert a missing key.
 
         Raises:
             FlussError: The table has no primary key.
@@ -222,15 +222,15 @@ class Table:
 
         Args:
             data: Anything tabular; see `append`.
-            merge_mode: `overwrite` to put values in the place of aggregated ones.
+            merge_mode: `overwrite` to replace aggregated values.
         """
         return write_frame(self._core, data, mode="upsert", merge_mode=merge_mode)
 
     def delete(self, keys: Any) -> WriteReport:
-        """Delete the rows of these keys; keys that are not there are not missed.
+        """Delete the rows of these keys; a key without a row is no error.
 
         Args:
-            keys: As of `lookup`; columns that are no key columns are not looked at.
+            keys: As of `lookup`; other columns than those of the key are ignored.
         """
         return write_frame(self._core, keys, mode="delete")
 
@@ -294,7 +294,7 @@ class Table:
         )
 
     def offsets(self) -> pa.Table:
-        """Where the log of each bucket begins and ends now, as its leader says."""
+        """Where the log of each bucket begins and ends now, as its leader reports."""
         splits = Scan(self._core, _log_options(self._core.info)).splits()
         return pa.table(
             {

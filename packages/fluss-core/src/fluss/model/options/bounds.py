@@ -1,8 +1,8 @@
-"""Where a scan begins and ends, as people say it: an offset, a time, a place for each bucket.
+"""Where a scan begins and ends, as people write it: an offset, a time, an offset for each bucket.
 
-`bound_of` takes every way to say it and makes one noun of it; `Cursor` is the one a finished scan
-leaves behind, so that the next begins where it ended. What offsets they stand for in a log is found
-when a scan is planned (`scan.plan_scan`); nothing here knows the time of day.
+`bound_of` parses every form into a `Bound`. A `Cursor` is the bound of a finished scan, so that the
+next one begins where it ended. `scan.plan_scan` finds the offsets of a bound in each log; nothing
+here knows the time of day.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OFFSET_MAX = 2**63 - 1
 CURSOR_LENGTH_MAX = 16 * 1024 * 1024
 _CURSOR_VERSION = 1
 
-WAYS = (
+FORMS = (
     "'earliest', 'latest', an offset, {bucket: offset}, {(partition, bucket): offset}, a datetime "
     "with a zone, a time ago such as '-10m', or the cursor of a scan"
 )
@@ -35,7 +35,7 @@ BucketOffsetKey = tuple[str | int | None, int]
 
 
 class BoundKind(StrEnum):
-    """How an end of a scan is said."""
+    """The kind of a bound."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -48,14 +48,14 @@ class BoundKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where a scan of one table ended: for each bucket the offset that comes next.
+    """Where a scan of one table ended: the next offset of each bucket.
 
-    It is text on its way (`to_json`, `str`), and holds neither rows nor secrets. Partitions that
-    came after it are read from their beginning.
+    It is stored as text (`to_json`, `str`), and holds neither rows nor secrets. Partitions that
+    were created after it are read from their beginning.
 
     Attributes:
         table_id: The table; one that is dropped and created again has another id.
-        offsets: For each (partition id, bucket), the offset that comes next.
+        offsets: For each (partition id, bucket), the next offset.
     """
 
     table_id: int
@@ -80,10 +80,10 @@ class Cursor:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The cursor that a text holds.
+        """Parse the text of a cursor.
 
         Raises:
-            InvalidValueError: It is no cursor's text.
+            InvalidValueError: The text is not that of a cursor.
         """
         if len(text) > CURSOR_LENGTH_MAX:
             raise InvalidValueError(f"A cursor of {len(text)} characters is too long to be one.")
@@ -112,7 +112,7 @@ class Bound:
     """One end of a scan.
 
     Attributes:
-        kind: How it is said.
+        kind: Which of the following it is.
         number: The offset, the time in milliseconds since 1970, or how many milliseconds ago.
         offsets: For kind `offsets`: an offset for each (partition, bucket).
         cursor: For kind `cursor`.
@@ -129,7 +129,7 @@ class Bound:
         return self.kind in {BoundKind.TIME, BoundKind.AGO}
 
     def at(self, now_ms: int) -> Bound:
-        """The same, with a time ago counted from `now_ms`."""
+        """The same bound, with a time ago counted from `now_ms`."""
         if self.kind is not BoundKind.AGO:
             return self
         return Bound(kind=BoundKind.TIME, number=max(0, now_ms - self.number))
@@ -153,14 +153,14 @@ LATEST = Bound(kind=BoundKind.LATEST)
 
 
 def bound_of(value: Any, name: str) -> Bound:
-    """The bound that a value stands for.
+    """Parse a bound.
 
     Args:
-        value: Whatever `WAYS` lists.
-        name: The option, for messages.
+        value: One of the forms that `FORMS` lists.
+        name: The name of the option, for messages.
 
     Raises:
-        InvalidValueError: It is none of them.
+        InvalidValueError: The value has none of these forms.
     """
     match value:
         case Bound():
@@ -275,7 +275,7 @@ def _whole(value: object) -> int:
 def _refused(value: object, name: str, hint: str | None = None) -> InvalidValueError:
     return InvalidValueError(
         f"{name}={value!r} does not say where a scan {'begins' if name == 'start' else 'ends'}.",
-        hint=hint or f"write {WAYS}",
+        hint=hint or f"write {FORMS}",
         option=name,
     )
 

@@ -1,8 +1,8 @@
 """The options of a scan: one table of them, the same at every door and in every engine.
 
-`ScanOptions` is what is left after checking: names are known, values are of one type each, and no
-two contradict each other. What they mean for a table is decided in `scan.plan_scan`; a URL writes
-them as text, and every option takes its text, too.
+`ScanOptions` is the result of checking: names are known, values are of one type each, and no two
+contradict each other. `scan.plan_scan` decides what they mean for a table. A URL writes options as
+text, and every option parses its text as well.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ class Strategy(StrEnum):
     CHANGELOG = "changelog"
 
 
-# What a partition is asked to be: its name, or the values some of its keys may have.
+# How partitions are chosen: a name, or the values that some partition keys may have.
 PartitionChoice = str | tuple[tuple[str, tuple[Any, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """The options of one scan; `scan_options` makes them of what users write.
+    """The options of one scan; `scan_options` parses them.
 
     Each attribute is described in `SCAN_OPTIONS`. They are applied in one order, at every door and
     in every engine: `partitions`, `start` and `end` (or `as_of`) first, then `tail`, then `filter`,
-    then `order` and `limit`. A condition that an engine asks of the rows of a scan comes after all
-    of them; `takes_filter` says whether the scan itself can apply it.
+    then `order` and `limit`. The condition and the limit of an engine come after all of them
+    (`scan.narrow`).
     """
 
     columns: tuple[str, ...] | None = None
@@ -120,7 +120,7 @@ class ScanOptions:
 
 
 def scan_options(given: Mapping[str, Any]) -> ScanOptions:
-    """The options that a scan was asked for with; those that are None are not set.
+    """Parse the options of a scan; an option that is None is not set.
 
     Raises:
         ConfigError: There is no option of a name; the hint names the nearest.
@@ -130,7 +130,7 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
 
 
 def with_options(options: ScanOptions, given: Mapping[str, Any]) -> ScanOptions:
-    """The same options with others in the place of some; None sets an option back.
+    """Change some options of a scan; None sets an option back.
 
     Raises:
         ConfigError: There is no option of a name; the hint names the nearest.
@@ -173,14 +173,14 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
 
 
 def is_arrow_expression(value: Any) -> bool:
-    """Whether this is a condition in pyarrow's words; pyarrow is not loaded to ask."""
+    """Whether a value is an expression of pyarrow; pyarrow is not loaded to find out."""
     kind = type(value)
     return kind.__name__ == "Expression" and kind.__module__.partition(".")[0] == "pyarrow"
 
 
 def _predicate(value: Any, name: str) -> Any:
     if isinstance(value, Predicate) or is_arrow_expression(value):
-        # Arrow's becomes ours when it meets the table's columns.
+        # An expression becomes a predicate when the columns of the table are known.
         return value
     raise InvalidValueError(
         f"{name} is a predicate, not {value!r}.",
@@ -208,7 +208,7 @@ def _parallel(value: Any, name: str) -> int:
 
 
 def _number(value: Any) -> int | None:
-    """A whole number, also one that is written out; None for anything else."""
+    """A whole number, or the text of one; None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         return int(value[: len(str(ROWS_MAX))])
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -282,7 +282,7 @@ def _prefix(value: Any, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOption:
-    """One option: what it takes, and what it does."""
+    """One option: how its values are parsed, and what it does."""
 
     parse: Callable[[Any, str], Any]
     doc: str
@@ -291,28 +291,29 @@ class ScanOption:
 SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
     "columns": ScanOption(
         parse=_names,
-        doc="The columns wanted, in the order wanted; metadata columns may be among them.",
+        doc="The columns that are read, in this order; metadata columns may be among them.",
     ),
     "filter": ScanOption(
-        parse=_predicate, doc="Which rows are wanted: a predicate, or pyarrow's expression."
+        parse=_predicate,
+        doc="The condition that rows fulfil: a predicate, or an expression of pyarrow.",
     ),
     "start": ScanOption(
         parse=bound_of, doc="Where to begin: an offset, a time, or the cursor of another scan."
     ),
     "end": ScanOption(
-        parse=bound_of, doc="Where to end, exclusive; what the leaders say is the end, by default."
+        parse=bound_of, doc="Where to end, exclusive; the end of the log now, by default."
     ),
     "tail": ScanOption(
         parse=_rows,
-        doc="At most so many rows in all, the last by time, bucket and offset; before a filter.",
+        doc="At most this many rows in all, the last by time, bucket and offset; before a filter.",
     ),
-    "limit": ScanOption(parse=_rows, doc="At most so many rows in all, after the filter."),
+    "limit": ScanOption(parse=_rows, doc="At most this many rows in all, after the filter."),
     "partitions": ScanOption(
         parse=_partitions, doc="Which partitions: names, 'key=value', or {key: value or values}."
     ),
     "mode": ScanOption(
         parse=_one_of(Mode),
-        doc="state (rows of a primary-key table by now), log, changelog, or binlog.",
+        doc="state (the rows of a primary-key table), log, changelog, or binlog.",
     ),
     "as_of": ScanOption(
         parse=bound_of, doc="The state, or the log, as it was at an offset or a time."
@@ -323,24 +324,24 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
     "order": ScanOption(
         parse=_one_of(Order), doc="none (as they come), bucket (bucket by bucket), or timestamp."
     ),
-    "max_parallel": ScanOption(parse=_parallel, doc="How many splits are read at once."),
+    "max_parallel": ScanOption(parse=_parallel, doc="How many splits are read concurrently."),
     "missing_partitions": ScanOption(
-        parse=_remedy("skip"), doc="error, or skip those that are not there any more."
+        parse=_remedy("skip"), doc="error, or skip partitions that are not there any more."
     ),
     "on_trimmed": ScanOption(
         parse=_remedy("earliest"),
         doc="error, or earliest: begin at the first offset that is still there.",
     ),
     "strategy": ScanOption(
-        parse=_one_of(Strategy), doc="How the state is found; chosen by what is quickest otherwise."
+        parse=_one_of(Strategy), doc="How the state is found; the quickest way by default."
     ),
     "metadata_prefix": ScanOption(
-        parse=_prefix, doc="What the metadata columns' names begin with, instead of '_'."
+        parse=_prefix, doc="The prefix of the names of metadata columns, instead of '_'."
     ),
 }
 
 
-# --- what does not go together --------------------------------------------------------------------
+# --- options that exclude each other --------------------------------------------------------------
 
 
 def _check_metadata(options: ScanOptions) -> None:
@@ -369,10 +370,10 @@ def _check_together(options: ScanOptions) -> None:
 
 
 def check_order(start: Bound | None, end: Bound | None) -> None:
-    """Refuse a scan that begins behind its end, as far as the two can be compared.
+    """Refuse a scan that begins after its end, as far as the two can be compared.
 
     Raises:
-        InvalidValueError: It does.
+        InvalidValueError: It begins after its end.
     """
     if start is None or end is None or start.kind is not end.kind:
         return
@@ -392,7 +393,7 @@ def check_order(start: Bound | None, end: Bound | None) -> None:
 
 def _contradiction(first: str, second: str) -> InvalidValueError:
     return InvalidValueError(
-        f"{first}= and {second}= are both given, and each says which rows are wanted.",
+        f"{first}= and {second}= are both given, and each determines which rows are read.",
         hint="leave one of them out",
         option=second,
     )
