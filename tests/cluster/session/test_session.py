@@ -19,7 +19,7 @@ from fluss.errors import (
     MissingExtraError,
     TableNotFoundError,
 )
-from fluss.session import source_of
+from fluss.session import open_table
 
 
 def test_databases_and_tables_come_and_go(session, database, rows):
@@ -152,7 +152,7 @@ def test_sessions_share_a_connection_and_the_last_closes_it(cluster):
 def test_a_connection_that_an_adapter_uses_outlives_the_sessions(cluster, events):
     settings = {"bootstrap.servers": cluster.bootstrap, "request-timeout": "62s"}
     with fluss.connect(config=settings) as first:
-        table = source_of(events.name, config=first.config).open()
+        table = open_table(events.name, config=first.config)
     assert table.count() == 1_000
     with fluss.connect(config=settings) as second:
         assert second._connection is table.__fluss_table__().connection

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from fluss.connection.url import FlussUrl, hidden, parse_url
 from fluss.errors import FlussError
 from fluss.model.paths import TablePath
-from fluss.session.source import TableSource, source_of
+from fluss.scan import TableSource, source_of
 
 
 def test_a_url_says_everything_at_once():

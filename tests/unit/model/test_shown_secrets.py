@@ -14,7 +14,7 @@ from fluss.connection.url import parse_url
 from fluss.errors import ConfigError
 from fluss.fsspec import FlussFileSystem
 from fluss.model.options.secrets import Secret
-from fluss.session.source import source_of
+from fluss.scan import source_of
 
 SECRET = "hunter2-and-more"
 PASSWORD = "security.sasl.password"

@@ -17,10 +17,10 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from fluss import TablePath
 from fluss.admin.admin import admin_of
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import InvalidValueError, ServerError
-from fluss.model.paths import TablePath
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table

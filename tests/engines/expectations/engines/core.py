@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fluss.session import Scan, source_of
+from fluss.scan import open_scan
 from tests.engines.expectations.engine import Mark, never
 
 ONE_SCAN = never("its filter and its limit are those of the scan, and the filter comes first")
@@ -18,5 +18,4 @@ class Core:
     def read(self, table, *, config, columns, filter, limit, options) -> Any:  # noqa: A002 - the scan's name
         given = {"columns": columns, "filter": filter, "limit": limit}
         wanted = {**options, **{name: value for name, value in given.items() if value is not None}}
-        source = source_of(table, wanted, config=config)
-        return Scan(source.open().core, source.options).to_arrow()
+        return open_scan(table, config=config, **wanted).to_arrow()

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from fluss.errors import ConfigError
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.options.scan_options import SCAN_OPTIONS
+from fluss.scan import SCAN_OPTIONS
 
 ROWS = "data.arrow"
 SCHEMA = "schema.json"

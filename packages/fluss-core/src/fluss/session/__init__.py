@@ -7,10 +7,10 @@ and decides nothing that an engine's adapter would have to decide again.
 from fluss.connection import config_sources as config
 from fluss.net.cancellation import Cancellation
 from fluss.scan.follow import Follow
-from fluss.scan.table_source import TableName
+from fluss.scan.table_source import TableName, TableSource, source_of
+from fluss.session.open_table import open_table
 from fluss.session.session import Session, connect
 from fluss.session.session_scan import Scan
-from fluss.session.source import TableSource, open_table, source_of
 from fluss.session.table import Table
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.scan import TableName
-from fluss.session.source import open_table
+from fluss.session.open_table import open_table
 from fluss.session.table import Table
 from fluss.write.write_report import WriteReport
 

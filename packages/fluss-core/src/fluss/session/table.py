@@ -55,11 +55,6 @@ class Table:
         """`database.table`."""
         return str(self._core.info.table_path)
 
-    @property
-    def core(self) -> TableHandle:
-        """The table on its connection; goes when no adapter uses it."""
-        return self._core
-
     def __fluss_table__(self) -> TableHandle:
         # For functions of other rooms that take a `Table`, as `fluss.exactly_once` has them.
         return self._core

@@ -90,30 +90,6 @@ class ScanOptions:
     metadata_prefix: str = METADATA_PREFIX
 
     @property
-    def repeatable_order(self) -> Order:
-        """The order of the rows; where a limit cuts, it must be one that can be repeated."""
-        if self.limit is not None and self.order is Order.NONE:
-            return Order.BUCKET
-        return self.order
-
-    @property
-    def filter_prunes(self) -> bool:
-        """Whether the filter may decide which partitions, buckets and offsets are read.
-
-        Not with a tail: which rows the tail has is decided before the filter.
-        """
-        return self.tail is None
-
-    @property
-    def takes_filter(self) -> bool:
-        """Whether a condition on the rows of this scan may be added to its filter.
-
-        Not with a limit, which is applied after the filter and would then cut other rows. Not for
-        a binlog, whose rows have no columns of the table.
-        """
-        return self.limit is None and self.mode is not Mode.BINLOG
-
-    @property
     def metadata_names(self) -> dict[str, str]:
         """The metadata columns by the names they have in this scan."""
         return {self.metadata_prefix + each[1:]: each for each in METADATA_COLUMNS}
