@@ -1,17 +1,16 @@
 """The synchronous door: `fluss.connect(url)` gives a `Session`, with tables and scans.
 
-Rule: names for people, one line each where that is possible; knows the connector and the client,
-and decides nothing that an engine's adapter would have to decide again.
+Rule: names for people, one line each where that is possible; decides nothing
+that an engine's adapter would have to decide again.
 """
 
 from fluss.connection import config_sources as config
 from fluss.net.cancellation import Cancellation
 from fluss.scan.follow import Follow
-from fluss.scan.table_source import TableName, TableSource, source_of
-from fluss.session.open_table import open_table
+from fluss.scan.table_source import TableName
 from fluss.session.session import Session, connect
 from fluss.session.session_scan import Scan
-from fluss.session.table import Table
+from fluss.session.table import Table, open_table
 
 __all__ = [
     "Cancellation",
@@ -20,9 +19,7 @@ __all__ = [
     "Session",
     "Table",
     "TableName",
-    "TableSource",
     "config",
     "connect",
     "open_table",
-    "source_of",
 ]

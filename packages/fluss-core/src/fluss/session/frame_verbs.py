@@ -13,8 +13,7 @@ from typing import Any, Literal
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.scan import TableName
-from fluss.session.open_table import open_table
-from fluss.session.table import Table
+from fluss.session.table import Table, open_table
 from fluss.write.write_report import WriteReport
 
 _VERBS = ("append", "upsert", "delete", "update")

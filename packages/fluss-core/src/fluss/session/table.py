@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pyarrow as pa
 
 from fluss.admin.admin import AdminCore, admin_of, partition_spec_of
+from fluss.connection.config_sources import Settings, completed
 from fluss.connection.connection import TableHandle
+from fluss.connection.shared_connections import connection_for
 from fluss.doors import at_door
 from fluss.errors import ConfigError
 from fluss.hints import Door
@@ -20,7 +22,7 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.follow import Follow
-from fluss.scan.table_source import TableSource
+from fluss.scan.table_source import TableName, TableSource, source_of
 from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
 from fluss.write.frame_checks import check_frame
@@ -319,6 +321,21 @@ class Table:
 
     def _options(self, given: Mapping[str, Any]) -> ScanOptions:
         return scan_options({**self._defaults, **given})
+
+
+def open_table(table: TableName, *, config: Settings = None) -> Table:
+    """A table for an engine that writes, over a connection that is shared.
+
+    Args:
+        table: `"database.table"`, a URL with a table in it, a `Table` or a `TableSource`.
+        config: How to reach the cluster; overrides a URL.
+
+    Raises:
+        TableNotFoundError: There is no such table; the hint names the nearest.
+    """
+    source = source_of(table, config=config)
+    connection = connection_for(completed(source.config))
+    return Table(connection.engine.run(connection.table(source.path)))
 
 
 def _log_options(info: TableInfo) -> ScanOptions:
