@@ -344,6 +344,6 @@ def _unclaimed(task: Task) -> WriterStateError:
         f"Rows of task {task.part} of step {task.step} of {task.run} are there, and its claim is "
         "not: this attempt is an old one whose step has been done since, or the claim was deleted.",
         hint="An old attempt is of no use any more. If the step has not been done, begin with a new "
-        "checkpoint, behind what is there.",
+        "checkpoint, after the rows that are there.",
         step=task.step,
     )

@@ -316,7 +316,7 @@ def rows_gone(bucket: TableBucket, *, end: int, needed: int) -> WriterStateError
     return WriterStateError(
         f"The log of {bucket} ends at {end}, and it has been at {needed}: rows that the servers had "
         "acknowledged are gone.",
-        hint="All replicas of the bucket must have failed at once, or it has one only. Compare the "
+        hint="All replicas of the bucket must have failed together, or it has one only. Compare the "
         "table with its source; then begin with a new checkpoint.",
         bucket=bucket.bucket_id,
         offset=end,

@@ -199,8 +199,8 @@ class BucketLedger:
             raise rows_gone(self.bucket, end=end, needed=self.anchor)
         if earliest > self.anchor:
             raise self._lost(
-                f"its log begins at {earliest} by now, behind the {self.anchor} where this task "
-                "began, so that nobody can see what was written",
+                f"its log begins at {earliest} by now, after the {self.anchor} where this task "
+                "began, so that its rows cannot be read",
                 "The table keeps its log too short for this query ('table.log.ttl').",
             )
         by_generation: dict[int, dict[int, LoggedBatch]] = {}
@@ -270,7 +270,7 @@ class BucketLedger:
     def _replaced(self, start: int, rows: int) -> WriterStateError:
         [piece] = self._pieces(start, start + 1)
         return WriterStateError(
-            f"Another attempt at this task was under way, and has written {piece.landed.row_count} "
+            f"Another attempt at this task was running, and has written {piece.landed.row_count} "
             f"rows at offset {piece.landed.base_offset} of {self.bucket} in place of {rows} of this "
             "one: its rows were others, or broke off.",
             hint="Nothing is counted as written; repeat the task when no other attempt at it runs.",
@@ -280,9 +280,9 @@ class BucketLedger:
 
     def _lost(self, why: str, hint: str | None = None) -> WriterStateError:
         return WriterStateError(
-            f"What this task wrote to {self.bucket} is not what there is: {why}.",
+            f"The rows that this task wrote to {self.bucket} are not all there: {why}.",
             hint=hint
             or "Rows that were acknowledged are gone: all replicas of the bucket must have failed "
-            "at once. Compare the table with its source; then begin with a new checkpoint.",
+            "together. Compare the table with its source; then begin with a new checkpoint.",
             bucket=self.bucket.bucket_id,
         )

@@ -41,7 +41,7 @@ async def buckets_of(
         raise PartitionNotFoundError(
             f"The partition {each.partition_name!r} of {table.table_path} was created and is not "
             "there.",
-            hint="Is somebody dropping it at the same time?",
+            hint="Does another program drop it at the same time?",
             table=str(table.table_path),
             partition=each.partition_name,
         )

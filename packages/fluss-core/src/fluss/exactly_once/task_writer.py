@@ -127,8 +127,8 @@ class TaskWriter:
         """Write all rows of the task, and wait until the servers have them.
 
         Raises:
-            InvalidValueError: A row does not fit the table. What came before it may be written.
-            WriterStateError: What another attempt has written is not what this one would, or rows
+            InvalidValueError: A row does not fit the table. Rows before it may be written.
+            WriterStateError: Another attempt has written rows that this one does not have, or rows
                 that had been acknowledged are gone.
             FlussError: The rows could not be written; another attempt goes on where this one ended.
         """

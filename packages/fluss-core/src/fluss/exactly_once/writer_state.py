@@ -117,7 +117,7 @@ async def _ask(
 
 def _error_of(bucket: TableBucket, answer: messages.PbProduceLogRespForBucket | None) -> FlussError:
     if answer is None:
-        why = f"it takes a batch of bucket {bucket.bucket_id} that nobody may take, or is silent"
+        why = f"it accepts a batch of bucket {bucket.bucket_id} that must be refused, or names no result"
         return ProtocolError(
             f"The answer to PRODUCE_LOG cannot be used: {why}.", what="PRODUCE_LOG", at=0, why=why
         )

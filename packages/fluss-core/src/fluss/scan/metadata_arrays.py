@@ -86,7 +86,7 @@ class MetadataFilter:
     Args:
         predicate: The conditions.
         schema: The table's columns.
-        prefix: What the metadata columns' names begin with.
+        prefix: The prefix of the names of metadata columns.
     """
 
     def __init__(self, predicate: Predicate, schema: Schema, *, prefix: str) -> None:

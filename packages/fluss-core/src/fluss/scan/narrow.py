@@ -1,10 +1,10 @@
-"""What an engine asks of a scan on top of its options: fewer columns, a condition, a limit.
+"""Narrows a scan to a query of an engine: fewer columns, a condition, a limit.
 
-The rules of it are decided here and nowhere else. An engine's condition and limit come after all
+The rules are decided here and nowhere else. The condition and the limit of an engine come after all
 options of the scan, its `tail`, `filter` and `limit` among them. So a condition joins the filter
 unless the scan has a limit of its own, which would then cut other rows, or is a binlog, whose rows
-have no columns of the table. What cannot join is the residual: the engine applies it, and the
-columns that it looks at are read as well. A limit is taken where nothing is residual.
+have no columns of the table. A condition that cannot join is the residual: the engine applies it,
+and the columns that it looks at are read as well. A limit is taken where nothing is residual.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class NarrowedShape:
     """A shape that gives less, and what it leaves to the engine.
 
     Attributes:
-        shape: What is read.
-        residual: What the engine applies: a `Predicate` or a pyarrow expression, as it was given;
-            None for nothing.
+        shape: The shape of the scan that is read.
+        residual: The condition that the engine applies, a `Predicate` or a pyarrow expression as it
+            was given; None for none.
         takes_limit: Whether the scan itself cuts to the limit.
     """
 

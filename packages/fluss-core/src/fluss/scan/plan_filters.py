@@ -57,7 +57,7 @@ Range = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterPlan:
-    """What of a table a filter leaves to be read.
+    """The parts of a table that a filter leaves to be read.
 
     Attributes:
         partition_names: The partitions that can hold rows; None for all.
@@ -75,7 +75,7 @@ class FilterPlan:
             prune by it; where changes become a state, it is applied afterwards.
         residual: The whole filter, for the rows that were read; None where every row fulfils it.
         metadata_residual: The part of `residual` that is left where `pushed` was applied.
-        reasons: What is left out and why, for people.
+        reasons: The parts that are left out and why, for people.
     """
 
     partition_names: tuple[str, ...] | None = None

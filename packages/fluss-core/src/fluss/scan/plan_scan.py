@@ -305,7 +305,7 @@ def decide_range(
         facts: The facts of the bucket.
         start: Where to begin; where the log does, by default.
         end: Where to end; where the log does, by default.
-        on_trimmed: What to do where the start has been trimmed.
+        on_trimmed: The option of a start that has been trimmed.
         is_as_of: Whether the end is a moment whose state is requested, and not only a cut.
 
     Raises:

@@ -112,7 +112,7 @@ class Scan:
 
     @property
     def mode(self) -> Mode:
-        """What the rows are."""
+        """The kind of its rows."""
         return self._shape.mode
 
     @property
@@ -244,7 +244,7 @@ class Scan:
         return list(self._planned(cancellation).splits)
 
     def explain(self) -> str:
-        """What is read and what is left out, and why, as text."""
+        """Describe what is read and what is left out, and why, as text."""
         return explained(self._planned())
 
     @property
@@ -372,11 +372,11 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowed:
-    """A scan of what a query needs, and what is left for the engine to apply.
+    """A scan of the rows that a query needs, and the rest that the engine applies.
 
     Attributes:
-        scan: What is read. It has the columns that were requested, and after them those that the
-            residual looks at.
+        scan: The scan that is read. It has the columns that were requested, and after them those
+            that the residual looks at.
         columns: The columns that were requested, each once.
         residual: The part of the predicate that the engine applies to the batches, in the form in
             which it was given; None where the scan applies all of it.

@@ -58,8 +58,8 @@ class ScanPlan:
 
     Attributes:
         table_id: The table.
-        shape: What it gives.
-        splits: What it reads, by partition and bucket.
+        shape: Its columns and its filter.
+        splits: Its splits, by partition and bucket.
         reasons: The decisions and their reasons, for people.
         partitions: How many partitions there are; None where the table has none.
         stats: Counts what is read.
@@ -84,7 +84,7 @@ def plan_scan(
 
     Args:
         table: The table.
-        shape: What is read of it.
+        shape: The shape of the scan.
         cancellation: Ends the planning from another thread.
 
     Raises:

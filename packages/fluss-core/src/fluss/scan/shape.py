@@ -1,7 +1,7 @@
-"""What a scan gives: its kind of rows, its columns and its filter, worked out once per scan.
+"""The shape of a scan: its kind of rows, its columns and its filter, worked out once per scan.
 
-Everything here follows from the options and the table alone; no server is asked. Where the rows are
-is `scan.scan_planner`'s to find out, and what an engine asks of them on top is `scan.narrow`'s.
+The shape follows from the options and the table alone; no server is asked. `scan.scan_planner`
+finds where the rows are, and `scan.narrow` narrows a shape to a query.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from fluss.state.changelog import binlog_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanShape:
-    """What a scan gives, as far as that is known without asking where logs end.
+    """The rows that a scan gives, as far as they are known without asking where logs end.
 
     Attributes:
         table: The table.
         options: The options; a filter is a `Predicate` by now.
-        mode: What the rows are.
+        mode: The kind of its rows.
         output: The columns that are read; of a binlog, those of the rows before and after.
         chosen: Which columns of a binlog are given; None for all.
         schema: The columns that are given.
@@ -72,7 +72,7 @@ class ScanShape:
         return self.options.tail is None
 
     def plan_filter(self, partitions: Sequence[PartitionInfo] | None = None) -> FilterPlan:
-        """What the filter leaves of the table, or of these partitions of it."""
+        """Plan the parts of the table, or of these partitions, that the filter leaves."""
         if self.filter is None:
             return FilterPlan()
         return self.filter.plan(partitions, prunes=self.filter_prunes)
@@ -115,7 +115,7 @@ class ScanShape:
 
 
 def shape_of(table: TableInfo, options: ScanOptions) -> ScanShape:
-    """What a scan of a table gives.
+    """Work out the shape of a scan.
 
     Raises:
         FlussError: The table has no such columns, or no such rows.

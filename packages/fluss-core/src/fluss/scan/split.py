@@ -17,7 +17,7 @@ from fluss.state.state_planner import StatePlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSplit:
-    """What one reader reads; the process that opens it has settings of its own to connect with.
+    """A piece of a scan for one reader, which has settings of its own to connect with.
 
     Attributes:
         table_path: The table.
@@ -28,10 +28,10 @@ class ScanSplit:
         stop: One past the last offset.
         output: The columns that are read, in order.
         chosen: Which columns of a binlog are given; None for all.
-        mode: What the rows are.
+        mode: The kind of its rows.
         filter: The condition on the table's own columns; None for all rows.
         metadata_filter: The condition that looks at metadata columns as well; None for all rows.
-        metadata_prefix: What the metadata columns' names begin with.
+        metadata_prefix: The prefix of the names of metadata columns.
         window: Which commit timestamps are read; None for all.
         limit: How many rows the whole scan gives at most.
         state: How the state of the bucket is found; None where a log is read.

@@ -125,7 +125,7 @@ class BinlogReader:
 
     Args:
         table: The table.
-        splits: What to read of it; all of one scan.
+        splits: The splits to read; all of one scan.
         indexes: The number of each split in its scan.
         stats: Counts what is read.
         unread_bytes_max: How many bytes may lie fetched and undecoded.

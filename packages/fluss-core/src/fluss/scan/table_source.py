@@ -141,10 +141,10 @@ def endless(what: str) -> UnsupportedOperationError:
     )
 
 
-def _refuse_other_mode(named: str, wanted: Any) -> None:
-    if wanted != named:
+def _refuse_other_mode(named: str, mode: Any) -> None:
+    if mode != named:
         raise InvalidValueError(
-            f"The name ends in ${named}, and mode={str(wanted)!r} contradicts it.",
+            f"The name ends in ${named}, and mode={str(mode)!r} contradicts it.",
             hint="leave one of them out",
             option="mode",
         )

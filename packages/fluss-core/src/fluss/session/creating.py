@@ -1,7 +1,7 @@
 """Tables that are created where they do not exist, for `ensure_table` and `create=True`.
 
 A table that exists is compared with what the call names. One that does not exist is created only
-after the frame was checked, so that a call that is refused leaves no table behind.
+after the frame was checked, so that a refused call creates no table.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Scan(scan.Scan):
     """A scan of a table; `table.scan(...)` makes it. Any thread may use it."""
 
     def explain(self) -> Explanation:
-        """What is read and what is left out, and why, as text."""
+        """Describe what is read and what is left out, and why, as text."""
         return Explanation(super().explain())
 
     def to_reader(self) -> pa.RecordBatchReader:

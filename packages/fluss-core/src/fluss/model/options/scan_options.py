@@ -33,7 +33,7 @@ PARALLEL_MAX: Final = 256
 
 
 class Mode(StrEnum):
-    """What the rows of a scan are."""
+    """The kind of the rows of a scan."""
 
     STATE = "state"
     LOG = "log"
@@ -42,7 +42,7 @@ class Mode(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order rows come."""
+    """The order in which rows come."""
 
     NONE = "none"
     BUCKET = "bucket"
