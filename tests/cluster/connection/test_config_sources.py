@@ -53,7 +53,7 @@ def servers(*given, **more):
     return resolve(*given, **more).config.bootstrap_servers
 
 
-def test_the_first_layer_that_says_something_is_heard(profile_file):
+def test_the_first_layer_with_a_setting_counts(profile_file):
     environ = profile_file(PROFILES) | {"FLUSS_BOOTSTRAP_SERVERS": "env:1"}
     session = fluss.Config({SERVERS: "session:1"})
     url = "fluss://url:1"
@@ -93,7 +93,7 @@ def test_the_active_session_is_the_innermost_with_else_the_last_opened():
     assert active_config() is before
 
 
-def test_what_has_ended_is_not_active_again_when_what_began_later_ends():
+def test_an_ended_session_is_not_active_again_when_a_later_one_ends():
     first, second = (fluss.Config({SERVERS: f"{name}:1"}) for name in "ab")
     begun = [entered(each) for each in (first, second)]
     for each in begun:
@@ -157,9 +157,9 @@ def test_a_session_that_is_only_open_lends_its_login_to_what_takes_its_servers()
     assert login({SERVERS: "mine:1"}) == ("mine:1", "", "")
     assert login(bootstrap_servers="mine:1") == ("mine:1", "", "")
     assert resolve("fluss://mine:1").config.security_protocol == "PLAINTEXT"
-    said = explain("fluss://mine:1", environ={})
-    assert f"# not used: {USER} of the session opened last" in said
-    assert SECRET not in said
+    shown = explain("fluss://mine:1", environ={})
+    assert f"# not used: {USER} of the session opened last" in shown
+    assert SECRET not in shown
 
 
 def test_a_user_that_is_named_gets_the_password_of_his_open_session():
@@ -187,7 +187,7 @@ def test_another_session_that_is_open_lends_nothing():
         assert login("fluss://mine:1") == ("mine:1", "", "")
 
 
-def test_what_was_resolved_without_a_user_gets_none_later():
+def test_settings_resolved_without_a_user_get_none_later():
     anonymous = resolve("fluss://mine:1", environ={}).config
     named = resolve("fluss://admin@mine:1", environ={"FLUSS_SASL_PASSWORD": SECRET}).config
     with entered(fluss.Config(ADMIN)):
@@ -216,11 +216,11 @@ def test_every_door_asks_for_its_login_in_the_same_way(door, monkeypatch):
 
     asked = []
 
-    async def ask_nobody(engine, config):
+    async def refuse_to_connect(engine, config):
         asked.append(config)
         raise _AskedError
 
-    monkeypatch.setattr("fluss.connection.connection.ClientConnection.open", ask_nobody)
+    monkeypatch.setattr("fluss.connection.connection.ClientConnection.open", refuse_to_connect)
     opened(fluss.Config(ADMIN))
     assert ask("fluss://mine:1") == ""
     assert ask("fluss://admin@mine:1") == "admin"
@@ -239,16 +239,16 @@ def test_a_function_is_asked_for_the_password():
         resolve("fluss://me@h", environ={}, security_sasl_password=lambda: 5)
 
 
-def test_explain_says_where_each_setting_is_from_and_hides_passwords(profile_file):
+def test_explain_shows_the_source_of_each_setting_and_hides_passwords(profile_file):
     environ = profile_file(PROFILES)
-    told = explain("fluss://me@h:1?writer.acks=all", environ=environ, request_timeout_ms=5_000)
-    assert f"{SERVERS} = h:1    # URL" in told
-    assert "request-timeout = 5000    # argument" in told
-    told = explain(environ=environ, profile="prod")
-    assert f"{USER} = me    # profile 'prod'" in told
-    assert "writer.acks = 1" in told
-    assert SECRET not in told
-    assert f"{PASSWORD} = ***" in told
+    shown = explain("fluss://me@h:1?writer.acks=all", environ=environ, request_timeout_ms=5_000)
+    assert f"{SERVERS} = h:1    # URL" in shown
+    assert "request-timeout = 5000    # argument" in shown
+    shown = explain(environ=environ, profile="prod")
+    assert f"{USER} = me    # profile 'prod'" in shown
+    assert "writer.acks = 1" in shown
+    assert SECRET not in shown
+    assert f"{PASSWORD} = ***" in shown
     assert SECRET not in repr(resolve(environ=environ, profile="prod"))
     assert "# default" in explain(environ={"HOME": "/nowhere"})
 
@@ -288,7 +288,7 @@ def test_without_a_file_there_is_no_profile(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (PROFILES.replace("default", "defualt") + "x = [", "not TOML"),
         ("profiles = 5", "no table"),
@@ -297,14 +297,14 @@ def test_without_a_file_there_is_no_profile(tmp_path):
         ('default = "a"\n[profiles]\na = 5', "no profile 'a'"),
     ],
 )
-def test_a_slip_in_the_file_is_told(profile_file, text, said):
+def test_a_mistake_in_the_file_is_reported(profile_file, text, expected):
     with pytest.raises(ConfigError) as caught:
         find_profile(profile_file(text))
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
-def test_a_file_without_a_default_gives_nothing_unasked(profile_file):
+def test_a_file_without_a_default_gives_no_settings(profile_file):
     environ = profile_file('[profiles.dev]\nbootstrap.servers = "dev:1"')
     assert find_profile(environ) is None
     assert servers(environ=environ, profile="dev") == "dev:1"

@@ -147,7 +147,7 @@ def hung(cluster):
 
 @pytest.mark.slow  # starts a process, and interrupts it
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_an_interrupted_process_ends_soon_and_quietly(hung, program, tmp_path):
+def test_an_interrupted_process_ends_soon_and_without_messages(hung, program, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SETUP + program, hung.url, str(hung.pid)],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,

@@ -46,7 +46,7 @@ def rows(*numbers):
 
 @contextmanager
 def scanner_of(cluster, columns=None, *, gives_batches=True, start=None, **settings):
-    """A scanner of the cluster's table, subscribed to all buckets unless told otherwise."""
+    """A scanner of the cluster's table, subscribed to all buckets by default."""
     config = Config({"bootstrap.servers": cluster.bootstrap} | FAST | settings)
     running = engine()
     connection = running.run(ClientConnection.open(running, config))
@@ -78,7 +78,7 @@ def poll_until(scanner, count):
 # --- what is read ---------------------------------------------------------------------------------
 
 
-def test_everything_up_to_now_is_read_as_often_as_asked():
+def test_everything_up_to_now_can_be_read_again_and_again():
     with ScriptedCluster(SCHEMA, bucket_count=3) as cluster:
         for bucket in range(3):
             cluster.append(rows(bucket, bucket + 10), bucket)
@@ -91,7 +91,7 @@ def test_everything_up_to_now_is_read_as_often_as_asked():
             assert scanner.to_arrow().equals(first)
 
 
-def test_buckets_that_have_to_wait_for_their_turn_are_read_from_the_beginning():
+def test_buckets_that_wait_for_room_are_read_from_the_beginning():
     with ScriptedCluster(SCHEMA, bucket_count=8) as cluster:
         for bucket in range(8):
             for step in range(3):
@@ -106,7 +106,7 @@ def test_buckets_that_have_to_wait_for_their_turn_are_read_from_the_beginning():
         assert len(set(firsts)) == 8
 
 
-def test_an_empty_log_is_read_at_once():
+def test_an_empty_log_is_read_immediately():
     with ScriptedCluster(SCHEMA, bucket_count=2) as cluster:
         for start in (EARLIEST_OFFSET, LATEST_OFFSET, 0):
             with scanner_of(cluster, start=start) as scanner:
@@ -133,7 +133,7 @@ def test_reading_begins_at_an_offset_within_a_batch():
             assert numbers(scanner.to_arrow()) == [2, 3, 4]
 
 
-def test_a_batch_that_is_cut_off_comes_again_whole():
+def test_a_batch_that_is_cut_off_is_fetched_again_whole():
     with ScriptedCluster(SCHEMA) as cluster:
         for number in range(5):
             cluster.append(rows(number))
@@ -148,7 +148,7 @@ def test_a_batch_that_is_cut_off_comes_again_whole():
         assert offsets == [-2, 1, 2, 3, 4]
 
 
-def test_a_bounded_read_ends_at_the_first_high_watermark_though_rows_go_on_coming():
+def test_a_bounded_read_ends_at_the_first_high_watermark_while_rows_are_written():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(0, 1, 2))
 
@@ -167,7 +167,7 @@ def test_a_bounded_read_ends_at_the_first_high_watermark_though_rows_go_on_comin
         assert all(not each.HasField("min_bytes") for each in cluster.fetches)
 
 
-def test_rows_that_a_filter_skipped_are_passed_over():
+def test_rows_that_a_filter_ruled_out_are_skipped():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(0, 1, 2))
         cluster.append(rows(3))
@@ -290,7 +290,7 @@ def test_the_checksum_of_a_whole_batch_is_checked():
             assert scanner.to_arrow().to_pydict() == {"a": [1], "b": ["XX"]}
 
 
-def test_a_late_column_is_null_in_old_batches_and_pushed_again_behind_them():
+def test_a_late_column_is_null_in_old_batches_and_pushed_again_after_them():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(1, 2))
         cluster.schemas[2] = WIDER
@@ -317,14 +317,14 @@ def test_a_whole_request_refused_for_a_late_column_is_asked_again_whole():
             assert numbers(scanner.to_arrow()) == [1]
 
 
-def test_a_schema_that_is_newer_than_the_scanner_is_learned():
+def test_a_schema_that_is_newer_than_the_scanner_is_loaded():
     with ScriptedCluster(SCHEMA) as cluster, scanner_of(cluster, start=0) as scanner:
         cluster.schemas[2] = WIDER
         cluster.append({"a": [1], "b": ["x"], "c": [5]}, schema_id=2)
         assert scanner.poll_arrow(POLL_MS).to_pydict() == {"a": [1], "b": ["x"]}
 
 
-def test_a_schema_that_nobody_knows_is_said():
+def test_an_unknown_schema_is_named():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(1))
         with scanner_of(cluster, start=0) as scanner:
@@ -406,7 +406,7 @@ def test_a_lasting_refusal_ends_a_bounded_read_in_its_time():
             assert 0.1 < time.monotonic() - begin < PATIENCE_S
 
 
-def test_what_may_heal_is_tried_again_after_it_has_been_reported():
+def test_a_retriable_error_is_retried_after_it_has_been_reported():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(1))
         cluster.faults[0].extend([44] * 10_000)
@@ -417,7 +417,7 @@ def test_what_may_heal_is_tried_again_after_it_has_been_reported():
             assert numbers(scanner.poll_arrow(POLL_MS)) == [1]
 
 
-def test_an_offset_that_was_removed_is_refused_with_what_there_is():
+def test_an_offset_that_was_trimmed_is_refused_with_the_offsets_there_are():
     with ScriptedCluster(SCHEMA) as cluster:
         for number in range(4):
             cluster.append(rows(number))
@@ -433,7 +433,7 @@ def test_an_offset_that_was_removed_is_refused_with_what_there_is():
             assert numbers(scanner.to_arrow()) == [2, 3]
 
 
-def test_a_log_that_went_backwards_is_not_read_on():
+def test_a_log_that_went_backwards_is_not_read_further():
     with ScriptedCluster(SCHEMA) as cluster:
         for number in range(4):
             cluster.append(rows(number))
@@ -478,7 +478,7 @@ def test_rows_that_are_announced_and_never_sent_end_the_read_in_time():
             assert len(cluster.fetches) < 100
 
 
-def test_a_dropped_table_is_said():
+def test_a_dropped_table_is_reported():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(1))
         with scanner_of(cluster, start=0) as scanner:
@@ -527,7 +527,7 @@ def test_an_answer_that_lacks_a_bucket_fails_that_bucket():
                 scanner.poll_arrow(POLL_MS)
 
 
-def test_what_stands_before_a_damaged_batch_is_given_first():
+def test_rows_before_a_damaged_batch_are_returned_first():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(1))
         good = cluster.append(rows(2))
@@ -540,7 +540,7 @@ def test_what_stands_before_a_damaged_batch_is_given_first():
                     scanner.poll_arrow(POLL_MS)
 
 
-def test_a_damaged_body_is_given_by_no_poll_and_what_stands_before_it_by_one():
+def test_a_damaged_body_is_returned_by_no_poll_and_rows_before_it_by_one():
     with ScriptedCluster(SCHEMA, bucket_count=2) as cluster:
         cluster.append(rows(1))
         good = cluster.append(rows(2)).data
@@ -574,7 +574,7 @@ def test_a_bucket_subscribed_again_is_read_from_the_new_offset_only():
             assert poll_until(scanner, 1) == [9]
 
 
-def test_an_unsubscribed_bucket_gives_nothing_more():
+def test_an_unsubscribed_bucket_returns_no_more_rows():
     with ScriptedCluster(SCHEMA, bucket_count=2) as cluster:
         cluster.append(rows(1), 0)
         cluster.append(rows(2), 1)
@@ -587,7 +587,7 @@ def test_an_unsubscribed_bucket_gives_nothing_more():
             assert sorted(poll_until(scanner, 2)) == [2, 3]
 
 
-def test_an_answer_to_a_bucket_that_was_unsubscribed_meanwhile_is_thrown_away():
+def test_an_answer_for_a_bucket_that_has_been_unsubscribed_is_dropped():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.append(rows(*range(10)))
         asked = threading.Event()
@@ -608,7 +608,7 @@ def test_an_answer_to_a_bucket_that_was_unsubscribed_meanwhile_is_thrown_away():
             assert poll_until(scanner, 2) == [8, 9]
 
 
-def test_a_poll_of_no_time_waits_for_nothing():
+def test_a_poll_with_a_timeout_of_zero_does_not_wait():
     with ScriptedCluster(SCHEMA) as cluster:
         cluster.on_fetch = lambda _: None
         with scanner_of(cluster, start=0, **{"operation-timeout": "10min"}) as scanner:
@@ -708,7 +708,7 @@ def test_an_awaited_poll_cancelled_when_its_answer_is_there_leaves_it_to_the_nex
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork()")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_scanner_carried_over_a_fork_says_so():
+def test_a_scanner_carried_over_a_fork_raises():
     with ScriptedCluster(SCHEMA) as cluster, scanner_of(cluster, start=0) as scanner:
         reader, writer = os.pipe()
         child = os.fork()

@@ -65,7 +65,7 @@ def test_all_buckets_are_read_each_in_its_order(harness):
     assert all(each == sorted(each) for each in found.values())
 
 
-def test_an_empty_table_is_read_at_once_from_anywhere(harness):
+def test_an_empty_table_is_read_immediately_from_any_offset(harness):
     table = harness.make(SCHEMA, bucket_count=3)
     for start in (EARLIEST_OFFSET, LATEST_OFFSET, 0):
         begin = time.monotonic()
@@ -111,7 +111,7 @@ def test_offsets_choose_where_reading_begins(harness):
         assert (record.offset, record.row) == (15, {"id": 99, "name": "n99"})
 
 
-def test_an_offset_that_is_not_there_is_refused_with_what_is(harness):
+def test_an_offset_out_of_range_is_refused_with_the_range(harness):
     table = harness.make(SCHEMA)
     harness.append(table, rows(range(3)))
     with pytest.raises(OffsetOutOfRangeError, match="the log ends at 3") as caught:
@@ -140,7 +140,7 @@ def test_a_tail_sees_rows_long_before_a_fetch_has_waited_out_its_time(harness, c
 # --- changelogs -----------------------------------------------------------------------------------
 
 
-def test_the_changelog_tells_what_was_before_and_after(harness):
+def test_the_changelog_has_rows_before_and_after(harness):
     table = harness.make(KEYED, primary_keys=["id"])
     harness.upsert(table, {"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 1, "name": "c"})
     harness.delete(table, {"id": 2})
@@ -190,7 +190,7 @@ def test_a_column_that_came_later_is_null_in_older_rows(harness):
         assert [each.row["extra"] for each in poll_rows(scanner, 5)] == extra
 
 
-def test_a_changelog_goes_on_over_a_new_column(harness):
+def test_a_changelog_continues_over_a_new_column(harness):
     table = harness.make(KEYED, primary_keys=["id"])
     harness.upsert(table, {"id": 1, "name": "a"})
     newer = harness.add_column(table, "extra", {"type": "STRING"})
@@ -230,7 +230,7 @@ def _append_with_schema(harness, table, schema_id):
 # --- tables that go away --------------------------------------------------------------------------
 
 
-def test_a_table_dropped_while_it_is_read_is_said(harness):
+def test_a_table_dropped_while_it_is_read_is_reported(harness):
     table = harness.make(SCHEMA)
     harness.append(table, rows([1]))
     with harness.scanner(table) as scanner:
@@ -241,7 +241,7 @@ def test_a_table_dropped_while_it_is_read_is_said(harness):
             keep_polling(scanner)
 
 
-def test_a_table_dropped_and_made_again_is_another(harness):
+def test_a_table_dropped_and_created_again_is_another(harness):
     table = harness.make(SCHEMA)
     harness.append(table, rows([1]))
     with harness.scanner(table) as scanner:
@@ -292,7 +292,7 @@ def test_a_partition_dropped_while_it_is_read_stops_no_other(harness):
 # --- the ways in ----------------------------------------------------------------------------------
 
 
-def test_a_scanner_logs_in_where_it_must(cluster, database, harness):
+def test_a_scanner_logs_in_where_servers_require_it(cluster, database, harness):
     table = harness.make(SCHEMA, bucket_count=2)
     harness.append(table, rows(range(10)))
     facts = {

@@ -29,7 +29,7 @@ POLL_MS = 3_000
 
 
 class Store:
-    """A directory of segments, and a server that says what has moved there."""
+    """A directory of segments, and a server whose answers name them."""
 
     def __init__(self, cluster, directory):
         self.cluster = cluster
@@ -62,8 +62,8 @@ class Store:
         return self.directory / f"segment{index}" / f"{base:020d}.log"
 
     def answer(self, asked):
-        wanted = max(asked.tables_req[0].buckets_req[0].fetch_offset, 0)
-        left = [(index, each) for index, each in enumerate(self.segments) if each[1] > wanted]
+        offset = max(asked.tables_req[0].buckets_req[0].fetch_offset, 0)
+        left = [(index, each) for index, each in enumerate(self.segments) if each[1] > offset]
         if not left:
             return "as usual"
         answer = pb.FetchLogResponse()
@@ -73,7 +73,7 @@ class Store:
         info = bucket.remote_log_fetch_info
         info.remote_log_tablet_dir = str(self.directory)
         info.first_start_pos = self.start_positions[
-            max(b for b in self.start_positions if b <= wanted)
+            max(b for b in self.start_positions if b <= offset)
         ]
         for index, (base, end, _, size) in left:
             info.remote_log_segments.add(
@@ -113,7 +113,7 @@ def numbers(table):
 
 
 @pytest.mark.parametrize("start", [EARLIEST_OFFSET, 0, 5, 20, 39, 40, 69, 70, 71, 99, 100])
-def test_segments_and_the_log_behind_them_are_read_without_a_gap(store, start):
+def test_segments_and_the_log_after_them_are_read_without_a_gap(store, start):
     store.move(4)
     store.move(3)
     with scanner_of(store.cluster, start) as scanner:
@@ -174,7 +174,7 @@ async def _pump(scanner):
     ("parts", "segments", "at_once_max", "most", "segments_max"),
     [(4, 9, 9, 4, 9), (1, 9, 9, 1, 1), (9, 2, 9, 4, 2), (9, 1, 9, 2, 1), (9, 9, 3, 3, 9)],
 )
-def test_so_many_parts_of_so_many_segments_are_read_ahead(
+def test_parts_and_segments_are_read_ahead_up_to_their_limits(
     store, monkeypatch, parts, segments, at_once_max, most, segments_max
 ):
     monkeypatch.setattr(remote_log, "PIECE_BYTES", len(store.cluster.logs[0][0].data))
@@ -237,13 +237,13 @@ def test_a_file_that_is_not_there_is_named(store):
 
 
 @pytest.mark.parametrize(
-    "damage", ["cut off", "cut off behind a batch", "wrong byte", "no batch", "empty"]
+    "damage", ["cut off", "cut off after a batch", "wrong byte", "no batch", "empty"]
 )
-def test_a_damaged_segment_is_said_and_not_read(store, damage):
+def test_a_damaged_segment_is_reported_and_not_read(store, damage):
     store.move(4)
     data = bytearray(store.path(0).read_bytes())
     match damage:
-        case "cut off behind a batch":
+        case "cut off after a batch":
             data = data[: store.start_positions[20]]
         case "cut off":
             data = data[: len(data) // 2 + 7]
@@ -258,7 +258,7 @@ def test_a_damaged_segment_is_said_and_not_read(store, damage):
         scanner.to_arrow()
 
 
-def test_columns_of_a_segment_are_projected_here(tmp_path):
+def test_columns_of_a_segment_are_projected_by_the_client(tmp_path):
     schema = Schema(pa.schema([("a", pa.int64()), ("b", pa.string())]))
     with ScriptedCluster(schema) as cluster:
         for start in range(0, 40, 10):
@@ -334,7 +334,7 @@ def prepared(tokens, count=1):
     return engine().run(prepare())
 
 
-def test_a_token_becomes_options_of_the_file_system_and_nothing_that_is_shown():
+def test_a_token_becomes_options_of_the_file_system_and_is_never_shown():
     facts = {"fs__s3a__endpoint": "minio:9000", "fs__s3a__region": "eu"}
     (file,) = prepared(Tokens(_token(SECRETS, **facts)))
     assert file.options == {
@@ -357,7 +357,7 @@ def test_a_token_is_kept_until_it_is_about_to_expire():
     assert tokens.answers == []
 
 
-def test_a_token_that_cannot_be_read_is_said_and_not_shown():
+def test_a_token_that_cannot_be_read_is_reported_and_not_shown():
     def garbage(_):
         return pb.GetFileSystemSecurityTokenResponse(schema="s3", token=b"top-secret{")
 

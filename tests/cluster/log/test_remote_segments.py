@@ -68,7 +68,7 @@ def test_a_log_is_read_without_a_gap_over_the_end_of_what_has_moved(harness, tie
     assert ids(harness.read(tiered)) == list(range(ROWS))
 
 
-def test_columns_are_projected_here_where_no_server_does_it(harness, tiered):
+def test_columns_are_projected_by_the_client_where_no_server_does_it(harness, tiered):
     assert harness.read(tiered, [0]).to_pydict() == {"id": list(range(ROWS))}
 
 
@@ -84,7 +84,7 @@ def test_reading_begins_anywhere_around_the_end_of_what_has_moved(harness, tiere
         assert ids(harness.read(tiered, start=start)) == list(range(start, ROWS)), start
 
 
-def test_a_tail_goes_on_where_the_moved_rows_end(harness):
+def test_a_tail_continues_where_the_moved_rows_end(harness):
     table = harness.make(SCHEMA)
     noise = ["n" * 300] * ROWS_AT_ONCE
     read, written = [], 0

@@ -27,7 +27,7 @@ class _Answer:
 
 
 class _FakeCluster:
-    """Tells the age of every table, and counts how often it was asked."""
+    """Knows the age of every table, and counts how often it was asked."""
 
     def __init__(self, age_s: float | None) -> None:
         self._age_s = age_s
@@ -42,7 +42,7 @@ class _FakeCluster:
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long each rest was meant to be, which a busy machine may draw out."""
+    """How long each pause was meant to be, which a busy machine may lengthen."""
     meant: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -53,17 +53,17 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return meant
 
 
-async def _rest(ddl_pacing: DdlPacing, cluster: _FakeCluster) -> float:
+async def _settle(ddl_pacing: DdlPacing, cluster: _FakeCluster) -> float:
     """How long it took."""
     since = asyncio.get_running_loop().time()
     await ddl_pacing.wait_until_table_settled(cast("Cluster", cluster), PATH)
     return asyncio.get_running_loop().time() - since
 
 
-async def test_a_table_that_somebody_else_has_just_made_rests() -> None:
+async def test_a_new_table_of_another_client_is_waited_for() -> None:
     cluster = _FakeCluster(age_s=0.0)
 
-    assert await _rest(DdlPacing(), cluster) >= TABLE_SETTLE_S - SCHEDULING_S
+    assert await _settle(DdlPacing(), cluster) >= TABLE_SETTLE_S - SCHEDULING_S
 
 
 async def test_an_old_table_is_asked_for_its_age_once_and_never_waited_for(
@@ -71,52 +71,52 @@ async def test_an_old_table_is_asked_for_its_age_once_and_never_waited_for(
 ) -> None:
     cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
 
-    await _rest(ddl_pacing, cluster)
-    await _rest(ddl_pacing, cluster)
+    await _settle(ddl_pacing, cluster)
+    await _settle(ddl_pacing, cluster)
 
     assert not any(slept)
     assert cluster.asked == 1
 
 
-async def test_our_own_new_table_rests_without_a_question() -> None:
+async def test_a_new_table_of_this_client_is_waited_for_without_a_question() -> None:
     cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
 
     ddl_pacing.created(PATH)
 
-    assert await _rest(ddl_pacing, cluster) >= TABLE_SETTLE_S - SCHEDULING_S
+    assert await _settle(ddl_pacing, cluster) >= TABLE_SETTLE_S - SCHEDULING_S
     assert cluster.asked == 0
 
 
-async def test_a_clock_that_runs_ahead_costs_no_more_than_the_rest(slept: list[float]) -> None:
-    await _rest(DdlPacing(), _FakeCluster(age_s=-3600.0))
+async def test_a_clock_that_runs_ahead_costs_no_more_than_the_pause(slept: list[float]) -> None:
+    await _settle(DdlPacing(), _FakeCluster(age_s=-3600.0))
 
     assert 0 < sum(slept) <= TABLE_SETTLE_S
 
 
 async def test_a_dropped_table_is_unknown_again() -> None:
     cluster, ddl_pacing = _FakeCluster(age_s=60.0), DdlPacing()
-    await _rest(ddl_pacing, cluster)
+    await _settle(ddl_pacing, cluster)
 
     ddl_pacing.forget(PATH)
-    await _rest(ddl_pacing, cluster)
+    await _settle(ddl_pacing, cluster)
 
     assert cluster.asked == 2
 
 
 async def test_a_missing_table_is_left_to_the_request_that_follows(slept: list[float]) -> None:
-    await _rest(DdlPacing(), _FakeCluster(age_s=None))
+    await _settle(DdlPacing(), _FakeCluster(age_s=None))
 
     assert not any(slept)
 
 
-async def test_a_new_database_rests_and_a_known_one_does_not(slept: list[float]) -> None:
+async def test_a_new_database_is_waited_for_and_an_old_one_is_not(slept: list[float]) -> None:
     ddl_pacing = DdlPacing()
     ddl_pacing.created("sales")
     since = asyncio.get_running_loop().time()
 
     await ddl_pacing.wait_until_settled("sales")
-    rested = asyncio.get_running_loop().time() - since
+    waited_s = asyncio.get_running_loop().time() - since
     await ddl_pacing.wait_until_settled("elsewhere")
 
-    assert rested >= DATABASE_SETTLE_S - SCHEDULING_S
+    assert waited_s >= DATABASE_SETTLE_S - SCHEDULING_S
     assert len(slept) == 1

@@ -215,7 +215,7 @@ def test_the_next_server_is_asked_where_one_fails_or_hangs():
     assert servers.cancelled == ["a"]
 
 
-def test_what_a_server_refuses_is_its_answer():
+def test_a_refusal_of_a_server_is_an_answer():
     servers = Servers(a=RequestTimeoutError("late"), b=TableNotFoundError("no such table"), c=3)
     with pytest.raises(TableNotFoundError):
         servers.first()
@@ -228,7 +228,7 @@ def test_where_all_fail_the_error_names_all():
         servers.first()
 
 
-def test_one_server_fails_in_its_own_words():
+def test_the_error_of_a_single_server_is_raised_unchanged():
     error = ConnectError("a is gone.", hint="look")
     with pytest.raises(ConnectError) as raised:
         Servers(a=error).first()

@@ -108,7 +108,7 @@ def test_finding_a_time(cluster, session):
         table.scan(mode="changelog", start="-1h").to_arrow()
 
 
-def test_planning_by_several_requests_of_which_each_has_its_answer_in_time(cluster, session):
+def test_planning_by_several_requests_that_are_each_answered_in_time(cluster, session):
     table = session.table("t")
     cluster.delays = {ApiKey.FETCH_LOG: 0.3, ApiKey.LIST_OFFSETS: 0.3}
     with ended_in_time("to answer LIST_OFFSETS"):
@@ -150,7 +150,7 @@ def test_a_change_that_the_coordinator_does_not_answer_is_in_doubt_and_sent_once
 
 
 @pytest.mark.parametrize("keys", [{"id": 1}, [{"id": 1}, {"id": 2}]], ids=["one", "many"])
-def test_looking_up_where_nobody_leads(cluster, session, keys):
+def test_looking_up_in_a_bucket_without_a_leader(cluster, session, keys):
     table = session.table("t")
     cluster.leads = False
     with ended_in_time("has no leader"):

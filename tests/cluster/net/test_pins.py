@@ -1,4 +1,4 @@
-"""Where buckets begin and end, while retention moves the one and a new leader lags behind."""
+"""Where buckets begin and end, while retention trims the logs and a new leader lags."""
 
 import threading
 import time
@@ -84,7 +84,7 @@ def trimmed_after_planning(cluster, scan):
     return scan
 
 
-def test_rows_that_are_trimmed_between_plan_and_read_are_refused_with_the_way_out(cluster, table):
+def test_rows_that_are_trimmed_between_plan_and_read_are_refused_with_a_hint(cluster, table):
     scan = trimmed_after_planning(cluster, table.scan())
     with pytest.raises(OffsetOutOfRangeError, match="rows before 4 have been removed") as refused:
         scan.to_arrow()
@@ -141,7 +141,7 @@ def test_a_log_as_of_a_moment_that_is_trimmed_is_refused(cluster, table):
         table.scan(as_of=8).to_arrow()
 
 
-def test_rows_that_are_trimmed_while_a_bucket_is_read_are_no_gap_without_a_word(cluster, table):
+def test_rows_that_are_trimmed_while_a_bucket_is_read_are_no_silent_gap(cluster, table):
     def on_fetch(asked):
         (bucket,) = asked.tables_req[0].buckets_req
         if bucket.fetch_offset >= 3:
@@ -176,7 +176,7 @@ def test_the_end_that_a_new_leader_names_is_waited_for(cluster, table, options):
 
 
 @pytest.mark.parametrize("name", ["start", "end", "as_of"])
-def test_a_cursor_behind_rows_that_were_lost_is_refused_soon(cluster, table, name):
+def test_a_cursor_after_rows_that_were_lost_is_refused_soon(cluster, table, name):
     begin = time.monotonic()
     with pytest.raises(OffsetOutOfRangeError, match="rows were lost") as refused:
         table.scan(**{name: cursor(12)}).to_arrow()
@@ -185,7 +185,7 @@ def test_a_cursor_behind_rows_that_were_lost_is_refused_soon(cluster, table, nam
     assert time.monotonic() - begin < SOON_S
 
 
-def test_a_follower_does_not_go_on_behind_rows_that_were_lost(cluster, table):
+def test_a_follower_does_not_continue_after_rows_that_were_lost(cluster, table):
     with (
         table.follow(start=cursor(12)) as follow,
         pytest.raises(OffsetOutOfRangeError, match="ends at 10, before the cursor's 12"),
@@ -193,7 +193,7 @@ def test_a_follower_does_not_go_on_behind_rows_that_were_lost(cluster, table):
         follow.poll(0.1)
 
 
-def test_a_state_as_of_rows_that_were_lost_is_refused_and_none_of_a_lagging_end():
+def test_a_state_as_of_rows_that_were_lost_is_refused_and_a_lagging_end_is_waited_for():
     with ScriptedKv(KEYED) as keyed:
         for number in range(10):
             keyed.append({"id": [number]}, change_types=[1])

@@ -99,7 +99,7 @@ def test_the_servers_error_is_raised_by_its_code():
         assert connection.is_open
 
 
-def test_a_request_without_an_answer_times_out_and_the_connection_goes_with_it():
+def test_a_request_without_an_answer_times_out_and_ends_the_connection():
     with ScriptedPeer(greeting_then(lambda _: None)) as peer:
         connection = connect(peer)
         with pytest.raises(RequestTimeoutError, match="LIST_DATABASES within 100 ms"):
@@ -143,7 +143,7 @@ def large_fetch(records):
 
 
 @pytest.mark.parametrize("size", [70_000, 300_001, 1_000_003])
-def test_log_batches_of_a_large_answer_lie_where_arrow_reads_them(size):
+def test_log_batches_of_a_large_answer_are_aligned_for_arrow(size):
     records = bytes(range(250)) * (size // 250 + 1)
     body = large_fetch(records[:size])
     with ScriptedPeer(greeting_then(lambda request: success(request, body))) as peer:
@@ -174,7 +174,7 @@ def test_a_large_answer_that_trickles_in_is_complete_and_so_is_what_follows():
             assert ask(connection, body=b"small") == b"small"
 
 
-def test_a_server_that_hangs_up_within_a_large_answer_is_noticed_at_once():
+def test_a_server_that_hangs_up_within_a_large_answer_is_noticed_immediately():
     def answer(request):
         return success(request, bytes(1_000_000))[:600_000]
 
@@ -185,7 +185,7 @@ def test_a_server_that_hangs_up_within_a_large_answer_is_noticed_at_once():
             ask(connection, timeout_ms=10_000)
 
 
-def test_requests_under_way_fail_when_the_server_hangs_up():
+def test_requests_in_flight_fail_when_the_server_hangs_up():
     with ScriptedPeer(greeting_then(lambda _: peer.hang_up())) as peer:
         connection = connect(peer)
         with pytest.raises(ConnectError, match="lost"):
@@ -201,7 +201,7 @@ def test_an_answer_split_into_single_bytes_is_put_together():
         assert ask(connect(proxy)) == b"x" * 300
 
 
-def test_a_refused_connection_fails_fast_and_says_where():
+def test_a_refused_connection_fails_fast_and_names_the_address():
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
     settings = ConnectionSettings(bootstrap=(Address(host, port),))
@@ -211,7 +211,7 @@ def test_a_refused_connection_fails_fast_and_says_where():
         )
 
 
-def test_another_kind_of_server_is_called_by_its_name():
+def test_another_kind_of_server_is_named():
     def serve(server):
         connection, _ = server.accept()
         connection.recv(1024)

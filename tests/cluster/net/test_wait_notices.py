@@ -22,9 +22,9 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def lines(monkeypatch):
-    told = []
-    monkeypatch.setattr(fluss.net.operation_deadline, "notices", WaitNotices(told.append))
-    return told
+    reported = []
+    monkeypatch.setattr(fluss.net.operation_deadline, "notices", WaitNotices(reported.append))
+    return reported
 
 
 def run(work):
@@ -63,7 +63,7 @@ def test_many_calls_have_one_line(quick, lines):
     assert "as 49 more calls do" in line
 
 
-def test_quick_calls_and_those_that_may_idle_are_not_told(quick, lines, monkeypatch):
+def test_quick_calls_and_idle_calls_are_not_reported(quick, lines, monkeypatch):
     monkeypatch.setattr(fluss.net.wait_notices, "NOTICE_AFTER_S", 1.0)
 
     async def quickly(_):
@@ -84,21 +84,21 @@ def test_quick_calls_and_those_that_may_idle_are_not_told(quick, lines, monkeypa
     assert lines == []
 
 
-def test_lines_come_less_and_less_often_and_anew_after_a_rest():
-    told = []
-    notices = WaitNotices(told.append)
+def test_lines_come_less_and_less_often_and_start_again_after_a_pause():
+    reported = []
+    notices = WaitNotices(reported.append)
     seconds = []
     for second in range(200):
-        before = len(told)
+        before = len(reported)
         notices.retried("a server", "It hung up.", since=0.0, now=float(second), limit_ms=600_000)
-        seconds += [second] * (len(told) - before)
+        seconds += [second] * (len(reported) - before)
     assert seconds == [5, 10, 20, 40, 80, 140]
     later = 200 + 2 * REST_S
     notices.retried("a server", "It hung up.", since=later - 4, now=later, limit_ms=600_000)
-    assert len(told) == len(seconds)
+    assert len(reported) == len(seconds)
     later += NOTICE_AFTER_S
     notices.retried("a server", "It hung up.", since=later - 9, now=later, limit_ms=600_000)
-    assert len(told) == len(seconds) + 1
+    assert len(reported) == len(seconds) + 1
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_lines_come_less_and_less_often_and_anew_after_a_rest():
     ],
     ids=["asking", "changing", "reading"],
 )
-def test_a_session_that_waits_for_a_hung_server_is_told(quick, caplog, monkeypatch, api, work):
+def test_a_session_that_waits_for_a_hung_server_is_reported(quick, caplog, monkeypatch, api, work):
     monkeypatch.setattr(fluss.net.operation_deadline, "notices", WaitNotices())
     with Mute(KEYED) as cluster:
         cluster.append({"id": [1], "name": ["a"]}, change_types=[0])
@@ -118,6 +118,8 @@ def test_a_session_that_waits_for_a_hung_server_is_told(quick, caplog, monkeypat
             cluster.silent = {api}
             with pytest.raises(FlussError):
                 work(session)
-    said = [each.getMessage() for each in caplog.records if each.name == "fluss.waiting"]
-    assert len(said) == 1
-    assert said[0].startswith(f"fluss: waiting for {cluster.bootstrap} to answer {api.name} since")
+    logged = [each.getMessage() for each in caplog.records if each.name == "fluss.waiting"]
+    assert len(logged) == 1
+    assert logged[0].startswith(
+        f"fluss: waiting for {cluster.bootstrap} to answer {api.name} since"
+    )

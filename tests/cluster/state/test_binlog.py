@@ -1,4 +1,4 @@
-"""Binlogs of some columns, and what a table says of its rows and their size."""
+"""Binlogs of some columns, and the counts and sizes that a table shows."""
 
 import re
 
@@ -31,7 +31,7 @@ def test_a_binlog_of_some_columns_is_that_of_all_without_the_others(keyed, colum
     assert {row["_change_type"] for row in narrowed} == {"insert", "update", "delete"}
 
 
-def test_what_a_binlog_cannot_be_narrowed_by_is_refused(keyed):
+def test_options_that_cannot_narrow_a_binlog_are_refused(keyed):
     with pytest.raises(UnsupportedOperationError, match="before and a row after") as refused:
         keyed.scan(mode="binlog", filter=col("id") == 1)
     assert "changelog" in refused.value.hint
@@ -44,24 +44,24 @@ def test_what_a_binlog_cannot_be_narrowed_by_is_refused(keyed):
         keyed.scan(mode="binlog", columns=[])
 
 
-def test_a_keyed_table_tells_its_rows_and_a_log_how_many_there_are_at_most(keyed, events):
+def test_a_keyed_table_shows_its_rows_and_a_log_how_many_there_are_at_most(keyed, events):
     assert "rows: 990\n" in repr(keyed)
     assert "changes in the log: at most 1,030\n" in repr(keyed)
     assert "rows: at most 1,000\n" in repr(events)
     for table in (keyed, events):
-        told = re.search(r"size of the log: about ([\d.,]+) (bytes|KB)$", repr(table))
-        assert told, repr(table)
+        shown = re.search(r"size of the log: about ([\d.,]+) (bytes|KB)$", repr(table))
+        assert shown, repr(table)
         assert "size of the log" in table._repr_html_()
 
 
-def test_the_size_of_a_log_is_near_what_it_is(session, rows):
+def test_the_shown_size_of_a_log_is_near_the_real_one(session, rows):
     plain = {"table.log.arrow.compression.type": "none"}
     table = session.create_table("sized", rows, buckets=2, properties=plain)
     for _ in range(10):
         table.append(rows)
-    told = re.search(r"size of the log: about ([\d.,]+) KB", repr(table))
+    shown = re.search(r"size of the log: about ([\d.,]+) KB", repr(table))
     payload = 10 * rows.nbytes / 1_000
-    assert 0.8 * payload < float(told.group(1).replace(",", "")) < 1.5 * payload
+    assert 0.8 * payload < float(shown.group(1).replace(",", "")) < 1.5 * payload
 
 
 def test_an_empty_table_has_no_rows_and_no_bytes(session, rows):
@@ -84,9 +84,9 @@ def test_a_dataset_of_a_binlog_has_its_columns_and_its_rows(keyed):
     assert dataset.count_rows() == whole.num_rows
     assert dataset.to_table(columns=["after"]).column_names == ["after"]
     deleted = ds.field("_change_type") == "delete"
-    wanted = whole.filter(deleted).num_rows
-    assert wanted == 10
-    assert dataset.count_rows(filter=deleted) == wanted
-    assert dataset.to_table(columns=["before"], filter=deleted).num_rows == wanted
+    expected = whole.filter(deleted).num_rows
+    assert expected == 10
+    assert dataset.count_rows(filter=deleted) == expected
+    assert dataset.to_table(columns=["before"], filter=deleted).num_rows == expected
     pieces = [each.to_table(columns=["_log_offset"]) for each in dataset.get_fragments()]
     assert sum(each.num_rows for each in pieces) == whole.num_rows

@@ -96,7 +96,7 @@ def test_the_state_at_any_offset_comes_from_one_later_snapshot(server, connect):
     assert not server.sessions
 
 
-def test_pages_are_asked_for_in_turn_and_the_last_is_not_asked_beyond(server, connect):
+def test_pages_are_requested_in_order_and_none_after_the_last(server, connect):
     states = write_at_random(server)
     server.page_rows = 2
     table = connect()
@@ -162,7 +162,7 @@ def test_a_reader_that_stops_closes_the_scan(server, connect):
     assert not server.scans[-1].HasField("bucket_scan_req")
 
 
-def test_a_snapshot_behind_the_pin_of_a_changelog_without_images_is_refused(connect, server):
+def test_a_snapshot_after_the_pin_of_a_changelog_without_images_is_refused(connect, server):
     server.properties = {"table.changelog.image": "wal"}
     states = write_at_random(server, image="wal")
     table = connect()

@@ -108,7 +108,7 @@ def test_files_are_copied_under_their_local_names_while_a_lease_is_held(server, 
     assert not server.held
 
 
-def test_a_snapshot_that_is_gone_is_said_to_be(server, copy):
+def test_a_deleted_snapshot_is_reported(server, copy):
     with pytest.raises(SnapshotNotFoundError):
         copy(SNAPSHOT_ID - 1)
     assert not server.held
@@ -141,6 +141,6 @@ def test_files_that_are_no_rocksdb_are_corrupt(server, connection, tmp_path, mon
     table = engine().run(connection.table(PATH))
     path = PhysicalTablePath(PATH)
     plan = engine().run(plan_state(table, path, BUCKET, 1, strategy="snapshot"))
-    with pytest.raises(CorruptDataError, match="RocksDB says"):
+    with pytest.raises(CorruptDataError, match="RocksDB reports"):
         list(read_state(table, plan))
     assert [each.name for each in tmp_path.iterdir()] == ["remote"]

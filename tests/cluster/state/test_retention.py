@@ -112,7 +112,7 @@ def wal(session):
 
 @within_deadline
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
-def test_what_the_log_still_reaches_is_undone_from_a_later_state(full, strategy):
+def test_a_moment_that_the_log_still_has_is_rolled_back_from_a_later_state(full, strategy):
     for _ in range(3):
         full.write()
     reached = [each for each in full.moments if full.is_there(each[0])][-3:]
@@ -129,7 +129,7 @@ def test_what_the_log_still_reaches_is_undone_from_a_later_state(full, strategy)
 
 @within_deadline
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "changelog"], ids=str)
-def test_a_moment_before_retention_is_refused_with_the_way_out(full, strategy):
+def test_a_moment_before_retention_is_refused_with_a_hint(full, strategy):
     offsets, _ = full.moments[0]
     assert not full.is_there(offsets)
     for moment in (offsets, 1, "-1h"):
@@ -155,7 +155,7 @@ def test_a_log_that_begins_later_is_read_from_there_or_not_at_all(full):
 
 
 def wait_for_snapshots(table):
-    """Until there are some that the log has not left behind."""
+    """Until there are some whose changes the log still has."""
     deadline = time.monotonic() + TRIMMED_S_MAX
     while True:
         try:
@@ -167,7 +167,7 @@ def wait_for_snapshots(table):
 
 @within_deadline
 @pytest.mark.parametrize("strategy", [None, "snapshot"], ids=str)
-def test_without_images_a_snapshot_leads_to_now_and_not_before_itself(wal, strategy):
+def test_without_images_a_snapshot_is_rolled_forward_and_not_back(wal, strategy):
     wait_for_snapshots(wal.table)
     assert wal.scanned(strategy=strategy) == wal.state
     scan = wal.table.scan(strategy=strategy)
@@ -181,7 +181,7 @@ def test_without_images_a_snapshot_leads_to_now_and_not_before_itself(wal, strat
 
 
 @within_deadline
-def test_without_images_nothing_is_undone(wal):
+def test_without_images_nothing_is_rolled_back(wal):
     offsets, _ = wal.moments[-1]
     for _ in range(2):
         wal.write()

@@ -196,7 +196,7 @@ def test_a_snapshot_that_does_not_exist_yet_is_refused(new_table):
         table.plans(table.moments[-1].pins, "snapshot")
 
 
-def test_a_changelog_without_images_leads_forwards_only(new_table):
+def test_a_changelog_without_images_rolls_forward_only(new_table):
     table = new_table(bucket_count=2, properties={"table.changelog.image": "wal"})
     for _ in range(4):
         table.write(30)
@@ -291,7 +291,7 @@ def wait_for_snapshots(table, pins):
 @needs_rocksdb
 @pytest.mark.slow  # snapshots are taken every two seconds
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_a_snapshot_leads_to_moments_before_and_behind_it(snapshot_table, partitioned):
+def test_a_snapshot_is_rolled_to_moments_before_and_after_it(snapshot_table, partitioned):
     table = snapshot_table(partitioned=partitioned, seed=3, bucket_count=2)
     for _ in range(4):
         table.write(60)

@@ -31,7 +31,7 @@ def test_every_setting_may_be_a_marker_and_not_only_a_secret(monkeypatch, tmp_pa
         assert core.options.scanner_log_max_poll_records == 5
 
 
-def test_users_are_shown_the_marker_and_not_what_it_stands_for(monkeypatch):
+def test_users_are_shown_the_marker_and_not_its_value(monkeypatch):
     monkeypatch.setenv("FLUSS_TEST_SECRET", "hidden-word")
     facts = {"security.protocol": "sasl", "security.sasl.username": "u"}
     config = Config(BOOTSTRAP | facts | {"security.sasl.password": "${env:FLUSS_TEST_SECRET}"})
@@ -41,7 +41,7 @@ def test_users_are_shown_the_marker_and_not_what_it_stands_for(monkeypatch):
     assert "hidden-word" not in f"{core.config!r} {core.options!r}"
 
 
-def test_a_marker_that_stands_for_nothing_is_refused(monkeypatch):
+def test_a_marker_without_a_value_is_refused(monkeypatch):
     monkeypatch.delenv("FLUSS_TEST_NUMBER", raising=False)
     config = Config(BOOTSTRAP | {"writer.batch-size": "${env:FLUSS_TEST_NUMBER}"})
     with pytest.raises(ConfigError, match="FLUSS_TEST_NUMBER"):

@@ -58,7 +58,7 @@ async def test_concurrent_first_calls_share_one_question(cluster):
     assert cluster.asked == 1
 
 
-async def test_a_call_that_wants_the_present_always_asks_and_renews_what_is_kept(cluster):
+async def test_a_call_for_the_current_table_always_asks_and_renews_what_is_kept(cluster):
     tables = TableCache(cluster)
     await tables.recent(PATH)
     cluster.schema_id = 2

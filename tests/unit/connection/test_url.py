@@ -11,7 +11,7 @@ from fluss.model.paths import TablePath
 from fluss.scan import TableSource, source_of
 
 
-def test_a_url_says_everything_at_once():
+def test_a_url_may_have_every_part():
     url = parse_url(
         "fluss://me@host:9123,host2/db.table?partitions=dt=2026-01-01&tail=100&writer.acks=all"
     )
@@ -48,7 +48,7 @@ def test_every_part_may_be_missing_but_a_server(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("flus://h", "did you mean 'fluss'"),
         ("h:9123", "not a URL"),
@@ -66,10 +66,10 @@ def test_every_part_may_be_missing_but_a_server(text, expected):
         ("fluss://" + "h" * 20_000, "too long"),
     ],
 )
-def test_a_slip_is_refused_with_the_way_out(text, said):
+def test_a_mistake_is_refused_with_a_hint(text, expected):
     with pytest.raises(FlussError) as caught:
         parse_url(text)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 SECRET = "hunter2"
@@ -92,7 +92,7 @@ def test_a_password_is_never_shown(text):
 
 
 @pytest.mark.parametrize("scheme", [" fluss", "fluss+sasl", "fluss-2", ""])
-def test_what_looks_like_a_url_is_taken_for_one_and_shows_no_password(scheme):
+def test_a_text_that_looks_like_a_url_is_parsed_and_shows_no_password(scheme):
     text = f"{scheme}://me:{SECRET}@h/d.t"
     shown = []
     for ask in (source_of, TablePath.parse):
@@ -105,7 +105,7 @@ def test_what_looks_like_a_url_is_taken_for_one_and_shows_no_password(scheme):
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_url_or_a_refusal(text):
+def test_any_text_is_a_url_or_is_refused(text):
     for each in (text, f"fluss://{text}"):
         with contextlib.suppress(FlussError):
             parse_url(each)

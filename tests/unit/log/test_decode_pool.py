@@ -62,7 +62,7 @@ def decoded_offsets(decoded):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "wanted"),
+    ("sizes", "expected"),
     [
         ([100] * 5, [[0, 1, 2, 3, 4]]),
         ([300_000] * 5, [[0, 1], [2, 3], [4]]),
@@ -71,19 +71,19 @@ def decoded_offsets(decoded):
         ([2_000_000], [[0]]),
     ],
 )
-def test_pieces_are_whole_batches_worth_a_thread(sizes, wanted):
+def test_pieces_are_whole_batches_worth_a_thread(sizes, expected):
     pieces = pieces_of(fetched(*sizes))
-    assert [offsets(each) for each in pieces] == wanted
+    assert [offsets(each) for each in pieces] == expected
     assert sum(len(each.data) for each in pieces) == len(fetched(*sizes).data)
     again = [offsets(part) for each in pieces for part in pieces_of(each)]
-    assert again == wanted, "a piece stays one"
+    assert again == expected, "a piece stays one"
 
 
 def test_fetches_come_out_in_their_order():
     parts = [fetched(*[200_000] * 5, first=number * 5) for number in range(6)]
     parts.insert(3, fetched(10, 10, first=1_000))
-    wanted = [offset for part in parts for offset in offsets(part)]
-    assert decoded_offsets(decode_ahead(Decoder(), parts)) == wanted
+    expected = [offset for part in parts for offset in offsets(part)]
+    assert decoded_offsets(decode_ahead(Decoder(), parts)) == expected
 
     async def while_fetching():
         async def source():
@@ -93,21 +93,21 @@ def test_fetches_come_out_in_their_order():
 
         return [each async for each in decode_while_fetching(Decoder(), source())]
 
-    assert decoded_offsets(asyncio.run(while_fetching())) == wanted
+    assert decoded_offsets(asyncio.run(while_fetching())) == expected
 
 
 @pytest.mark.parametrize(
     ("sizes", "is_shared"),
     [([40_000] * 8, True), ([30_000] * 40, False), ([70_000], False), ([200_000], True)],
 )
-def test_threads_share_what_is_not_mostly_python(sizes, is_shared):
+def test_threads_share_large_batches(sizes, is_shared):
     decoder = Decoder()
     list(decode_ahead(decoder, [fetched(*sizes, first=100 * each) for each in range(8)]))
     others = decoder.threads - {threading.get_ident()}
     assert bool(others) is is_shared
 
 
-def test_damage_at_the_very_begin_is_met_when_it_is_its_turn():
+def test_damage_in_the_first_batch_is_raised_in_its_order():
     broken = fetched(300_000, first=1)
     data = bytearray(broken.data)
     data[8:12] = (-1).to_bytes(4, "little", signed=True)  # its length
@@ -129,7 +129,7 @@ def test_an_event_loop_never_decodes_by_itself():
     assert threading.get_ident() not in decoder.threads
 
 
-def test_damage_comes_behind_the_rows_before_it_and_can_be_met_again():
+def test_damage_comes_after_the_rows_before_it_and_is_raised_again():
     decoder = Decoder(damaged=frozenset({3}))
     found = list(decode_ahead(decoder, [fetched(*[300_000] * 6)]))
     assert [[each.base_offset for each in one.batches] for one in found] == [[0, 1], [2], [4, 5]]
@@ -138,7 +138,7 @@ def test_damage_comes_behind_the_rows_before_it_and_can_be_met_again():
     assert again.error is not None
 
 
-def test_who_gives_up_leaves_nothing_waiting():
+def test_a_caller_that_stops_leaves_nothing_waiting():
     async def while_fetching():
         async def source():
             for number in range(100):

@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 MOST = FetchLimits(bytes_max_for_bucket_scanned=2 * MIB, unread_bytes_max=32 * MIB)
 
 
-def test_who_reads_on_is_fetched_for_ever_further_ahead_and_then_in_larger_answers():
+def test_a_caller_that_reads_on_is_fetched_for_further_ahead_then_in_larger_answers():
     limits = MOST.first(None)
     seen = []
     for _ in range(6):
@@ -17,12 +17,12 @@ def test_who_reads_on_is_fetched_for_ever_further_ahead_and_then_in_larger_answe
     assert seen == [(4, 1), (8, 1), (16, 1), (32, 1), (32, 2), (32, 2)]
 
 
-def test_who_wants_a_few_rows_is_sent_little_of_each_bucket():
+def test_a_caller_of_a_few_rows_fetches_little_of_each_bucket():
     limits = MOST.first(10)
     assert limits.bytes_max_for_bucket == limits.unread_bytes_max == BUCKET_BYTES_FIRST
 
 
-def test_what_a_user_has_set_for_a_bucket_is_never_exceeded():
+def test_a_limit_that_the_user_set_for_a_bucket_is_never_exceeded():
     given = limits_of(Config({"scanner.log.fetch.max-bytes-for-bucket": "1mb"}))
     limits = given.first(None)
     for _ in range(8):

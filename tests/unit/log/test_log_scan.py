@@ -33,13 +33,13 @@ def scan(magic_1, columns=None, predicate=None):
     return LogScanCore(handle, columns, predicate)
 
 
-def test_servers_with_statistics_are_told_of_a_filter_with_its_schema():
+def test_servers_with_statistics_get_the_filter_with_its_schema():
     target = scan("statistics", predicate=col("id") > 5).decoder.fetch_target
     assert target.pruning.leaf.field_id == 0
     assert target.pruning_schema_id == 3
 
 
-def test_servers_without_statistics_are_told_nothing():
+def test_servers_without_statistics_get_no_filter():
     assert scan("leader_epoch", predicate=col("id") > 5).decoder.fetch_target.pruning is None
     assert scan("statistics").decoder.fetch_target.pruning is None
 
@@ -61,8 +61,8 @@ def test_a_filter_that_prunes_nothing_is_not_sent_at_all():
         (None, col("name") == "x", None),
     ],
 )
-def test_columns_that_a_filter_looks_at_are_fetched_and_not_given(columns, predicate, read):
+def test_columns_that_a_filter_looks_at_are_fetched_and_not_returned(columns, predicate, read):
     made = scan("leader_epoch", columns, predicate)
     assert made.decoder.fetch_target.positions == read
-    wanted = COLUMNS.names if columns is None else [COLUMNS.names[each] for each in columns]
-    assert made.schema.names == wanted
+    expected = COLUMNS.names if columns is None else [COLUMNS.names[each] for each in columns]
+    assert made.schema.names == expected

@@ -49,7 +49,7 @@ def test_one_request_per_server_carries_all_its_buckets():
     assert leaderless == []
 
 
-def test_a_server_has_one_request_of_a_kind_under_way():
+def test_a_server_has_one_request_of_a_kind_in_flight():
     plan = plan_of(position(0))
     (first,), _ = fetches(plan)
     plan.subscribe(position(1), now=0.0)
@@ -59,7 +59,7 @@ def test_a_server_has_one_request_of_a_kind_under_way():
     assert buckets(second) == [0, 1]
 
 
-def test_whole_and_projected_batches_are_asked_for_in_requests_of_their_own():
+def test_whole_and_projected_batches_are_fetched_by_separate_requests():
     plan = plan_of(position(0), position(1, pushes_projection=False))
     sent, _ = fetches(plan)
     assert sorted((each.pushes_projection, buckets(each)) for each in sent) == [
@@ -68,14 +68,14 @@ def test_whole_and_projected_batches_are_asked_for_in_requests_of_their_own():
     ]
 
 
-def test_a_bucket_without_a_leader_is_named_and_holds_up_nobody():
+def test_a_bucket_without_a_leader_is_named_and_delays_no_other():
     plan = plan_of(position(0), position(1))
     (sent,), (leaderless,) = fetches(plan, leaders=lambda bucket: bucket.bucket_id or None)
     assert buckets(sent) == [1]
     assert leaderless.bucket.bucket_id == 0
 
 
-def test_who_got_something_is_asked_for_last():
+def test_a_bucket_that_got_rows_is_requested_last():
     plan = plan_of(*(position(bucket_id) for bucket_id in range(4)))
     (first,), _ = fetches(plan)
     plan.ended(first)
@@ -84,7 +84,7 @@ def test_who_got_something_is_asked_for_last():
     assert buckets(second) == [2, 3, 0, 1]
 
 
-def test_nothing_is_fetched_while_too_much_lies_unread():
+def test_nothing_is_fetched_while_too_much_is_unread():
     here = position(0)
     plan = plan_of(here, unread_bytes_max=100)
     (fetch,), _ = fetches(plan)
@@ -99,7 +99,7 @@ def test_nothing_is_fetched_while_too_much_lies_unread():
     assert len(fetches(plan)[0]) == 1
 
 
-def test_a_bucket_of_which_much_lies_unread_waits_and_holds_up_nobody():
+def test_a_bucket_with_many_unread_bytes_waits_and_delays_no_other():
     full, other = position(0), position(1)
     plan = plan_of(full, other, bytes_max_for_bucket=100)
     plan.advance(full, next_offset=10, unread_bytes=FETCHES_AHEAD * 100, now=0.0)
@@ -112,7 +112,7 @@ def test_a_bucket_of_which_much_lies_unread_waits_and_holds_up_nobody():
     assert buckets(fetch) == [0, 1]
 
 
-def test_a_reader_who_waits_for_rows_is_given_few_at_first():
+def test_a_reader_that_waits_for_rows_gets_few_at_first():
     limit = 1024 * 1024
     waiting, counting = position(0), position(0)
     plan_of(waiting)
@@ -136,7 +136,7 @@ def test_what_was_unread_of_an_unsubscribed_bucket_does_not_count():
     assert not plan.is_full
 
 
-def test_a_bucket_subscribed_again_starts_anew_while_the_old_answer_is_under_way():
+def test_a_bucket_subscribed_again_restarts_while_the_old_answer_is_in_flight():
     old, new = position(0, offset=5), position(0, offset=0)
     plan = plan_of(old)
     (fetch,), _ = fetches(plan)
@@ -148,7 +148,7 @@ def test_a_bucket_subscribed_again_starts_anew_while_the_old_answer_is_under_way
     assert again.positions == (new,)
 
 
-def test_unsubscribing_while_a_request_is_under_way_leaves_nothing_behind():
+def test_unsubscribing_while_a_request_is_in_flight_leaves_nothing():
     here = position(0)
     plan = plan_of(here)
     (fetch,), _ = fetches(plan)
@@ -159,7 +159,7 @@ def test_unsubscribing_while_a_request_is_under_way_leaves_nothing_behind():
     assert plan.positions == {}
 
 
-def test_a_bounded_read_stops_where_the_leader_first_said():
+def test_a_bounded_read_stops_at_the_first_high_watermark():
     here = position(0)
     plan = plan_of(here, is_bounded=True)
     plan.pin(here, 10)
@@ -172,7 +172,7 @@ def test_a_bounded_read_stops_where_the_leader_first_said():
     assert fetches(plan) == ([], [])
 
 
-def test_a_bounded_read_of_an_empty_log_is_over_whatever_it_was_to_start_at():
+def test_a_bounded_read_of_an_empty_log_ends_for_any_start():
     for offset in (-2, -1, 0):
         here = position(0, offset=offset)
         plan = plan_of(here, is_bounded=True)
@@ -187,7 +187,7 @@ def test_an_earliest_offset_is_not_over_because_others_filled_the_answer():
     assert not plan.is_finished
 
 
-def test_a_read_on_and_on_has_no_end():
+def test_a_read_that_follows_has_no_end():
     here = position(0)
     plan = plan_of(here)
     plan.pin(here, 0)

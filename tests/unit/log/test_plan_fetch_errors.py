@@ -46,14 +46,14 @@ def position(offset=0, **facts):
         (-1, Recovery.GIVEN_UP),
     ],
 )
-def test_the_code_says_what_to_find_out(code, remedy):
+def test_the_code_decides_what_to_look_up(code, remedy):
     here = position()
     assert decide_refusal(here, error_from_code(code), at(0.0)) is remedy
     assert (here.error is not None) == (remedy is Recovery.GIVEN_UP)
     assert (here.paused_until > 0) == (remedy is not Recovery.GIVEN_UP)
 
 
-def test_pauses_grow_until_the_patience_is_at_its_end():
+def test_pauses_grow_until_the_time_limit():
     here = position()
     now, pauses = 1_000.0, []
     while decide_refusal(here, ConnectError("no"), at(now)) is Recovery.LEADER:
@@ -64,7 +64,7 @@ def test_pauses_grow_until_the_patience_is_at_its_end():
     assert isinstance(here.error, ConnectError)
 
 
-def test_a_forgiven_bucket_has_its_whole_patience_again():
+def test_a_forgiven_bucket_has_its_whole_time_limit_again():
     here = position()
     decide_refusal(here, ConnectError("no"), at(0.0))
     assert decide_refusal(here, ConnectError("no"), at(PATIENCE_S)) is Recovery.GIVEN_UP
@@ -73,7 +73,7 @@ def test_a_forgiven_bucket_has_its_whole_patience_again():
     assert decide_refusal(here, ConnectError("no"), at(PATIENCE_S)) is Recovery.LEADER
 
 
-def test_a_batch_older_than_a_column_is_asked_for_whole_at_once():
+def test_a_batch_older_than_a_column_is_fetched_whole_immediately():
     here = position()
     late = error_from_code(34, "Projected field id 2 is out of bound")
     assert decide_refusal(here, late, at(0.0)) is Recovery.NOTHING
@@ -91,7 +91,7 @@ def test_an_offset_out_of_range_asks_for_the_range_but_not_for_ever():
 
 
 @pytest.mark.parametrize(
-    ("has_read", "earliest", "latest", "said"),
+    ("has_read", "earliest", "latest", "expected"),
     [
         (False, 0, 30, "the log ends at 30"),
         (False, 70, 90, "rows before 70 have been removed"),
@@ -99,11 +99,11 @@ def test_an_offset_out_of_range_asks_for_the_range_but_not_for_ever():
         (True, 0, 30, "went backwards: it ends at offset 30, and 50 has been read"),
     ],
 )
-def test_the_error_says_why_an_offset_cannot_be_read(has_read, earliest, latest, said):
+def test_the_error_names_why_an_offset_cannot_be_read(has_read, earliest, latest, expected):
     error = out_of_range(position(50, has_read=has_read), earliest=earliest, latest=latest)
-    assert said in str(error)
+    assert expected in str(error)
     assert (error.table, error.bucket, error.offset) == ("db.t", 3, 50)
-    if "went backwards" not in said:
+    if "went backwards" not in expected:
         assert isinstance(error, OffsetOutOfRangeError)
         assert (error.earliest_offset, error.latest_offset) == (earliest, latest)
 
@@ -113,7 +113,7 @@ def test_an_offset_that_is_there_by_now_is_no_error(offset):
     assert out_of_range(position(offset), earliest=0, latest=30) is None
 
 
-def test_a_bucket_that_has_caught_up_is_not_stalled():
+def test_a_bucket_at_its_end_is_not_stalled():
     here = position(10, has_read=True, attempts=3)
     assert decide_stall(here, 10, at(0.0)) is Recovery.NOTHING
     assert (here.attempts, here.paused_until) == (0, 0.0)
@@ -122,7 +122,7 @@ def test_a_bucket_that_has_caught_up_is_not_stalled():
     assert empty.paused_until == 0.0
 
 
-def test_rows_that_are_said_to_be_there_and_never_come_end_the_read():
+def test_rows_that_are_announced_and_never_come_end_the_read():
     here = position(10)
     assert decide_stall(here, 20, at(0.0)) is Recovery.NOTHING
     assert here.paused_until > 0
@@ -143,14 +143,14 @@ def test_a_new_leader_may_lag_for_a_while_but_a_log_must_not_go_backwards():
     assert "went backwards" in str(here.error)
 
 
-def test_a_lag_that_ends_is_forgotten():
+def test_a_lag_that_ends_resets_the_time_limit():
     here = position(10, has_read=True)
     decide_stall(here, 8, at(0.0))
     assert decide_stall(here, 10, at(20.0)) is Recovery.NOTHING
     assert decide_stall(here, 8, at(40.0)) is Recovery.NOTHING
 
 
-def test_a_user_may_wait_for_an_offset_that_is_not_there_yet():
+def test_a_user_may_wait_for_an_offset_beyond_the_end():
     here = position(100)
     assert decide_stall(here, 8, at(0.0)) is Recovery.NOTHING
     assert decide_stall(here, 8, at(1e6)) is Recovery.NOTHING
@@ -163,7 +163,7 @@ def test_a_log_that_ends_before_the_end_that_was_pinned_has_gone_backwards():
     assert decide_stall(here, 5, at(LAG_S_MAX)) is Recovery.GIVEN_UP
 
 
-def test_a_remote_file_is_tried_a_few_times():
+def test_a_remote_file_is_read_a_few_times():
     here = position()
     error = CorruptBatchError("damaged")
     for _ in range(REMOTE_ATTEMPTS_MAX - 1):

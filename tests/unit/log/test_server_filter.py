@@ -85,7 +85,7 @@ def test_every_type_has_its_literal(name, value, literal_type, field, sent):
     assert getattr(literal, field) == sent
 
 
-def test_a_timestamp_is_milliseconds_and_the_nanoseconds_behind_them():
+def test_a_timestamp_is_milliseconds_and_nanoseconds_of_one():
     literal = literal_of(col("ntz") > datetime(1969, 12, 31, 23, 59, 59, 999_999))
     assert literal.timestamp_millis_value == -1
     assert literal.timestamp_nano_of_millis_value == 999_000
@@ -176,25 +176,25 @@ class Batch:
             null_count = len(points) - len(known)
             self.columns[column.column_id] = (column.data_type, null_count, known[:1], known[-1:])
 
-    def may_fulfil(self, told):
+    def may_fulfil(self, sent):
         """Java's `Predicate.test` over statistics."""
-        if told.type == 1:
-            found = [self.may_fulfil(each) for each in told.compound.children]
-            return all(found) if told.compound.function == 0 else any(found)
-        data_type, null_count, low, high = self.columns[told.leaf.field_id]
-        function = Is(told.leaf.function)
+        if sent.type == 1:
+            found = [self.may_fulfil(each) for each in sent.compound.children]
+            return all(found) if sent.compound.function == 0 else any(found)
+        data_type, null_count, low, high = self.columns[sent.leaf.field_id]
+        function = Is(sent.leaf.function)
         if function in {Is.IS_NULL, Is.IS_NOT_NULL}:
             return null_count > 0 if function is Is.IS_NULL else null_count < self.row_count
         if not low:
             return False
         if function is Is.STARTS_WITH:
-            (prefix,) = (each.string_value.encode("utf-16-be") for each in told.leaf.literals)
+            (prefix,) = (each.string_value.encode("utf-16-be") for each in sent.leaf.literals)
             least, greatest = (each[0].decode().encode("utf-16-be") for each in (low, high))
             return (least.startswith(prefix) or least <= prefix) and (
                 greatest.startswith(prefix) or greatest >= prefix
             )
         least, greatest = java_order(low[0]), java_order(high[0])
-        points = [java_order(told_point(each, data_type)) for each in told.leaf.literals]
+        points = [java_order(sent_point(each, data_type)) for each in sent.leaf.literals]
         return any(
             {
                 Is.EQUAL: least <= point <= greatest,
@@ -215,7 +215,7 @@ def stored_point(physical, data_type):
     return point
 
 
-def told_point(literal, data_type):
+def sent_point(literal, data_type):
     value = getattr(literal, literal.ListFields()[-1][0].name)
     match data_type:
         case DecimalType():
@@ -247,9 +247,9 @@ def test_no_server_leaves_out_a_batch_with_a_row_of_random_filters(seed):
         ]
         for _ in range(10):
             predicate = filters.make()
-            told = pruning_predicate(predicate, schema)
-            for rows in batches if told is not None else ():
-                may_fulfil = Batch(schema, rows).may_fulfil(told)
+            sent = pruning_predicate(predicate, schema)
+            for rows in batches if sent is not None else ():
+                may_fulfil = Batch(schema, rows).may_fulfil(sent)
                 left_out += not may_fulfil
                 fulfils = any(filters.truth(predicate, row) is True for row in rows)
                 assert may_fulfil or not fulfils, predicate

@@ -11,15 +11,15 @@ def decide(error, **changes):
     return decide_retry(POLICY, error, **facts)
 
 
-def test_an_error_that_cannot_heal_is_not_tried_again():
+def test_an_error_that_is_not_retriable_is_not_retried():
     assert decide(TableNotFoundError("gone")) is None
 
 
-def test_a_foreign_error_is_not_tried_again():
+def test_a_foreign_error_is_not_retried():
     assert decide(ValueError("a bug")) is None
 
 
-def test_a_lost_connection_is_tried_again_after_a_metadata_refresh():
+def test_a_lost_connection_is_retried_after_a_metadata_refresh():
     retry = decide(ConnectError("hung up"))
     assert retry is not None
     assert retry.refresh_metadata
@@ -31,7 +31,7 @@ def test_the_last_attempt_is_the_last():
     assert decide(LeaderChangedError("moved"), attempt=5) is None
 
 
-def test_no_pause_reaches_past_the_deadline():
+def test_no_pause_goes_past_the_deadline():
     assert decide(LeaderChangedError("moved"), deadline=100.02) is None
 
 

@@ -24,7 +24,7 @@ def test_a_leader_is_known_after_it_was_learned_and_gone_after_it_was_forgotten(
     assert view.leader_of(TableBucket(7, 0)) is None
 
 
-def test_an_election_under_way_means_no_leader():
+def test_an_election_in_progress_means_no_leader():
     view = ClusterView()
     view.learn(facts(leaders={0: Leader(server_id=1, epoch=3)}))
     view.learn(facts(leaders={0: None}))

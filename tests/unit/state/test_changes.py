@@ -52,7 +52,7 @@ def changed(counts, memory, *, seed=0, as_bytes=False, keys=300, stored=()):
 @pytest.mark.parametrize("counts", ["last", "first"])
 @pytest.mark.parametrize("as_bytes", [False, True])
 @pytest.mark.parametrize("memory", [MUCH, LITTLE])
-def test_the_change_that_counts_is_the_one_a_dict_keeps(counts, as_bytes, memory):
+def test_the_change_that_counts_is_the_one_that_a_dict_keeps(counts, as_bytes, memory):
     found, expected, is_spilled = changed(counts, memory, as_bytes=as_bytes, stored=range(250, 400))
     assert found == expected
     assert is_spilled == (memory == LITTLE)

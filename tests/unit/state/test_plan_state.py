@@ -52,7 +52,7 @@ def chosen(**facts):
         ({"earliest": 7, "snapshot_offset": 3}, "limit_scan"),
     ],
 )
-def test_the_state_of_now_is_read_the_best_way_there_is(facts, strategy):
+def test_the_current_state_is_read_by_the_best_strategy(facts, strategy):
     assert chosen(**facts) == strategy
 
 
@@ -67,12 +67,12 @@ def test_the_state_of_now_is_read_the_best_way_there_is(facts, strategy):
         ({"earliest": 7, "pin": 20}, "limit_scan"),
     ],
 )
-def test_a_moment_of_the_past_is_replayed_where_the_log_is_whole_and_else_undone(facts, strategy):
+def test_a_past_moment_is_replayed_where_the_log_is_whole_and_else_rolled_back(facts, strategy):
     assert chosen(is_past=True, **facts) == strategy
 
 
 @pytest.mark.parametrize("is_past", [False, True])
-def test_a_changelog_without_images_leads_forwards_only(is_past):
+def test_a_changelog_without_images_rolls_forward_only(is_past):
     facts = {"is_full_image": False, "is_past": is_past}
     for offers in (False, True):
         assert chosen(**facts, offers_scan_kv=offers) == "changelog"
@@ -93,7 +93,7 @@ def test_a_changelog_without_images_leads_forwards_only(is_past):
 
 
 @pytest.mark.parametrize("is_past", [False, True])
-def test_a_pin_before_what_is_left_of_the_log_is_refused(is_past):
+def test_a_pin_before_the_beginning_of_the_log_is_refused(is_past):
     with pytest.raises(OffsetOutOfRangeError, match="begins at offset 50") as raised:
         chosen(pin=49, earliest=50, snapshot_offset=60, is_past=is_past)
     assert "50" in raised.value.hint
@@ -116,13 +116,13 @@ def test_a_pin_before_what_is_left_of_the_log_is_refused(is_past):
         ),
     ],
 )
-def test_a_strategy_that_cannot_be_taken_is_refused_with_what_it_needs(strategy, facts, error):
+def test_a_strategy_that_cannot_be_used_is_refused_with_what_it_needs(strategy, facts, error):
     with pytest.raises(error) as raised:
         check_strategy(strategy, replace(PLAIN, **facts))
     assert raised.value.hint
 
 
-def test_a_strategy_that_can_be_taken_is_taken():
+def test_a_strategy_that_can_be_used_is_used():
     facts = replace(PLAIN, offers_scan_kv=True, snapshot_offset=3)
     for strategy in ("scan_kv", "limit_scan", "snapshot", "changelog"):
         assert check_strategy(strategy, facts) == (strategy, "it was asked for")

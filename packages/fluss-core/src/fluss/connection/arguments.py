@@ -52,12 +52,16 @@ def positions_of(table: TableInfo, indices: Iterable[Any]) -> tuple[int, ...]:
     """
     names = table.schema.column_names
     positions = tuple(indices)
-    for each in positions:
-        if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < len(names):
+    for position in positions:
+        if (
+            isinstance(position, bool)
+            or not isinstance(position, int)
+            or not 0 <= position < len(names)
+        ):
             raise SchemaMismatchError(
-                f"There is no column {each!r} in {table.table_path}.",
+                f"There is no column {position!r} in {table.table_path}.",
                 hint=f"Its columns are 0 to {len(names) - 1}: {', '.join(names)}.",
-                column=each,
+                column=position,
             )
     if len(set(positions)) < len(positions):
         raise SchemaMismatchError(

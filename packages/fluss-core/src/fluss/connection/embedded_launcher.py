@@ -24,8 +24,8 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
     Raises:
         MissingExtraError: No installed package can start one.
     """
-    for each in entry_points(group=GROUP, name=NAME):
-        start: Callable[[str], tuple[str, Callable[[], None]]] = each.load()
+    for launcher in entry_points(group=GROUP, name=NAME):
+        start: Callable[[str], tuple[str, Callable[[], None]]] = launcher.load()
         return start(folder)
     raise MissingExtraError(
         f"No installed package can start an embedded server for {folder!r}.",

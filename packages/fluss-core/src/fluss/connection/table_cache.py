@@ -1,7 +1,7 @@
 """The tables of one connection as they were a moment ago, so that many small calls ask once.
 
 A job that opens its splits one by one, or appends row by row, needs the facts of its table for
-each call. They are kept for a short time, and given up before that when this client changes a
+each call. They are kept for a short time, and dropped before that when this client changes a
 table, when a server no longer knows one, or when metadata shows that the name belongs to another
 table by now.
 
@@ -85,7 +85,7 @@ class TableCache:
             return await self._ask(path, entry)
 
     def forget(self, path: TablePath) -> None:
-        """Give up what is kept of a table, because it proved wrong."""
+        """Drop what is kept of a table, because it proved wrong."""
         entry = self._entries.get(path)
         if entry is not None:
             entry.table = None

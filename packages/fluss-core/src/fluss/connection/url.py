@@ -117,12 +117,12 @@ def parse_url(text: str) -> FlussUrl:
 def hidden(text: str) -> str:
     """Remove what may be a password from a text."""
     text = _SECRETS.sub(r"\1…", text)
-    before, at, behind = text.rpartition("@")
+    before, at, after = text.rpartition("@")
     if not at:
         return text
     scheme, slashes, login = before.partition("//")
     user = login.partition(":")[0]
-    return f"{scheme}{slashes}{user}@{behind}"
+    return f"{scheme}{slashes}{user}@{after}"
 
 
 def _login(login: str) -> tuple[str, str | None]:
@@ -136,8 +136,8 @@ def _servers(hosts: str, text: str) -> tuple[str, ...]:
     if not hosts:
         raise ConfigError(f"The URL {hidden(text)!r} names no server.", hint=_GRAMMAR)
     servers = []
-    for each in hosts.split(","):
-        host = unquote(each.strip())
+    for part in hosts.split(","):
+        host = unquote(part.strip())
         has_port = ":" in host.rpartition("]")[2]
         servers.append(host if has_port else f"{host}:{DEFAULT_PORT}")
     parse_addresses(",".join(servers))  # refuses a bad one

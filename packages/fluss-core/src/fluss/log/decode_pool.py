@@ -76,8 +76,8 @@ def decode_one(decoder: Decoder, fetched: Fetched) -> Decoded:
 def decode_ahead(decoder: Decoder, fetched: Iterable[Fetched]) -> Iterator[Decoded]:
     """Decode fetches ahead of the caller."""
     waiting: deque[_Decoding] = deque()
-    for each in fetched:
-        waiting.extend(_Decoding(decoder, piece) for piece in pieces_of(each))
+    for batches in fetched:
+        waiting.extend(_Decoding(decoder, piece) for piece in pieces_of(batches))
         while len(waiting) > _workers():
             yield waiting.popleft().result()
     while waiting:
@@ -91,8 +91,8 @@ async def decode_while_fetching(
     waiting: deque[Future[Decoded]] = deque()
     try:
         async for fetched in source:
-            for each in fetched:
-                for piece in pieces_of(each):
+            for batches in fetched:
+                for piece in pieces_of(batches):
                     waiting.append(_executor().submit(decode_one, decoder, piece))
             while len(waiting) > WAITING_MAX:
                 yield await asyncio.wrap_future(waiting.popleft())

@@ -59,20 +59,20 @@ async def _pin(
     extents = await _extents(cluster, places)
     begin = asyncio.get_running_loop().time()
     times_lost = 0
-    while behind := _behind(extents, places, reached):
-        log_ends = await _offsets(cluster, behind, OffsetSpec.latest(), as_replica=True)
-        is_lost = any((log_ends[each] or 0) < reached[each] for each in behind)
+    while lagging := _lagging(extents, places, reached):
+        log_ends = await _offsets(cluster, lagging, OffsetSpec.latest(), as_replica=True)
+        is_lost = any((log_ends[bucket] or 0) < reached[bucket] for bucket in lagging)
         # The answer may be from a server that has just lost the lead; the next one is not.
         times_lost = times_lost + 1 if is_lost else 0
         waited_s = asyncio.get_running_loop().time() - begin
         if times_lost == TIMES_LOST or waited_s >= LAG_S_MAX:
             break
         await anyio.sleep(LAG_POLL_S)
-        extents |= await _extents(cluster, behind)
+        extents |= await _extents(cluster, lagging)
     return extents
 
 
-def _behind(
+def _lagging(
     extents: Mapping[TableBucket, Extent], places: Places, reached: Mapping[TableBucket, int]
 ) -> Places:
     return {
@@ -161,12 +161,12 @@ async def _high_watermarks(
         )
         failed: FlussError | None = None
         for answer in answers:
-            for bucket, each in answer.items():
-                if isinstance(each, FlussError):
+            for bucket, end in answer.items():
+                if isinstance(end, FlussError):
                     cluster.view.forget_leader(bucket)
-                    failed = each
+                    failed = end
                 else:
-                    found[bucket] = each
+                    found[bucket] = end
         if failed is not None:
             raise failed
 
@@ -209,9 +209,11 @@ async def _ask(
     body = await cluster.send(server_id, ApiKey.FETCH_LOG, [write_message(request)])
     found: dict[TableBucket, int | FlussError | None] = {}
     for answer in FETCH_LOG_RESPONSE.read(body).tables_resp:
-        for each in answer.buckets_resp:
-            bucket = TableBucket.with_partition(answer.table_id, each.partition_id, each.bucket_id)
-            found[bucket] = _end_of(bucket, each)
+        for found_bucket in answer.buckets_resp:
+            bucket = TableBucket.with_partition(
+                answer.table_id, found_bucket.partition_id, found_bucket.bucket_id
+            )
+            found[bucket] = _end_of(bucket, found_bucket)
     return {bucket: found.get(bucket, _unusable(bucket)) for bucket in asked}
 
 

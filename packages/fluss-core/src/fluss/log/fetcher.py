@@ -337,8 +337,8 @@ class Fetcher:
 
     async def _read_remote(self, position: Position, info: RemoteLogFetchInfo) -> None:
         try:
-            wanted = self._remote.read(info, position.offset, position.stop)
-            async with aclosing(wanted) as pieces:
+            records_read = self._remote.read(info, position.offset, position.stop)
+            async with aclosing(records_read) as pieces:
                 async for records in pieces:
                     headers = read_headers(records, magic_1=self._magic_1)
                     await self._learn(position, headers, records, projected=False)
@@ -442,7 +442,9 @@ class Fetcher:
             if not isinstance(error, FlussError):
                 log.error("a fetch ended unexpectedly", exc_info=error)
                 error = FlussError(f"A fetch ended unexpectedly: {error!r}.")
-            for each in [position] if position is not None else list(self.plan.positions.values()):
-                self._fail(each, error)
+            for failed in (
+                [position] if position is not None else list(self.plan.positions.values())
+            ):
+                self._fail(failed, error)
         if position is not None:
             self._pump()

@@ -1,6 +1,6 @@
-"""Reads ranges of a log once: the one loop behind scans, states, counts and times.
+"""Reads ranges of a log once: the one loop of scans, states, counts and times.
 
-A `RangeRequest` says what is read and within which bounds; a `RangeReader` fetches it ahead of
+A `RangeRequest` names what is read and the bounds; a `RangeReader` fetches it ahead of
 its caller, who iterates it on a blocking thread or on the engine's loop. The batches are not
 decoded. Records on servers and records in the remote store come the same way.
 

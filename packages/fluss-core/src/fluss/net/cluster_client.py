@@ -317,15 +317,15 @@ class Cluster:
 
         Concurrent questions for the same path share one request.
         """
-        wanted: list[PhysicalTablePath | None] = [*dict.fromkeys(paths)] or [None]
-        new = [each for each in wanted if each not in self._refreshing]
+        requested: list[PhysicalTablePath | None] = [*dict.fromkeys(paths)] or [None]
+        new = [path for path in requested if path not in self._refreshing]
         for first in range(0, len(new), PATHS_PER_QUESTION_MAX):
             chunk = new[first : first + PATHS_PER_QUESTION_MAX]
-            task = asyncio.create_task(self._refresh([each for each in chunk if each is not None]))
+            task = asyncio.create_task(self._refresh([path for path in chunk if path is not None]))
             for path in chunk:
                 self._refreshing[path] = task
             task.add_done_callback(partial(self._refreshed, chunk))
-        tasks = {self._refreshing[path] for path in wanted if path in self._refreshing}
+        tasks = {self._refreshing[path] for path in requested if path in self._refreshing}
         for task in tasks:
             # Shielded: one caller that stops waiting must not cancel the request of the others.
             await asyncio.shield(task)

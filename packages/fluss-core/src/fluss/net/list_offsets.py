@@ -84,12 +84,12 @@ async def _ask(
         server_id, ApiKey.LIST_OFFSETS, request, messages.ListOffsetsResponse
     )
     offsets = {}
-    for each in answer.buckets_resp:
-        bucket = TableBucket.with_partition(first.table_id, first.partition_id, each.bucket_id)
-        if each.HasField("error_code"):
+    for found in answer.buckets_resp:
+        bucket = TableBucket.with_partition(first.table_id, first.partition_id, found.bucket_id)
+        if found.HasField("error_code"):
             cluster.view.forget_leader(bucket)
-            raise error_from_code(each.error_code, each.error_message, bucket=each.bucket_id)
-        offsets[bucket] = each.offset
+            raise error_from_code(found.error_code, found.error_message, bucket=found.bucket_id)
+        offsets[bucket] = found.offset
     missing = [each.bucket_id for each in buckets if each not in offsets]
     if missing:
         why = f"it leaves out buckets {missing}"

@@ -69,8 +69,8 @@ class Connections:
     def in_asking_order(self, servers: Iterable[Address]) -> list[Address]:
         """The servers, those first that are most likely to answer soon."""
         once: dict[Address, Address] = {}
-        for each in servers:
-            once.setdefault(self._reachable(each), each)
+        for server in servers:
+            once.setdefault(self._reachable(server), server)
         return sorted(once.values(), key=self._asking_order)
 
     def answered(self, advertised: Address) -> None:

@@ -83,7 +83,7 @@ class Binlog:
 
 
 def _binlog_batch(
-    decoded: DecodedBatch, types: ByteArray, earlier: DecodedBatch | None, wanted: pa.Schema
+    decoded: DecodedBatch, types: ByteArray, earlier: DecodedBatch | None, schema: pa.Schema
 ) -> pa.RecordBatch | None:
     rows = decoded.batch
     offsets = np.asarray(decoded.row_offsets(), dtype=np.int64)
@@ -102,8 +102,8 @@ def _binlog_batch(
     follows &= types[changes - 1] == ChangeType.UpdateBefore
     firsts = changes - follows
     is_delete = kinds == ChangeType.Delete
-    before = _structs(rows, firsts, follows | is_delete, wanted.field(BEFORE).type)
-    after = _structs(rows, changes, ~is_delete, wanted.field(AFTER).type)
+    before = _structs(rows, firsts, follows | is_delete, schema.field(BEFORE).type)
+    after = _structs(rows, changes, ~is_delete, schema.field(AFTER).type)
     arrays = [
         _binlog_names().take(from_numpy(kinds)),
         from_numpy(offsets[firsts]),
@@ -111,7 +111,7 @@ def _binlog_batch(
         before,
         after,
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _structs(

@@ -98,8 +98,8 @@ class Changes:
 
         Args:
             keys: The key of each.
-            rows: The row that each leaves behind, or takes away.
-            is_there: Whether it leaves one behind.
+            rows: The row that each change leaves, or removes.
+            is_there: Whether it leaves a row.
         """
         piece = _piece(keys, rows, is_there)
         self._pieces.append(piece)

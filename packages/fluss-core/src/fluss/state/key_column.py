@@ -40,9 +40,9 @@ class RowKeys:
 
     def __init__(self, table: TableInfo, columns: Sequence[int]) -> None:
         schema = table.schema
-        wanted = schema.column_indexes(table.physical_primary_keys)
-        self._places = [list(columns).index(each) for each in wanted]
-        self._types = [schema.column_types[each].not_null() for each in wanted]
+        positions = schema.column_indexes(table.physical_primary_keys)
+        self._places = [list(columns).index(each) for each in positions]
+        self._types = [schema.column_types[each].not_null() for each in positions]
 
     def of(self, rows: pa.RecordBatch) -> pa.Array:
         """The key of every row."""

@@ -114,12 +114,12 @@ def _targets(
     answer: messages.GetKvSnapshotMetadataResponse, directory: Path
 ) -> list[tuple[Any, Path]]:
     targets = []
-    for each in answer.snapshot_files:
-        name = each.local_file_name
+    for file in answer.snapshot_files:
+        name = file.local_file_name
         if name in {"", ".", ".."} or not _SEPARATORS.isdisjoint(name):
             why = f"a file is to be called {name!r}"
             raise CorruptDataError(f"A {_WHAT} cannot be copied: {why}.", what=_WHAT, at=0, why=why)
-        targets.append((each, directory / name))
+        targets.append((file, directory / name))
     return targets
 
 

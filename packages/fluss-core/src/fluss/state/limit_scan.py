@@ -148,8 +148,8 @@ class LimitScanCore:
             timestamp=0,
             change_types=None,
         )
-        wanted = self._decoder.filtered(decoded)
-        return len(values), [] if wanted is None else [wanted]
+        matching = self._decoder.filtered(decoded)
+        return len(values), [] if matching is None else [matching]
 
     def _check_bucket(self, bucket: TableBucket) -> None:
         table = self._handle.info

@@ -45,9 +45,9 @@ def stretches(decoded: Iterable[DecodedBatch]) -> Iterator[Stretch]:
     """
     waiting: list[DecodedBatch] = []
     count = 0
-    for each in decoded:
-        waiting.append(each)
-        count += each.num_rows
+    for batch in decoded:
+        waiting.append(batch)
+        count += batch.num_rows
         if count >= STRETCH_ROWS_MIN:
             yield _joined(waiting)
             waiting, count = [], 0

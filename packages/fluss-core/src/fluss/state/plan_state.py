@@ -1,4 +1,4 @@
-"""Chooses how to read the state of a bucket at a pinned offset, and says why.
+"""Chooses how to read the state of a bucket at a pinned offset, with the reason.
 
 ==============  ====================================  =============================================
 strategy        reads                                 needs
@@ -88,7 +88,7 @@ class StateFacts:
 
 
 def choose_strategy(facts: StateFacts) -> tuple[ReadPath, str]:
-    """Choose the best strategy, and say why.
+    """Choose the best strategy, with the reason.
 
     Raises:
         OffsetOutOfRangeError: The log begins after the pin.

@@ -182,9 +182,11 @@ class _Reading:
 
     def _replay(self, changes: Changes, seen: int) -> None:
         """Collect the last change of each key between the stored rows and the pin."""
-        for each in self._between(seen, self._plan.pin):
-            types = each.change_types
-            self._add(changes, each, types != ChangeType.UpdateBefore, types != ChangeType.Delete)
+        for stretch in self._between(seen, self._plan.pin):
+            types = stretch.change_types
+            self._add(
+                changes, stretch, types != ChangeType.UpdateBefore, types != ChangeType.Delete
+            )
 
     def _undo(self, changes: Changes, seen: int, extent: Extent) -> None:
         """Collect the row before the first change of each key between the pin and the rows."""
@@ -194,12 +196,12 @@ class _Reading:
         if extent.earliest > pin:
             raise self._trimmed(extent.earliest)
         # The pin may be inside an update: the row before it is then one offset earlier.
-        for each in self._between(max(pin - 1, extent.earliest), seen):
-            types = each.change_types
+        for stretch in self._between(max(pin - 1, extent.earliest), seen):
+            types = stretch.change_types
             counts = types != ChangeType.UpdateAfter
-            if each.base_offset < pin:
+            if stretch.base_offset < pin:
                 counts[0] = types[0] == ChangeType.UpdateBefore
-            self._add(changes, each, counts, types != ChangeType.Insert)
+            self._add(changes, stretch, counts, types != ChangeType.Insert)
 
     def _add(
         self, changes: Changes, stretch: Stretch, counts: BoolArray, is_there: BoolArray
@@ -237,7 +239,7 @@ class _Reading:
     def _trimmed(self, earliest: int) -> OffsetOutOfRangeError:
         table, bucket = self._table.info.table_path, self._plan.bucket
         return OffsetOutOfRangeError(
-            f"The changes of bucket {bucket.bucket_id} of {table} behind the pin "
+            f"The changes of bucket {bucket.bucket_id} of {table} after the pin "
             f"{self._plan.pin} are gone: its log begins at offset {earliest}.",
             hint="Plan the scan again.",
             table=str(table),

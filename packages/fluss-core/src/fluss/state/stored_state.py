@@ -193,7 +193,7 @@ def _rocksdict() -> Any:
 
 
 def _unreadable(error: Exception) -> CorruptDataError:
-    why = f"RocksDB says: {error}"
+    why = f"RocksDB reports: {error}"
     return CorruptDataError(
         f"A KV snapshot cannot be read: {why}.", what="KV snapshot", at=0, why=why
     )
