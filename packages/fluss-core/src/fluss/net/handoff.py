@@ -62,9 +62,10 @@ class BlockingSink(Generic[T]):
 
     def wake(self) -> None:
         """End the waiting, with or without an answer. Any thread may call this."""
-        # The lock is free already where an answer and a cancellation come in the same moment.
-        with contextlib.suppress(RuntimeError):
+        try:  # noqa: SIM105 - a context manager would cost each call more
             self._answered.release()
+        except RuntimeError:
+            pass  # free already: an answer and a cancellation came in the same moment
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Block until there is an answer.
@@ -86,23 +87,28 @@ class BlockingSink(Generic[T]):
         Raises:
             ClosedError: It has been cancelled by `cancellation`.
         """
+        if cancellation is None:
+            self._wait_or(cancel)
+            return self.result()
 
         def give_up() -> None:
             cancel()
             self.wake()
 
-        forget = None if cancellation is None else cancellation.listen(give_up)
+        forget = cancellation.listen(give_up)
         try:
-            self.wait()
+            self._wait_or(cancel)
+        finally:
+            forget()
+        cancellation.check()
+        return self.result()
+
+    def _wait_or(self, cancel: Callable[[], None]) -> None:
+        try:
+            acquire(self._answered)
         except BaseException:
             cancel()
             raise
-        finally:
-            if forget is not None:
-                forget()
-        if cancellation is not None:
-            cancellation.check()
-        return self.result()
 
     def result(self) -> T:
         """The answer, after `wait` returned True."""
