@@ -88,8 +88,8 @@ class LogScannerBase:
         """The subscribed buckets, and the offsets they are read from."""
         return list(self._core.subscriptions().items())
 
-    def _forget(self, places: Iterable[tuple[int | None, int]]) -> None:
-        gone = set(places)
+    def _forget(self, buckets: Iterable[tuple[int | None, int]]) -> None:
+        gone = set(buckets)
 
         def is_gone(bucket: TableBucket) -> bool:
             return (bucket.partition_id, bucket.bucket_id) in gone

@@ -83,7 +83,8 @@ def write_to_recent_table(
 
     Callers that write row by row get the facts of the table from the connection, which asks for
     them once in a while. If these refuse the frame, or the table is gone, current facts decide. A
-    stream can be read only once, so it is written with current facts.
+    table that another client drops takes rows until its servers have dropped it, as it does from
+    any writer. A stream can be read only once, so it is written with current facts.
 
     Raises:
         TableNotFoundError: There is no such table; the error names the nearest.
