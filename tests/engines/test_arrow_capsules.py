@@ -82,9 +82,9 @@ def test_a_stream_can_be_taken_again_and_gives_the_pinned_rows(table):
 
 
 def test_a_requested_schema_narrows_what_is_read(source):
-    wanted = pa.schema([("x", pa.float64()), ("id", pa.int64())])
-    read = pa.RecordBatchReader.from_stream(source, schema=wanted).read_all()
-    assert read.schema == wanted
+    expected = pa.schema([("x", pa.float64()), ("id", pa.int64())])
+    read = pa.RecordBatchReader.from_stream(source, schema=expected).read_all()
+    assert read.schema == expected
     assert sum(read.column("id").to_pylist()) == SUM
 
 
@@ -96,14 +96,14 @@ def test_columns_that_were_not_requested_are_not_fetched(table):
 
 
 def test_a_requested_schema_casts_types(source):
-    wanted = pa.schema([("id", pa.int32()), ("name", pa.large_string())])
-    assert pa.RecordBatchReader.from_stream(source, schema=wanted).read_all().schema == wanted
+    expected = pa.schema([("id", pa.int32()), ("name", pa.large_string())])
+    assert pa.RecordBatchReader.from_stream(source, schema=expected).read_all().schema == expected
 
 
 def test_a_requested_schema_goes_with_filters_metadata_and_limits(table):
     scan = table.scan(filter=col("name") == "n3", with_metadata=True, limit=20)
-    wanted = pa.schema([("_bucket", pa.int32()), ("id", pa.int64())])
-    read = pa.RecordBatchReader.from_stream(scan, schema=wanted).read_all()
+    expected = pa.schema([("_bucket", pa.int32()), ("id", pa.int64())])
+    read = pa.RecordBatchReader.from_stream(scan, schema=expected).read_all()
     assert read.to_pydict() == pa.table(scan).select(["_bucket", "id"]).to_pydict()
     assert read.num_rows == 20
 
@@ -113,16 +113,16 @@ def test_a_binlog_is_narrowed_after_the_read(cluster, database):
         session.upsert("keyed", {"id": [1, 2]}, create=True, primary_key=["id"], buckets=1)
         scan = session.table("keyed").scan(mode="binlog")
         names = scan.schema.names[:1]
-        wanted = pa.schema([scan.schema.field(names[0])])
-        read = pa.RecordBatchReader.from_stream(scan, schema=wanted).read_all()
+        expected = pa.schema([scan.schema.field(names[0])])
+        read = pa.RecordBatchReader.from_stream(scan, schema=expected).read_all()
         assert read == pa.table(scan).select(names)
 
 
 def test_a_missing_column_is_an_error(table):
     for names in (["idd"], ["id", "id"]):
-        wanted = pa.schema([(each, pa.int64()) for each in names])
+        expected = pa.schema([(each, pa.int64()) for each in names])
         with pytest.raises(InvalidValueError, match=r"did you mean 'id'|twice"):
-            pa.RecordBatchReader.from_stream(table.scan(), schema=wanted)
+            pa.RecordBatchReader.from_stream(table.scan(), schema=expected)
 
 
 def test_what_would_take_a_scan_for_a_list_of_batches_is_refused(table):

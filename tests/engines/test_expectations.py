@@ -87,19 +87,19 @@ def read(adapter: Any, case: Case, tables: Tables, cluster: Any) -> pa.Table:
 def check_rows(got: pa.Table, case: Case, tables: Tables, *, nan_is_greatest: bool) -> None:
     """Compare rows by value, after a safe cast of the engine's types."""
     if case.exactly is not None:
-        wanted = pa.Table.from_pylist(list(case.exactly))
+        expected = pa.Table.from_pylist(list(case.exactly))
     else:
         keep = case.keep
         if nan_is_greatest and case.keep_greatest_nan is not None:
             keep = case.keep_greatest_nan
         rows = tables.rows(case.table)
         mask = [keep(row) for row in _python_rows(rows)]
-        wanted = rows.filter(pa.array(mask, pa.bool_()))
+        expected = rows.filter(pa.array(mask, pa.bool_()))
         names = case.columns or case.options.get("columns")
         if names is not None:
-            wanted = wanted.select(list(names))
-    assert got.schema.names == wanted.schema.names
-    mine, theirs = (_canonical(each, wanted.schema) for each in (got, wanted))
+            expected = expected.select(list(names))
+    assert got.schema.names == expected.schema.names
+    mine, theirs = (_canonical(each, expected.schema) for each in (got, expected))
     assert (mine if case.is_ordered else sorted(mine)) == (
         theirs if case.is_ordered else sorted(theirs)
     )

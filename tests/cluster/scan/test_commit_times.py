@@ -66,13 +66,13 @@ def commit_times(table, **options):
 def test_a_scan_since_a_commit_time_has_the_rows_of_that_time(log, first):
     times = commit_times(log)
     since = times[first]
-    wanted = sorted(number for number, time in times.items() if time >= since)
-    assert {*range(first, 40)} <= set(wanted)
-    assert ids(log.scan(start=since).to_arrow()) == wanted
-    assert log.scan(start=since).count() == len(wanted)
+    expected = sorted(number for number, time in times.items() if time >= since)
+    assert {*range(first, 40)} <= set(expected)
+    assert ids(log.scan(start=since).to_arrow()) == expected
+    assert log.scan(start=since).count() == len(expected)
     named = col("_commit_timestamp") >= since
-    assert ids(log.scan(filter=named).to_arrow()) == wanted
-    assert ids(log.scan(start=since, tail=2).to_arrow()) == wanted[-2:]
+    assert ids(log.scan(filter=named).to_arrow()) == expected
+    assert ids(log.scan(start=since, tail=2).to_arrow()) == expected[-2:]
     later = col("_commit_timestamp") > since
     assert ids(log.scan(filter=later).to_arrow()) == sorted(
         number for number, time in times.items() if time > since
@@ -83,11 +83,11 @@ def test_a_scan_since_a_commit_time_has_the_rows_of_that_time(log, first):
 def test_a_scan_up_to_a_commit_time_ends_there_and_its_cursor_goes_on(log, last):
     times = commit_times(log)
     scan = log.scan(end=times[last])
-    wanted = sorted(number for number, time in times.items() if time < times[last])
-    assert ids(scan.to_arrow()) == wanted
+    expected = sorted(number for number, time in times.items() if time < times[last])
+    assert ids(scan.to_arrow()) == expected
     rest = log.scan(start=scan.cursor()).to_arrow()
-    assert sorted([*wanted, *ids(rest)]) == list(range(41))
-    assert ids(log.scan(as_of=times[last]).to_arrow()) == wanted
+    assert sorted([*expected, *ids(rest)]) == list(range(41))
+    assert ids(log.scan(as_of=times[last]).to_arrow()) == expected
 
 
 def test_a_time_that_is_still_to_come_has_no_rows(log):
@@ -117,11 +117,11 @@ def test_a_state_as_of_a_commit_time_leaves_out_what_came_later(session, clock):
 
 def test_a_follower_since_a_commit_time_begins_with_it(log):
     times = commit_times(log)
-    wanted = sorted(number for number, time in times.items() if time >= times[20])
+    expected = sorted(number for number, time in times.items() if time >= times[20])
     with log.follow(start=times[20], columns=["id"]) as follow:
         found = []
-        while len(found) < len(wanted):
+        while len(found) < len(expected):
             batches = follow.poll(5.0)
             assert batches, found
             found += [number for batch in batches for number in batch.column("id").to_pylist()]
-    assert sorted(found) == wanted
+    assert sorted(found) == expected

@@ -121,8 +121,8 @@ def test_between_two_offsets_only_their_segments_are_read(tiered, wire, files):
     segments = moved(wire, tiered)
     start, end = segments[2]
     files.clear()
-    wanted = (col("_log_offset") >= start + 10) & (col("_log_offset") < end - 10)
-    assert ids(tiered.scan(filter=wanted).to_arrow()) == list(range(start + 10, end - 10))
+    expected = (col("_log_offset") >= start + 10) & (col("_log_offset") < end - 10)
+    assert ids(tiered.scan(filter=expected).to_arrow()) == list(range(start + 10, end - 10))
     assert set(files) == {start}
 
 

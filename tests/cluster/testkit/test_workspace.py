@@ -97,13 +97,13 @@ def test_two_leases_never_share_a_port(tmp_path):
 
 def test_a_lease_gets_its_preferred_ports_where_they_are_free(tmp_path):
     first = lease_ports(3, tmp_path)
-    wanted = first.ports
+    expected = first.ports
     first.release()
-    with socket.create_server(("127.0.0.1", wanted[1])):
-        second = lease_ports(3, tmp_path, preferred=wanted)
-    assert second.ports[0] == wanted[0]
-    assert second.ports[1] not in wanted
-    assert second.ports[2] == wanted[2]
+    with socket.create_server(("127.0.0.1", expected[1])):
+        second = lease_ports(3, tmp_path, preferred=expected)
+    assert second.ports[0] == expected[0]
+    assert second.ports[1] not in expected
+    assert second.ports[2] == expected[2]
     second.release()
 
 

@@ -124,11 +124,11 @@ def test_a_table_joined_with_itself_under_a_writer_is_one_table(con, session, na
 
 def test_install_teaches_plain_duckdb_and_uninstall_takes_it_back(session, events):
     original = duckdb.sql
-    wanted = pa.table({"id": [1, 2]})
-    assert wanted is not None
+    expected = pa.table({"id": [1, 2]})
+    assert expected is not None
     fluss_duckdb.install(session=session)
     try:
-        sql = f"SELECT count(*) FROM fluss('{events.name}') JOIN wanted USING (id)"
+        sql = f"SELECT count(*) FROM fluss('{events.name}') JOIN expected USING (id)"
         assert duckdb.sql(sql).fetchall() == [(2,)]
         assert duckdb.execute(sql).fetchall() == [(2,)]
         assert duckdb.sql("SELECT 1").fetchall() == [(1,)]

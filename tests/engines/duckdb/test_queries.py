@@ -19,15 +19,15 @@ def all_of(con, sql, parameters=None):
 
 
 def test_a_call_a_name_and_a_function_of_python_read_the_same_rows(con, events, rows):
-    wanted = duckdb.sql("SELECT count(*), sum(id), sum(x) FROM rows").fetchall()
+    expected = duckdb.sql("SELECT count(*), sum(id), sum(x) FROM rows").fetchall()
     asked = "SELECT count(*), sum(id), sum(x) FROM "
     assert rows is not None
-    assert all_of(con, f"{asked} fluss('{events.name}')") == wanted
-    assert all_of(con, f"{asked} fluss('events')") == wanted  # the session's database
-    assert all_of(con, f"{asked} fluss.{events.name}") == wanted
-    assert con.fluss(events.name).aggregate("count(*), sum(id), sum(x)").fetchall() == wanted
+    assert all_of(con, f"{asked} fluss('{events.name}')") == expected
+    assert all_of(con, f"{asked} fluss('events')") == expected  # the session's database
+    assert all_of(con, f"{asked} fluss.{events.name}") == expected
+    assert con.fluss(events.name).aggregate("count(*), sum(id), sum(x)").fetchall() == expected
     assert con.table(f"fluss.{events.name}").aggregate("count(*), sum(id), sum(x)").fetchall() == (
-        wanted
+        expected
     )
 
 
@@ -115,12 +115,12 @@ def test_tails_of_other_rows_in_one_statement_are_cut_by_themselves(con, parted)
 
     for other in (f"partitions := '{DAYS[0]}'", "start := 100", "tail := 3", "limit := 4"):
         cuts = [["tail := 5"], ["tail := 5", other] if "tail" not in other else [other]]
-        wanted = [sorted(all_of(con, ids(*each))) for each in cuts]
+        expected = [sorted(all_of(con, ids(*each))) for each in cuts]
         both = " UNION ALL ".join(
             f"SELECT {number}, id FROM {ids(*each)}" for number, each in enumerate(cuts)
         )
         found = all_of(con, both)
-        for number, rows in enumerate(wanted):
+        for number, rows in enumerate(expected):
             assert sorted((id_,) for which, id_ in found if which == number) == rows, other
 
 
@@ -200,14 +200,14 @@ def test_views_tables_copies_and_joins(con, events, rows, tmp_path):
 
 def test_frames_are_found_among_the_variables_of_the_caller(con, events):
     def ask():
-        wanted = pa.table({"id": [1, 2, 5_000]})
-        assert wanted is not None
-        sql = f"SELECT count(*) FROM fluss('{events.name}') JOIN wanted USING (id)"
+        expected = pa.table({"id": [1, 2, 5_000]})
+        assert expected is not None
+        sql = f"SELECT count(*) FROM fluss('{events.name}') JOIN expected USING (id)"
         return all_of_here(sql), con.sql(sql).fetchall()
 
     def all_of_here(sql):
-        wanted = pa.table({"id": [1]})
-        assert wanted is not None
+        expected = pa.table({"id": [1]})
+        assert expected is not None
         return con.execute(sql).fetchall()
 
     assert ask() == ([(1,)], [(2,)])

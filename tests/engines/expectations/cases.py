@@ -130,7 +130,7 @@ _FILTERS = [
          keep=lambda row: row["price"] >= Decimal("9.95")),
     Case(name="filter, decimal finer than the column", filter=col("price") > Decimal("9.945"),
          keep=lambda row: row["price"] > Decimal("9.945")),
-    Case(name="filter, nothing is left", filter=col("name") == "nobody", keep=lambda _: False),
+    Case(name="filter, nothing is left", filter=col("name") == "absent", keep=lambda _: False),
     Case(name="filter, contradiction", filter=(col("id") > 5) & (col("id") < 5),
          keep=lambda _: False),
     Case(name="filter, big integers", table="types", columns=("id", "big"),

@@ -116,7 +116,7 @@ def test_a_stream_is_made_while_it_is_read(files, database, tables):
         stream = pa.ipc.open_stream(file)
         assert stream.read_next_batch().num_rows < 400_000
         assert file.raw._pieces.gi_frame is not None
-    assert file.raw._pieces.gi_frame is None  # and who stops reading stops the scan
+    assert file.raw._pieces.gi_frame is None  # a reader that stops also stops the scan
 
 
 def test_a_stream_refuses_to_seek(files, database):

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.servers.stalled_wire import INTERRUPTED_S_MAX, StallingWire, interrupt
 
-# Who stalls is a proxy, and who is interrupted is us.
+# A proxy stalls, and our own process is interrupted.
 pytestmark = pytest.mark.one_server
 
 SETUP = "import pandas as pd, fluss.pandas"

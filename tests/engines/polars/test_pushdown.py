@@ -144,12 +144,12 @@ LISTS = st.one_of(
 @given(NEVER_NARROWED)
 def test_every_row_of_a_filter_is_among_those_that_are_asked_for(expression):
     predicate, is_exact = pushed_of(expression)
-    wanted, asked = wanted_rows(expression), rows_of(predicate)
-    assert wanted <= asked, (str(expression), str(predicate))
+    expected, asked = wanted_rows(expression), rows_of(predicate)
+    assert expected <= asked, (str(expression), str(predicate))
     names = expression.meta.root_names()
     if is_exact and not {"f", "g"}.intersection(names):
         complete = FRAME.with_row_index().drop_nulls(names)["index"].to_list()
-        assert wanted.intersection(complete) == asked.intersection(complete)
+        assert expected.intersection(complete) == asked.intersection(complete)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ TIMEOUT_S = 600
 
 
 def pytest_collection_modifyitems(items):
-    # One that is broken off leaves Spark's session useless to all that follow.
+    # One that is interrupted leaves Spark's session useless to all that follow.
     for item in items:
         if item.path.parent == HERE and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))

@@ -73,12 +73,12 @@ def test_a_time_without_a_zone_is_in_the_zone_of_the_session(
             in_memory = read("hours").cache()
             for text in ("2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-10-25"):
                 condition = f"AT < TIMESTAMP '{text}'"
-                wanted = in_memory.where(condition).count()
-                assert 0 < wanted < 96
-                assert read("hours", filter=condition).count() == wanted
+                expected = in_memory.where(condition).count()
+                assert 0 < expected < 96
+                assert read("hours", filter=condition).count() == expected
                 servers = {"bootstrap.servers": cluster.bootstrap}
                 found = fluss_spark.table(spark, f"{database}.hours", where=condition, **servers)
-                assert found.count() == wanted
+                assert found.count() == expected
             in_memory.unpersist()
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
@@ -122,8 +122,8 @@ def test_a_filter_of_floating_numbers_gives_what_spark_would(spark, session, rea
                 for negated in ("", "NOT "):
                     condition = f"{negated}{column} {test.format(constant)}"
                     found = sorted(row.id for row in read("numbers", filter=condition).collect())
-                    wanted = sorted(row.id for row in in_memory.where(condition).collect())
-                    assert found == wanted, condition
+                    expected = sorted(row.id for row in in_memory.where(condition).collect())
+                    assert found == expected, condition
 
 
 @pytest.mark.one_server
@@ -151,8 +151,8 @@ def test_a_filter_of_nanoseconds_gives_what_spark_would(session, read):
             for said in constants:
                 condition = test.format(column, f"'{said}{zone}'")
                 found = sorted(row.id for row in read("times", filter=condition).collect())
-                wanted = sorted(row.id for row in in_memory.where(condition).collect())
-                assert found == wanted, condition
+                expected = sorted(row.id for row in in_memory.where(condition).collect())
+                assert found == expected, condition
 
 
 def test_a_name_that_sql_cannot_say_is_a_view_all_the_same(spark, cluster, database, session):

@@ -321,7 +321,7 @@ def test_nanoseconds_are_cut_with_a_warning_or_become_numbers(read, session, cap
 def test_nanoseconds_before_1970_are_cut_towards_the_past(read, session):
     nanos, nested = pa.timestamp("ns"), pa.struct([("at", pa.timestamp("ns")), ("n", pa.int32())])
     values = [-1, -1_000, -1_001, 1_999, None, -(2**63), 2**63 - 1]
-    wanted = [-1, -1, -2, 1, None, -(2**63) // 1_000, (2**63 - 1) // 1_000]
+    expected = [-1, -1, -2, 1, None, -(2**63) // 1_000, (2**63 - 1) // 1_000]
     rows = pa.table(
         {
             "id": range(len(values)),
@@ -335,11 +335,11 @@ def test_nanoseconds_before_1970_are_cut_towards_the_past(read, session):
     session.create_table("old", rows, buckets=1).append(rows)
     cut = read("old").rows
     as_longs = {"list": pa.list_(pa.int64()), "map": pa.map_(pa.string(), pa.int64())}
-    for name, each in (("at", wanted), ("zoned", wanted), ("list", [[n] for n in wanted])):
+    for name, each in (("at", expected), ("zoned", expected), ("list", [[n] for n in expected])):
         assert cut[name].cast(as_longs.get(name, pa.int64())).to_pylist() == each
-    assert cut["map"].cast(as_longs["map"]).to_pylist() == [[("a", each)] for each in wanted]
+    assert cut["map"].cast(as_longs["map"]).to_pylist() == [[("a", each)] for each in expected]
     inner = pc.struct_field(cut["row"], "at").cast(pa.int64())
-    assert inner.to_pylist() == wanted
+    assert inner.to_pylist() == expected
     part = to_spark(rows.to_batches()[0].slice(2, 3), cut.schema)  # none of it lies at its begin
     assert part.to_pylist() == cut.slice(2, 3).to_pylist()
     gaps = pa.array([[1, None], None, [-1]], pa.list_(nanos)).slice(1)

@@ -71,7 +71,7 @@ AFTER = datetime(2026, 1, 31, 0, 0, 0, 1)  # noqa: DTZ001
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("id = 5", col("id") == 5),
         ("id == -5", col("id") == -5),
@@ -129,8 +129,8 @@ AFTER = datetime(2026, 1, 31, 0, 0, 0, 1)  # noqa: DTZ001
         ("t9 > '23:59:59.999999'", ~((col("t9") < time.max) | (col("t9") >= time.max))),
     ],
 )
-def test_a_condition_means_what_it_means_in_sql(text, wanted):
-    assert str(parse_condition(text, SCHEMA)) == str(wanted)
+def test_a_condition_means_what_it_means_in_sql(text, expected):
+    assert str(parse_condition(text, SCHEMA)) == str(expected)
 
 
 @pytest.mark.parametrize(

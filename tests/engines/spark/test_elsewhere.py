@@ -33,7 +33,7 @@ pytestmark = [
 
 SCRIPTS_NEED = ("bash", "sh", "dirname", "uname", "ps", "cat", "chmod", "ls", "id", "env", "rm")
 
-# Reads, filters, writes and streams; what it comes to is checked by whoever runs it.
+# Reads, filters, writes and streams; the test that runs it checks the result.
 JOB = """
 import os, sys, tempfile
 import fluss_spark
@@ -139,7 +139,7 @@ def test_java_from_pip_runs_spark(tables, cluster, database, tmp_path):
 
 def test_a_declared_pipeline_goes_on_where_it_was(cluster, tmp_path):
     raw = pa.schema([("file", pa.string()), ("line", pa.string())])
-    wanted = pa.schema(
+    expected = pa.schema(
         [
             ("id", pa.string()),
             ("user", pa.string()),
@@ -184,7 +184,7 @@ def test_a_declared_pipeline_goes_on_where_it_was(cluster, tmp_path):
                 )
                 assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
                 declared = session.table("clicks.declared").to_arrow()
-                assert declared.schema.equals(wanted)
+                assert declared.schema.equals(expected)
                 assert sorted(declared["spent_ms"].to_pylist()) == list(range(begin + 50))
         finally:
             session.drop_database("clicks", cascade=True)

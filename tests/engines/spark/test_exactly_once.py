@@ -44,7 +44,7 @@ def writer(cluster, database):
 
 def test_a_log_with_one_replica_is_at_least_once_with_a_reason(session, writer, caplog):
     session.create_table("log", ROWS, buckets=1)
-    for _ in range(3):  # Spark makes the sink anew for each micro-batch and each commit
+    for _ in range(3):  # Spark makes a new sink for each micro-batch and each commit
         writer("log")
     assert caplog.text.count("written at least once") == 1
     assert "1 replica" in caplog.text

@@ -93,7 +93,7 @@ def test_json_offsets_are_those_of_buckets(query, log, people):
     before = ids([first.next_batch()])
     second = query("log", startingOffsets=first.checkpoint[-1])
     assert sorted(before + ids(second.drained())) == list(range(100))
-    # Of one whose state is under way nobody else can go on.
+    # Another query cannot continue one whose state is being read.
     states = query("people$changelog", start="full", maxOffsetsPerTrigger=1)
     states.next_batch()
     with pytest.raises(InvalidValueError, match="has not read the state of some buckets"):
@@ -267,14 +267,14 @@ def test_new_partitions_join_and_old_ones_may_go(query, session, caplog):
     assert ids(stream.drained()) == list(range(50, 90))
     table.drop_partition({"day": "a"})  # read to its end, as far as anybody knows
     assert given(stream.drained()) == []
-    stream.start()  # and noted: whoever goes on is not asked again
+    stream.start()  # and noted: a later query does not ask again
     table.append(numbered(90, 95, day="b"))
     assert ids(stream.drained()) == list(range(90, 95))
     table.append(numbered(95, 100, day="b"))
     last, place = stream.next_batch(), stream.checkpoint[-2:]
     assert last.num_rows == 5
     table.drop_partition({"day": "b"})
-    stream.start()  # again: whether it was read to its end, nobody knows
+    stream.start()  # again: it is unknown whether it was read to its end
     with pytest.raises(PartitionNotFoundError, match="failOnDataLoss"):
         stream.drained()
     with pytest.raises(PartitionNotFoundError, match="query is at offset"):

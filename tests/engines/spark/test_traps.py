@@ -201,7 +201,7 @@ def test_an_option_selects_the_rows_that_are_read(read, log):
 
 
 def test_times_are_compared_and_grouped(session, read):
-    # Spark 4.3 shows TIME, and refuses all else until it is told not to; 4.2 compares none of
+    # Spark 4.3 shows TIME, and refuses all else until a setting allows it; 4.2 compares none of
     # another precision.
     rows = {"at": pa.array([1, 2, 2, None], pa.time32("s"))}
     session.create_table("times", pa.table(rows), buckets=1).append(pa.table(rows))
@@ -223,8 +223,8 @@ def test_the_python_of_workers_is_this_one_and_spark_is_the_installed_one(spark)
 )
 def test_parameters_have_the_names_that_spark_calls_them_by(name):
     # Other names work for the write, and fail at its commit.
-    wanted = inspect.signature(getattr(DataSource, name)).parameters
-    assert list(inspect.signature(getattr(FlussDataSource, name)).parameters) == list(wanted)
+    expected = inspect.signature(getattr(DataSource, name)).parameters
+    assert list(inspect.signature(getattr(FlussDataSource, name)).parameters) == list(expected)
 
 
 def test_options_are_the_same_in_any_case():
@@ -240,7 +240,7 @@ def test_options_are_the_same_in_any_case():
 
 
 def test_nothing_is_kept_between_a_write_and_its_commit(cluster, database, log):
-    # Spark makes the writer anew in another process for every step.
+    # Spark makes a new writer in another process for every step.
     options = {"path": f"{database}.log", "bootstrap.servers": cluster.bootstrap}
     schema = spark_schema(log.schema)
     writer = FlussDataSource(options).writer(schema, overwrite=False)
@@ -313,9 +313,9 @@ def test_a_batch_has_the_schema_that_spark_would_have_made():
     schema = pa.schema([pa.field(f"c{i}", each, nullable=False) for i, each in enumerate(kinds)])
     nullable = pa.schema([each.with_nullable(True) for each in schema])
     declared = spark_schema(schema)
-    wanted = to_arrow_schema(declared, timezone="UTC")
+    expected = to_arrow_schema(declared, timezone="UTC")
     batch = pa.RecordBatch.from_arrays([pa.nulls(2, each) for each in kinds], schema=nullable)
-    assert to_spark(batch, arrow_schema(declared)).schema.equals(wanted, check_metadata=True)
+    assert to_spark(batch, arrow_schema(declared)).schema.equals(expected, check_metadata=True)
     assert all(each.nullable for each in declared)
 
 
@@ -545,7 +545,7 @@ def test_a_table_of_the_catalog_api_is_refused_when_made_or_when_used(
     named = {"path": f"{database}.log", "bootstrap.servers": cluster.bootstrap}
     with pytest.raises(PySparkException, match=r"(?s)catalog cannot stand.*TEMPORARY VIEW"):
         spark.catalog.createTable("trap_made", source="fluss", **named)
-    # With its columns declared, nobody of ours is asked when it is made.
+    # With its columns declared, our code is not called when it is made.
     schema = spark_schema(log.schema)
     try:
         spark.catalog.createTable("trap_made", source="fluss", schema=schema, **named)
@@ -576,7 +576,7 @@ def test_a_source_knows_micro_batches_only(spark, cluster, database, log, trigge
 
 
 def rates(spark, cluster, database, tmp_path):
-    """A stream of another source, on its way into the log."""
+    """A stream of another source, that is written into the log."""
     frame = spark.readStream.format("rate").load().selectExpr("value id", "'x' v")
     writer = frame.writeStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
     return writer.option("path", f"{database}.log").option("checkpointLocation", str(tmp_path))
@@ -619,7 +619,7 @@ def test_a_table_of_sparks_catalog_is_refused_because_spark_keeps_its_options(
     options = f"(path '{database}.log', `bootstrap.servers` '{cluster.bootstrap}')"
     with pytest.raises(PySparkException, match="TEMPORARY VIEW"):
         spark.sql(f"CREATE TABLE trap USING fluss OPTIONS {options}")
-    # With its columns declared, nobody of ours is asked when it is made.
+    # With its columns declared, our code is not called when it is made.
     spark.sql(f"CREATE TABLE trap (id bigint, v string) USING fluss OPTIONS {options}")
     try:
         for use in (

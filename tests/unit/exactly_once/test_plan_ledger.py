@@ -1,4 +1,4 @@
-"""What has landed of a task in a bucket: single answers, and any number of attempts at once."""
+"""What has landed of a task in a bucket: single answers, and any number of concurrent attempts."""
 
 import random
 from functools import partial
@@ -178,13 +178,13 @@ def test_a_server_that_does_not_say_is_believed_to_know_what_is_there():
 def test_rows_behind_the_last_of_a_task_are_noticed():
     ledger = _seen(_ledger(first=3), _landed(3), _landed(4), _landed(5), last_known=5)
     assert _placed(ledger, 2) == [[(130, 10)], [(140, 10)]]
-    # Whoever has twenty is late, or had thirty before; either way it has nothing more to say.
+    # An attempt with twenty is late, or had thirty before; either way it has nothing more to say.
     assert ledger.surplus(20).offset == 150
     assert ledger.surplus(27).offset == 157
     assert ledger.surplus(30) is None
 
 
-# --- any number of attempts at once -------------------------------------------------------------
+# --- any number of concurrent attempts -------------------------------------------------------------
 
 
 class Server:
@@ -343,20 +343,20 @@ class Play:
 @settings(max_examples=300)
 def test_every_row_is_there_once_however_many_attempts_meet(seed, count, before, may_forget):
     play = Play(seed, count, before)
-    under_way = [play.begin(count)]
+    in_flight = [play.begin(count)]
     for _ in range(3_000):
-        if not under_way or (not play.done and len(under_way) < 3 and play.jitter.random() < 0.1):
-            under_way.append(play.begin(count))
+        if not in_flight or (not play.done and len(in_flight) < 3 and play.jitter.random() < 0.1):
+            in_flight.append(play.begin(count))
         if play.jitter.random() < 0.03:
-            under_way.remove(play.jitter.choice(under_way))  # it died
-            if may_forget and not under_way:
+            in_flight.remove(play.jitter.choice(in_flight))  # it died
+            if may_forget and not in_flight:
                 play.server.visible = len(play.server.log)
                 play.server.forget_writers()  # a week has passed
             continue
-        chosen = play.jitter.choice(under_way)
+        chosen = play.jitter.choice(in_flight)
         if play.go_on(chosen, count):
-            under_way.remove(chosen)
-            if play.done and not under_way:
+            in_flight.remove(chosen)
+            if play.done and not in_flight:
                 break
     assert play.done
     assert play.rows == list(range(count))
@@ -388,22 +388,22 @@ def test_an_attempt_goes_on_behind_others_beside_it_whose_rows_break_off(seed, c
     first = (play.begin(play.jitter.randint(0, count - 1)), 0)
     next(first[0])
     next(first[0])  # it has claimed, and does not look what becomes of its batches
-    under_way = [first]
+    in_flight = [first]
     may_break_off = play.jitter.random() < 0.5
     if may_break_off:
-        under_way = []
+        in_flight = []
         while not play.go_on(*first) and play.jitter.random() < 0.9:
             pass
     while not play.done:
-        whole = [each for _, each in under_way if each == count]
-        if len(under_way) < 4 and (not whole or play.jitter.random() < 0.1):
-            under_way.append((play.begin(count), count))
+        whole = [each for _, each in in_flight if each == count]
+        if len(in_flight) < 4 and (not whole or play.jitter.random() < 0.1):
+            in_flight.append((play.begin(count), count))
             if may_break_off:
                 broken = play.jitter.randint(0, count - 1)
-                under_way.append((play.begin(broken), broken))
-        chosen = play.jitter.choice(under_way)
+                in_flight.append((play.begin(broken), broken))
+        chosen = play.jitter.choice(in_flight)
         if play.go_on(*chosen):
-            under_way.remove(chosen)
+            in_flight.remove(chosen)
             assert chosen[1] < count or play.done, "an attempt with all rows was refused"
     assert play.rows == list(range(count))
 
@@ -412,16 +412,16 @@ def test_an_attempt_goes_on_behind_others_beside_it_whose_rows_break_off(seed, c
 @settings(max_examples=300)
 def test_no_attempt_succeeds_where_one_beside_it_broke_off_and_rows_are_missing(seed, count):
     play = Play(seed, count, before=0)
-    under_way = [(play.begin(count), count)]
+    in_flight = [(play.begin(count), count)]
     for _ in range(400):
         if play.done:
             break
-        if len(under_way) < 3 and play.jitter.random() < 0.2:
+        if len(in_flight) < 3 and play.jitter.random() < 0.2:
             broken = play.jitter.choice([count, play.jitter.randint(0, count)])
-            under_way.append((play.begin(broken), broken))
-        chosen = play.jitter.choice(under_way) if under_way else None
+            in_flight.append((play.begin(broken), broken))
+        chosen = play.jitter.choice(in_flight) if in_flight else None
         if chosen and play.go_on(*chosen):
-            under_way.remove(chosen)
-    if play.done:  # otherwise it has been refused, and was said so
+            in_flight.remove(chosen)
+    if play.done:  # otherwise it has been refused, with an error
         assert play.rows[:count] == list(range(count))
         assert len(play.rows) == count

@@ -73,16 +73,16 @@ def test_as_many_sources_are_read_side_by_side_as_may_be():
 
 
 class Counted(Numbers):
-    """A source that notes how many are being read at once."""
+    """A source that notes how many are being read concurrently."""
 
-    under_way: ClassVar[set] = set()
+    being_read: ClassVar[set] = set()
     most = 0
 
     def __iter__(self):
-        self.under_way.add(self)
-        Counted.most = max(Counted.most, len(self.under_way))
+        self.being_read.add(self)
+        Counted.most = max(Counted.most, len(self.being_read))
         yield from super().__iter__()
-        self.under_way.discard(self)
+        self.being_read.discard(self)
 
 
 @pytest.mark.parametrize("parallel_max", [1, 2])

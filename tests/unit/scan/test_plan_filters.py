@@ -64,7 +64,7 @@ ORDER_DAYS = named("a", "b", "c")
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (col("day") == DAYS[0], {"2024-01-01$EU", "2024-01-01$US", "2024-01-01$U"}),
         (col("day").is_in(DAYS[:2]) & (col("region") == "EU"), {"2024-01-01$EU", "2024-01-02$EU"}),
@@ -82,10 +82,10 @@ ORDER_DAYS = named("a", "b", "c")
         (col("day").is_null(), set()),
     ],
 )
-def test_partitions_that_cannot_hold_a_row_are_left_out(predicate, wanted):
+def test_partitions_that_cannot_hold_a_row_are_left_out(predicate, expected):
     plan = plan_filter(predicate, EVENTS, EVENT_PARTITIONS)
-    assert set(plan.partition_names) == wanted
-    assert plan.is_empty == (not wanted)
+    assert set(plan.partition_names) == expected
+    assert plan.is_empty == (not expected)
     assert plan.residual == predicate
 
 
@@ -129,8 +129,8 @@ def bucket_of(key_table, key):
 
 def test_a_known_bucket_key_leaves_its_buckets():
     assert plan_filter(col("id") == 7, USERS).bucket_ids == (bucket_of(USERS, (7,)),)
-    wanted = {bucket_of(USERS, (each,)) for each in (7, 8)}
-    assert set(plan_filter(col("id").is_in([7, 8, None]), USERS).bucket_ids) == wanted
+    expected = {bucket_of(USERS, (each,)) for each in (7, 8)}
+    assert set(plan_filter(col("id").is_in([7, 8, None]), USERS).bucket_ids) == expected
     assert plan_filter((col("id") == 7) | (col("name") == "x"), USERS).bucket_ids is None
     assert plan_filter(col("id").is_in(range(100)), USERS).bucket_ids is None
     assert plan_filter((col("id") == 7) & (col("id") == 8), USERS).bucket_ids == ()
@@ -321,7 +321,7 @@ def test_places_that_are_left_out_hold_no_row_of_random_filters(seed):
         keys = [*info.partition_keys, *info.bucket_keys]
         for _ in range(10):
             predicate = filters.make(names=rng.choice((keys, None)))
-            wanted = [row for row in rows if filters.truth(predicate, row) is True]
+            expected = [row for row in rows if filters.truth(predicate, row) is True]
             plan = plan_filter(predicate, info, partitions if info.is_partitioned() else None)
             left = [
                 row
@@ -329,7 +329,7 @@ def test_places_that_are_left_out_hold_no_row_of_random_filters(seed):
                 if (plan.partition_names is None or name in plan.partition_names)
                 and (plan.bucket_ids is None or bucket in plan.bucket_ids)
             ]
-            assert read(plan, info, left) == [tuple(row.values()) for row in wanted], predicate
+            assert read(plan, info, left) == [tuple(row.values()) for row in expected], predicate
             spared += len(left) < len(rows)
     assert spared > 20
 

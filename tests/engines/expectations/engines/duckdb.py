@@ -31,7 +31,7 @@ class DuckDB:
             servers = table.to_source().config if hasattr(table, "to_source") else None
             said = servers or {"bootstrap.servers": table.split("/")[2]}
         with fluss_duckdb.connect(config=said) as con:
-            wanted = "*" if columns is None else ", ".join(map(name, columns))
+            expected = "*" if columns is None else ", ".join(map(name, columns))
             where = "" if filter is None else f" WHERE {condition(filter)}"
             first = "" if limit is None else f" LIMIT {limit}"
             if isinstance(table, str) and "filter" not in options:
@@ -40,7 +40,7 @@ class DuckDB:
             else:
                 rows = con.fluss(table, **options)
                 source = "rows" if rows is not None else ""
-            query = f"SELECT {wanted} FROM {source}{where}{first}"  # noqa: S608 - a test writes it
+            query = f"SELECT {expected} FROM {source}{where}{first}"  # noqa: S608 - a test writes it
             return con.sql(query).to_arrow_table()
 
 

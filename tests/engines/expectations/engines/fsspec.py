@@ -12,7 +12,7 @@ import pyarrow as pa
 from fluss.session import Table
 from tests.engines.expectations.engine import Mark, never
 
-NO_FILTER = never("a URL holds no predicate; files are filtered by whoever reads them")
+NO_FILTER = never("a URL holds no predicate; the reader filters files")
 NOT_THERE = never("what is not there is a FileNotFoundError, as everywhere in fsspec")
 
 

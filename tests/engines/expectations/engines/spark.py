@@ -45,7 +45,7 @@ class Spark:
     def read(self, table, *, config, columns, filter, limit, options) -> pa.Table:  # noqa: A002 - the scan's name
         given = tuple((name, _text(each)) for name, each in {**(config or {}), **options}.items())
         if columns is not None and filter is None and "type" in str(table):
-            # Spark reads all columns whichever are wanted: a query for each would show no more.
+            # Spark reads all columns whichever are requested: a query for each would show no more.
             return _whole(table, given).select(columns)
         try:
             frame = _frame(table, given)

@@ -48,7 +48,7 @@ def leaf(column, function, *values, is_negated=False):
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (~(col("i") == 1), leaf("i", Is.NOT_EQUAL, 1)),
         (~(col("i") != 1), leaf("i", Is.EQUAL, 1)),
@@ -64,8 +64,8 @@ def leaf(column, function, *values, is_negated=False):
         (~Constant(value=None), NONE),
     ],
 )
-def test_a_negation_goes_into_the_test_where_another_says_the_same(predicate, wanted):
-    assert bound(predicate) == wanted
+def test_a_negation_goes_into_the_test_where_another_says_the_same(predicate, expected):
+    assert bound(predicate) == expected
 
 
 def test_a_negated_whole_becomes_a_whole_of_negations():
@@ -73,7 +73,7 @@ def test_a_negated_whole_becomes_a_whole_of_negations():
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (col("i").equal(None), NONE),
         (~col("i").equal(None), NONE),
@@ -89,12 +89,12 @@ def test_a_negated_whole_becomes_a_whole_of_negations():
         (col("f").is_in([NAN, 1.0]), leaf("f", Is.IN, 1.0)),
     ],
 )
-def test_null_and_nan_are_no_values_to_compare_with(predicate, wanted):
-    assert bound(predicate) == wanted
+def test_null_and_nan_are_no_values_to_compare_with(predicate, expected):
+    assert bound(predicate) == expected
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (col("second") < HALF, leaf("second", Is.LESS_OR_EQUAL, 1)),
         (col("second") <= HALF, leaf("second", Is.LESS_OR_EQUAL, 1)),
@@ -117,8 +117,8 @@ def test_null_and_nan_are_no_values_to_compare_with(predicate, wanted):
         (col("price") == Decimal("1.500"), leaf("price", Is.EQUAL, 150)),
     ],
 )  # fmt: skip
-def test_a_value_finer_than_its_column_is_compared_exactly(predicate, wanted):
-    assert bound(predicate) == wanted
+def test_a_value_finer_than_its_column_is_compared_exactly(predicate, expected):
+    assert bound(predicate) == expected
 
 
 @pytest.mark.parametrize("value", [Decimal("10000.001"), Decimal("1e-60"), 1.5])

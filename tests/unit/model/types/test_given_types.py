@@ -54,9 +54,9 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize(("given", "wanted"), TYPES, ids=range(len(TYPES)))
-def test_a_type_is_taken_as_it_is_given(given, wanted):
-    assert data_type_of(given, "c") == wanted
+@pytest.mark.parametrize(("given", "expected"), TYPES, ids=range(len(TYPES)))
+def test_a_type_is_taken_as_it_is_given(given, expected):
+    assert data_type_of(given, "c") == expected
     assert is_type(given) is not isinstance(given, str)
 
 
@@ -108,11 +108,11 @@ def test_a_type_of_polars_that_nothing_stands_for_is_refused():
     ids=str,
 )
 def test_columns_are_taken_as_they_are_given(given):
-    wanted = [("a", D.int()), ("b", D.string())]
-    assert [(each.name, each.data_type) for each in columns_of(given)] == wanted
-    assert [(each.name, each.data_type) for each in Schema(given).columns] == wanted
+    expected = [("a", D.int()), ("b", D.string())]
+    assert [(each.name, each.data_type) for each in columns_of(given)] == expected
+    assert [(each.name, each.data_type) for each in Schema(given).columns] == expected
     if not isinstance(given, pa.Schema):
-        assert [(each.name, each.data_type) for each in columns_if_given(given)] == wanted
+        assert [(each.name, each.data_type) for each in columns_if_given(given)] == expected
 
 
 @pytest.mark.parametrize(

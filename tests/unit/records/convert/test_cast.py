@@ -200,9 +200,9 @@ def test_dictionaries_are_decoded_whatever_holds_their_values(values):
         )
         deep = pa.StructArray.from_arrays([coded_lists], ["x"], mask=column.is_null())
         for start in (0, 1):
-            wanted = [{"x": ["a"]}, None, {"x": None}, {"x": ["b", "a"]}][start:]
+            expected = [{"x": ["a"]}, None, {"x": None}, {"x": ["b", "a"]}][start:]
             made = cast_one(deep.slice(start), RowType((DataField("x", ArrayType(StringType())),)))
-            assert made.to_pylist() == wanted
+            assert made.to_pylist() == expected
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), array)
     assert cast_one(lists, ArrayType(StringType())).to_pylist() == [["b", "a"], [None]]
 

@@ -44,11 +44,11 @@ def test_columns_are_reordered_and_left_out():
 
 
 def test_a_projected_batch_is_read_with_the_positions_it_was_fetched_with():
-    wanted = NEW.project([2, 0])
-    positions = read_positions(OLD, wanted)
+    expected = NEW.project([2, 0])
+    positions = read_positions(OLD, expected)
     assert positions == (0,), "the age is younger than the batch"
     fetched = BATCH.select(list(positions))
-    found = Evolution.between(OLD.project(positions), wanted).apply(fetched)
+    found = Evolution.between(OLD.project(positions), expected).apply(fetched)
     assert found.to_pylist() == [{"age": None, "id": 1}, {"age": None, "id": 2}]
 
 

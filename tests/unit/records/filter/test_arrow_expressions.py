@@ -140,9 +140,9 @@ SAME = [
 
 @pytest.mark.parametrize("expression", SAME, ids=str)
 def test_a_predicate_wants_the_rows_that_pyarrow_wants(expression):
-    wanted = TABLE.filter(expression).column("must").to_pylist()
+    expected = TABLE.filter(expression).column("must").to_pylist()
     found = RowFilter(from_arrow(expression, SCHEMA), SCHEMA).matching(BATCH) + 1
-    assert found.tolist() == wanted
+    assert found.tolist() == expected
     turned = RowFilter(from_arrow(~expression, SCHEMA), SCHEMA).matching(BATCH) + 1
     assert turned.tolist() == TABLE.filter(~expression).column("must").to_pylist()
     assert split_arrow(expression, SCHEMA)[1] is None
@@ -270,5 +270,5 @@ def test_random_expressions_want_the_rows_that_pyarrow_wants(seed):
         expression = made(3)
         predicate = from_arrow(expression, SCHEMA)
         found = batch.take(pa.array(RowFilter(predicate, SCHEMA).matching(batch)))
-        wanted = table.filter(expression)
-        assert pa.Table.from_batches([found]) == wanted.combine_chunks(), expression
+        expected = table.filter(expression)
+        assert pa.Table.from_batches([found]) == expected.combine_chunks(), expression

@@ -62,12 +62,12 @@ def test_every_type_is_compared_exactly(name):
             found = filtered(
                 getattr(col(name), function)(literal), {name: arrow_type}, {name: values}
             )
-            wanted = [
+            expected = [
                 place
                 for place, value in enumerate(values)
                 if value is not None and compare(value, literal)
             ]
-            assert found == wanted, (function, literal)
+            assert found == expected, (function, literal)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -78,7 +78,7 @@ def test_every_type_can_be_asked_whether_it_is_null(name):
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (col("f") == NAN, []),
         (col("f") != NAN, [0, 1, 2, 3]),
@@ -90,9 +90,9 @@ def test_every_type_can_be_asked_whether_it_is_null(name):
         (col("f").not_in([NAN]), [0, 1, 2, 3]),
     ],
 )
-def test_floats_compare_as_ieee_754_says(predicate, wanted):
+def test_floats_compare_as_ieee_754_says(predicate, expected):
     values = [0.0, -0.0, 1.0, NAN, None]
-    assert filtered(predicate, {"f": pa.float64()}, {"f": values}) == wanted
+    assert filtered(predicate, {"f": pa.float64()}, {"f": values}) == expected
 
 
 def test_a_float_is_compared_with_what_would_be_stored_of_the_value():
@@ -100,7 +100,7 @@ def test_a_float_is_compared_with_what_would_be_stored_of_the_value():
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (col("i") == None, []),  # noqa: E711 - that is the point
         (col("i") != None, []),  # noqa: E711
@@ -113,12 +113,12 @@ def test_a_float_is_compared_with_what_would_be_stored_of_the_value():
         ((col("i") == None) & (col("i") == 2), []),  # noqa: E711
     ],
 )
-def test_a_comparison_with_null_is_neither_true_nor_false(predicate, wanted):
-    assert filtered(predicate, {"i": pa.int32()}, {"i": [1, 2, None]}) == wanted
+def test_a_comparison_with_null_is_neither_true_nor_false(predicate, expected):
+    assert filtered(predicate, {"i": pa.int32()}, {"i": [1, 2, None]}) == expected
 
 
 @pytest.mark.parametrize(
-    ("predicate", "wanted"),
+    ("predicate", "expected"),
     [
         (col("s").starts_with("é"), [0]),
         (col("s").contains("%"), [1]),
@@ -126,8 +126,8 @@ def test_a_comparison_with_null_is_neither_true_nor_false(predicate, wanted):
         (col("s").contains(""), [0, 1, 2]),
     ],
 )
-def test_texts_are_searched_literally(predicate, wanted):
-    assert filtered(predicate, {"s": pa.string()}, {"s": ["é1", "50%.", "", None]}) == wanted
+def test_texts_are_searched_literally(predicate, expected):
+    assert filtered(predicate, {"s": pa.string()}, {"s": ["é1", "50%.", "", None]}) == expected
 
 
 SMALL = st.integers(-2, 2) | st.none()
@@ -198,10 +198,10 @@ def _compare(function, value, literal):
 def test_whatever_is_asked_is_answered_as_sql_answers(predicate, rows):
     columns = {"i": [each for each, _ in rows], "s": [each for _, each in rows]}
     found = filtered(predicate, {"i": pa.int32(), "s": pa.string()}, columns)
-    wanted = [
+    expected = [
         place for place, (i, s) in enumerate(rows) if truth(predicate, {"i": i, "s": s}) is True
     ]
-    assert found == wanted
+    assert found == expected
 
 
 def test_only_the_columns_that_are_looked_at_are_asked_for():
@@ -269,11 +269,11 @@ def test_random_filters_over_random_tables_of_all_types_answer_as_sql_does(seed)
         filters = Filters(rng, types, pools)
         for _ in range(10):
             predicate = filters.make()
-            wanted = [
+            expected = [
                 place for place, row in enumerate(rows) if filters.truth(predicate, row) is True
             ]
-            assert RowFilter(predicate, schema).matching(batch).tolist() == wanted, predicate
-            found_some += 0 < len(wanted) < len(rows)
+            assert RowFilter(predicate, schema).matching(batch).tolist() == expected, predicate
+            found_some += 0 < len(expected) < len(rows)
     assert found_some > 20, "filters that find all or nothing prove little"
 
 
