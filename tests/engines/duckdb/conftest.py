@@ -12,8 +12,8 @@ import fluss
 import fluss_duckdb
 from tests.support.servers.fix_tables import DAYS, ROWS
 
-# A coordinator of 0.9.1 may overlook a table that is created right after its database; these are shared,
-# and one that is overlooked would fail many tests.
+# A coordinator of 0.9.1 may overlook a table that is created right after its database; these are
+# shared, and one that is overlooked would fail many tests.
 DATABASE_SETTLE_S = 1.0
 
 

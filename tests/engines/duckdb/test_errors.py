@@ -143,7 +143,7 @@ SPOKEN = {
 @pytest.mark.parametrize("speak", SPOKEN.values(), ids=SPOKEN)
 @pytest.mark.parametrize("begin", UNFINISHED.values(), ids=UNFINISHED)
 def test_an_unfinished_result_is_what_duckdb_complains_about(con, events, keyed, begin, speak):
-    # As with a table of DuckDB's own: the connection is busy, and the error does not mention our views.
+    # As with a table of DuckDB's own: the connection is busy; no view is mentioned.
     unfinished = begin(con, events.name)
     with pytest.raises(duckdb.ResourceInUseException, match="result"):
         speak(con, keyed.name)

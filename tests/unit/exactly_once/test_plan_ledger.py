@@ -184,7 +184,7 @@ def test_rows_behind_the_last_of_a_task_are_noticed():
     assert ledger.surplus(30) is None
 
 
-# --- any number of concurrent attempts -------------------------------------------------------------
+# --- any number of concurrent attempts ------------------------------------------------------------
 
 
 class Server:
