@@ -1,7 +1,7 @@
-"""Marks the classes and functions of a door, so that errors leave it in its words.
+"""Marks the classes and functions of a door, so that hints are worded for its users.
 
-An error does not know who called. The outermost marked call does: when an error passes it, the
-error learns the door, and its hint is rendered for it. Nothing is done as long as nothing fails.
+An error does not know the API that was called. The outermost marked call does: an error that passes
+it gets its door, and the hint is rendered for that door. Calls that succeed cost nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROTOCOLS: Final = frozenset(
 
 
 def at_door(door: Door) -> Callable[[T], T]:
-    """A decorator for a class or a function of a door.
+    """Return a decorator for a class or a function of a door.
 
     Of a class, its public methods and properties and the usual protocols are marked.
     """

@@ -1,12 +1,12 @@
-"""Every exception that leaves this package is born here.
+"""Every exception that this package raises.
 
-An error says what happened, why, and what to do next. The facts are attributes, the sentence is
-built from them, and the way out is `hint`. Where an error happened is added by the code that knows
-it, in one way: `with_context(row=5, table="db.t")`. What a hint says depends on the door at which
-the error leaves (`fluss.hints`). Classes are cut by what a caller can do about them; a server's
-answer finds its class by code (`error_from_code`), never by its text. Whether trying again can help
-is decided by the class and the code, and agrees with the generated table of `fluss.error_codes`.
-Errors are picklable, because engines ship them between processes.
+An error says what happened, why, and what to do next. The facts are attributes, the message is
+built from them, and `hint` names the way out. Where an error happened is added by the code that
+knows it, in one way: `with_context(row=5, table="db.t")`. What a hint says depends on the door at
+which the error leaves (`fluss.hints`). There is a class for each reaction that a caller can have;
+the class of a server's error is found by its code (`error_from_code`), never by its text. Class and
+code decide whether a retry can help, in agreement with the generated table of `fluss.error_codes`.
+Errors are picklable, because engines send them between processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fluss.hints import Door, FrameKind, Hint, render
 
 CLIENT_ERROR_CODE = int(ErrorCode.CLIENT_ERROR)
 
-# A server may answer with a page of Java; more than this of it helps nobody.
+# A server may answer with a page of Java; longer texts are cut.
 MESSAGE_CHARS_MAX = 2_000
 SERVER_TRACE_CHARS_MAX = 64 * 1024
 
@@ -30,7 +30,7 @@ _SENTENCE_ENDS: Final = (".", "?", "!", "…", ":")
 
 
 class FlussError(Exception):
-    """Something that Fluss, or this client of it, refused or could not do.
+    """A failure of, or a refusal by, Fluss or this client.
 
     Args:
         message: What happened and why, in whole sentences.
@@ -80,11 +80,11 @@ class FlussError(Exception):
             return facts[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    # --- what it says ---------------------------------------------------------------------------
+    # --- the message ----------------------------------------------------------------------------
 
     @property
     def message(self) -> str:
-        """What happened and why, and where as far as it is known."""
+        """What happened and why, and where if it is known."""
         known = " ".join([*self._during, self.sentence])
         place = _place(self.facts, self._place, known)
         text = ": ".join([*self._during, *([place] if place else []), self.sentence])
@@ -149,8 +149,8 @@ class FlussError(Exception):
         already. A fact that is None is left out.
 
         Args:
-            during: What was under way, put before the message: `during: message`.
-            ending: What ends the message, in brackets; Spark's users see the code there.
+            during: The operation in progress, put before the message: `during: message`.
+            ending: The end of the message, in brackets; Spark shows the code there.
             hint: What to do next, in place of the hint so far; `(*error.hints, more)` adds one.
             door: The door through which the error leaves; the outermost one counts.
             frame: The kind of frame that the caller gave; the innermost one counts.
@@ -224,7 +224,7 @@ def _joined(texts: Sequence[str] | dict[str, None]) -> str:
     return " ".join([*closed, last])
 
 
-# --- what the caller asked for cannot be done -------------------------------------------------
+# --- requests that cannot be fulfilled --------------------------------------------------------
 
 
 class InvalidNameError(FlussError):
@@ -236,7 +236,7 @@ class InvalidSchemaError(FlussError):
 
 
 class UnsupportedTypeError(FlussError):
-    """A data type has no counterpart on the other side."""
+    """A data type has no counterpart in the other system."""
 
 
 class SchemaMismatchError(FlussError):
@@ -273,18 +273,18 @@ class MissingExtraError(FlussError, ImportError):
 
 
 class LocalServerError(FlussError):
-    """A server on this machine could not be started, used as asked, or stopped."""
+    """A server on this machine could not be started, used or stopped."""
 
 
 class MissingRuntimeError(LocalServerError):
-    """What a local server runs on is not here: Java, or the server's own jar."""
+    """A requirement of a local server is missing: Java, or the server's own jar."""
 
 
-# --- bytes that are not what they claim to be ---------------------------------------------------
+# --- damaged bytes ------------------------------------------------------------------------------
 
 
 class CorruptDataError(FlussError):
-    """Bytes that are not what they should be: `what` was read, at byte `at`, and `why` it fails."""
+    """Bytes cannot be read: `what` was read, at byte `at`, and `why` it fails."""
 
     default_code: ClassVar[int] = 14
 
@@ -303,7 +303,7 @@ class ProtocolError(CorruptDataError):
 
 
 class ConnectError(FlussError):
-    """A server could not be reached, or hung up."""
+    """A server could not be reached, or closed the connection."""
 
     default_code: ClassVar[int] = 1
     retriable: ClassVar[bool] = True
@@ -337,7 +337,7 @@ class AuthorizationError(FlussError):
 
 
 class UnsupportedVersionError(FlussError):
-    """The server is too old, or too new, for what was asked."""
+    """The server is too old, or too new, for the request."""
 
     default_code: ClassVar[int] = 2
 
@@ -427,7 +427,7 @@ class RetriableServerError(ServerError):
 
 
 class LeaderChangedError(RetriableServerError):
-    """The server asked is not, or not yet, the leader of the bucket or of the cluster."""
+    """The server is not, or not yet, the leader of the bucket or of the cluster."""
 
     refresh_metadata: ClassVar[bool] = True
     default_code: ClassVar[int] = 12
@@ -480,12 +480,12 @@ _CLASSES: dict[int, type[FlussError]] = {
 
 
 def error_from_code(code: int, message: str | None = None, **facts: Any) -> FlussError:
-    """Make the error that a server's answer stands for.
+    """Make the error for an error response of a server.
 
     Args:
-        code: The number in the answer. One that no server should send becomes -1, as in Fluss's own
-            clients; the number itself is then the fact `server_code`.
-        message: The text in the answer; a Java stack trace in it becomes `server_trace`, and the
+        code: The number in the response. One that no server should send becomes -1, as in Fluss's
+            own clients; the number itself is then the fact `server_code`.
+        message: The text in the response; a Java stack trace in it becomes `server_trace`, and the
             sentence of its root cause the message.
         facts: What the caller knows (table, bucket, address, `hint`); see `FlussError`.
     """

@@ -8,7 +8,7 @@ imported. So nothing here waits for longer than a slice of time without coming b
 Inside an asyncio task Ctrl-C cancels a task of the loop and raises nothing. A call that blocks the
 loop would never see that, so a wait also ends when a task of its own loop is cancelled meanwhile.
 
-What is not here: locks that are held only for the time of an assignment. Those need no slices.
+Locks that are held only for an assignment need no slices and are not here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 # Ctrl-C must be noticed within a second. Nearly all waits end within the first slice.
 FIRST_SLICE_S: Final = 0.02
 SLICE_S: Final = 0.2
-# For so long after an interrupt, what closes does not wait for servers that do not answer.
+# For this long after an interrupt, closing does not wait for servers that do not answer.
 INTERRUPT_LASTS_S: Final = 30.0
 
 _interrupted_at = -INTERRUPT_LASTS_S
@@ -42,7 +42,7 @@ class Lockable(Protocol):
 
 
 def wait_until(attempt: Callable[[float], object], timeout_s: float | None = None) -> bool:
-    """Call `attempt` with a number of seconds until what it gives is true.
+    """Call `attempt` with a number of seconds until it returns true.
 
     Args:
         attempt: Waits at most so many seconds, as `Event.wait` does. Not `Condition.wait`, which
@@ -69,7 +69,7 @@ def wait_on(
 ) -> bool:
     """Wait on a condition, whose lock the caller holds, until a predicate is true.
 
-    The predicate is looked at again after each slice, so a notification that falls between two of
+    The predicate is evaluated again after each slice, so a notification that falls between two of
     them costs a moment and not the whole wait.
     """
     return wait_until(partial(condition.wait_for, predicate), timeout_s)
@@ -102,7 +102,7 @@ def result_of(future: Future[T]) -> T:
 
 
 def in_thread(work: Callable[[], T], name: str) -> Future[T]:
-    """Begin `work` on a daemon thread of its own; whoever gives it up need not wait for its end."""
+    """Run `work` on a daemon thread, which a caller that gives up need not wait for."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -126,7 +126,7 @@ def was_interrupted() -> bool:
 
 
 class InterruptibleLock:
-    """A lock for `with` that may be held while a server is asked. Its owner may take it again."""
+    """A re-entrant lock for `with` that may be held during a request to a server."""
 
     __slots__ = ("_lock",)
 
@@ -135,7 +135,7 @@ class InterruptibleLock:
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody holds it at the moment, or the calling thread does."""
+        """Return whether the lock is free or held by the calling thread."""
         if not self._lock.acquire(blocking=False):
             return False
         self._lock.release()

@@ -1,4 +1,4 @@
-"""What happened to a row: the five kinds of change in a log, in all their spellings."""
+"""The five kinds of change in a log, in all their spellings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ChangeType(IntEnum):
 
     @staticmethod
     def from_short_string(text: str) -> ChangeType:
-        """The change that `+A`, `+I`, `-U`, `+U` or `-D` stands for.
+        """Return the change for `+A`, `+I`, `-U`, `+U` or `-D`.
 
         Raises:
             InvalidValueError: When it is none of them.
@@ -45,7 +45,7 @@ class ChangeType(IntEnum):
 
     @staticmethod
     def parse(text: str) -> ChangeType:
-        """The change that a short string or a long name stands for; `insert` is `Insert`.
+        """Return the change for a short string or a long name; `insert` is `Insert`.
 
         Raises:
             InvalidValueError: When it is neither.

@@ -1,25 +1,25 @@
-"""The name somebody probably meant: one search, used by every message that says "did you mean".
+"""Finds the nearest known name, for every message with "did you mean".
 
-It only compares text. What the known names are, and what happens to an unknown one, is decided
-where the error is raised.
+It only compares text. The code that raises the error gives the known names and decides what an
+unknown one means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Beyond these a search would cost more than the hint is worth.
+# Above these limits a search would cost more than the hint is worth.
 NAME_LENGTH_MAX = 300
 KNOWN_NAMES_MAX = 2_000
 
 
 def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
-    """The known name most like `name`, or None where nothing is alike.
+    """Return the known name nearest to `name`, or None where none is similar.
 
     Args:
-        name: What was written.
-        known: What could have been meant.
-        likeness: From 0 (anything) to 1 (the same but for upper and lower case).
+        name: The unknown name.
+        known: The known names.
+        likeness: From 0 (any name) to 1 (equal except for case).
     """
     import difflib
 
@@ -35,7 +35,7 @@ def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | 
 
 
 def is_slip_of(name: str, known: Iterable[str], *, edits_max: int = 2) -> bool:
-    """Whether the name is a known one but for a letter or two put in, left out or changed."""
+    """Return whether the name is one or two edits away from a known one."""
     return any(
         abs(len(name) - len(each)) <= edits_max and _edits(name, each) <= edits_max
         for each in known
@@ -44,7 +44,7 @@ def is_slip_of(name: str, known: Iterable[str], *, edits_max: int = 2) -> bool:
 
 
 def _edits(name: str, other: str) -> int:
-    """How many letters to put in, leave out or change to make one name of the other."""
+    """Return the edit distance: letters inserted, deleted or replaced."""
     above = list(range(len(other) + 1))
     for row, letter in enumerate(name, start=1):
         here = [row]
@@ -56,6 +56,6 @@ def _edits(name: str, other: str) -> int:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The hint "did you mean 'x'?", or None where nothing is alike."""
+    """Return the hint "did you mean 'x'?", or None where no name is similar."""
     found = nearest(name, known)
     return None if found is None else f"did you mean {found!r}?"

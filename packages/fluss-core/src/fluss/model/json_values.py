@@ -1,8 +1,8 @@
 """Reading and writing the JSON in which Fluss keeps schemas, tables and databases.
 
-The text comes from the other side of a connection, so nothing in it is taken for granted: each
-reader says in one line what it expects, and anything else is a `CorruptDataError`. What the
-objects mean is not known here (see `model.types.type_json`, `model.schema.schema_json`, …).
+The text comes from a server or client, so it is not trusted: each reader states what it expects,
+and raises a `CorruptDataError` for anything else. The meaning of the objects is in
+`model.types.type_json`, `model.schema.schema_json` and others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def json_text(value: Json) -> str:
-    """JSON as Fluss writes it: no blanks, and other alphabets as they are."""
+    """Return JSON as Fluss writes it: without blanks, and without escapes for other alphabets."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -42,7 +42,7 @@ def parse_json(text: str | bytes, what: str) -> Json:
 
 
 def corrupt(what: str, why: str, *, at: int | None = None) -> CorruptDataError:
-    """The error for JSON that is not what `what` looks like."""
+    """Return the error for JSON that is not a valid `what`."""
     return CorruptDataError(
         f"The JSON of a {what} cannot be read: {why}.", what=what, why=why, at=at
     )

@@ -1,7 +1,7 @@
-"""The columns that describe a row instead of belonging to it, and their types.
+"""The metadata columns, which describe rows, and their types.
 
-They are no columns of a table: a scan adds those it is asked for, under these names or with another
-beginning than `_` (`model.options.scan_options`).
+They are not columns of a table: a scan adds the requested ones, under these names or with another
+prefix than `_` (`model.options.scan_options`).
 """
 
 from __future__ import annotations

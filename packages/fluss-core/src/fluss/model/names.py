@@ -1,7 +1,7 @@
-"""What may be called what: databases, tables, partitions and columns.
+"""The rules for names of databases, tables, partitions and columns.
 
-A name that exists may be read whatever it is; the prefix and the columns that Fluss keeps for
-itself are refused only where something new gets a name (Java: `TablePath`,
+Existing names are accepted; the prefix and the columns that Fluss reserves for itself are refused
+only for new objects (Java: `TablePath`,
 `TableDescriptorValidation`).
 """
 
@@ -26,10 +26,10 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def check_name(what: str, name: object) -> str:
-    """The name itself, where Fluss could have given it.
+    """Return the name itself if Fluss allows it.
 
     Args:
-        what: What is named, for the message: "database name", "table name", "partition value".
+        what: The kind of name, for the message: "database name", "table name", "partition value".
         name: The name.
 
     Raises:
@@ -57,12 +57,12 @@ def check_name(what: str, name: object) -> str:
 
 
 def without_login(text: str) -> str:
-    """A name as errors show it: of a URL in its place nothing before the @, where passwords are."""
+    """Return a name for errors: of a URL without the part before the @, where passwords are."""
     return text if "@" not in text else f"…@{text.rpartition('@')[2]}"
 
 
 def check_new_name(what: str, name: object) -> str:
-    """The name itself, where a new database, table or partition may have it.
+    """Return the name itself if a new database, table or partition may have it.
 
     Raises:
         InvalidNameError: As `check_name`, and when the name begins like Fluss's own.
@@ -79,7 +79,7 @@ def check_new_name(what: str, name: object) -> str:
 
 
 def check_column_name(name: object) -> str:
-    """The name itself, where a column or field can have it; any text that is not empty can.
+    """Return the name itself if it is a text that is not empty, as columns and fields need.
 
     Raises:
         InvalidNameError: When it is empty or not text that UTF-8 can carry.
@@ -95,7 +95,7 @@ def check_column_name(name: object) -> str:
 
 
 def check_not_reserved(name: str) -> None:
-    """Refuse a column name that Fluss gives to columns of its own.
+    """Refuse a column name that Fluss reserves.
 
     Raises:
         InvalidNameError: When the name is one of `RESERVED_COLUMN_NAMES`.
@@ -109,7 +109,7 @@ def check_not_reserved(name: str) -> None:
 
 
 def check_text(what: str, text: object) -> str:
-    """The text itself, where UTF-8 can carry it; half a surrogate pair it cannot.
+    """Return the text itself if UTF-8 can encode it; half a surrogate pair cannot be encoded.
 
     Raises:
         InvalidNameError: When it is no text, or cannot be encoded.

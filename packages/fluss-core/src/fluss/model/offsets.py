@@ -1,7 +1,7 @@
-"""Where reading begins: the names of offsets that only the server can count.
+"""Where reading begins: names for offsets that only the server can resolve.
 
-Programs say it in four ways, from four generations of documents: an `OffsetSpec`, an
-`OffsetType`, a text, or keywords. `offset_spec` takes them all; everything behind it knows one.
+Programs give it in four ways, from four generations of documents: an `OffsetSpec`, an
+`OffsetType`, a text, or keywords. `offset_spec` accepts them all and returns an `OffsetSpec`.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class OffsetSpec:
 
     @staticmethod
     def earliest() -> OffsetSpec:
-        """The first offset that is still there."""
+        """The first offset that is still retained."""
         return OffsetSpec.Earliest
 
     @staticmethod
     def latest() -> OffsetSpec:
-        """The offset of the next row to come."""
+        """The offset of the next row."""
         return OffsetSpec.Latest
 
     @staticmethod
@@ -87,7 +87,7 @@ def offset_spec(
     offset_type: OffsetType | str | None = None,
     timestamp: int | datetime | None = None,
 ) -> OffsetSpec:
-    """The offset that was asked for, in any of the ways to ask.
+    """Return the requested offset, given in any of the four ways.
 
     Args:
         spec: An `OffsetSpec`, an `OffsetType`, its text, a time in milliseconds or with a zone,
@@ -96,7 +96,7 @@ def offset_spec(
         timestamp: The time that belongs to the type `timestamp`.
 
     Raises:
-        InvalidValueError: When it is asked for in no way, or in two that differ.
+        InvalidValueError: When no offset is given, or two that differ.
     """
     if spec is not None and offset_type is not None:
         raise InvalidValueError(

@@ -1,7 +1,7 @@
-"""What data is addressed by: a table's path, a partition's path, a bucket.
+"""Addresses of data: the path of a table, the path of a partition, a bucket.
 
-Paths are names that people choose; buckets are numbers that the cluster gives. Which server leads
-a bucket is not known here.
+Paths consist of names that users choose; buckets are numbers that the cluster assigns. Leaders are
+not known here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TablePath:
         """The path that `database.table` names.
 
         Raises:
-            InvalidNameError: When it is not two names with a dot between them.
+            InvalidNameError: When the text is not two names with a dot between them.
         """
         database, dot, table = text.partition(".")
         if not dot or "." in table:
@@ -74,7 +74,7 @@ class TablePath:
 
 @dataclass(frozen=True, slots=True)
 class PhysicalTablePath:
-    """What is written to at once: a table, or one partition of it."""
+    """The unit that is written to: a table, or one partition of it."""
 
     table_path: TablePath
     partition_name: str | None = None

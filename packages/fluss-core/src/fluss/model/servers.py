@@ -1,4 +1,4 @@
-"""Servers and their addresses, and what a lake holds of a table: facts the cluster reports."""
+"""Servers, their addresses, and lake snapshots, as the cluster reports them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PORT_MAX = 65_535
 
 
 class Address(NamedTuple):
-    """Where a server listens."""
+    """The address at which a server listens."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ def parse_address(text: str) -> Address:
         sound = bool(bracket) and (rest == "" or rest.startswith(":"))
     else:
         host, colon, port_text = trimmed.partition(":")
-        # More than one colon is an IPv6 address that forgot its brackets.
+        # More than one colon is an IPv6 address without brackets.
         sound = ":" not in port_text and bool(port_text) == bool(colon)
     digits = port_text or str(PORT_DEFAULT)
     sound = sound and digits.isascii() and digits.isdigit() and len(digits) <= len(str(PORT_MAX))
@@ -68,7 +68,7 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 
 class ServerType(StrEnum):
-    """What a server does."""
+    """The role of a server."""
 
     COORDINATOR = "CoordinatorServer"
     TABLET_SERVER = "TabletServer"
@@ -104,7 +104,7 @@ class ServerNode:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class LakeSnapshot:
-    """What a lake holds of a table: up to which offset each bucket has been copied.
+    """A snapshot of a table in a lake: the offset up to which each bucket has been copied.
 
     Args:
         snapshot_id: The number of the snapshot in the lake.

@@ -1,7 +1,7 @@
-"""A mapping of text to text that cannot change: the properties of tables and databases.
+"""An immutable mapping of text to text: the properties of tables and databases.
 
-Fluss knows properties only as text. What a caller may write instead (a number, a bool, a member of
-an enum) is turned into Fluss's spelling here; what the text means is `model.tables.table_options`.
+Fluss stores properties as text. Numbers, booleans and members of enums are converted to Fluss's
+spelling here; `model.tables.table_options` interprets the text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one sentence in which this room says that a batch is damaged.
+"""The error with which this room reports a damaged batch.
 
-Every reader here refuses bytes in the same words and with the same facts, so that whoever catches
-the error can tell which file or bucket to look at. What counts as damaged the readers decide.
+Every reader here reports damage in the same words and with the same facts, so that the file or
+bucket can be found. The readers decide what counts as damaged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Records that stand back to back, each behind its length as int32: found, and put there.
+"""Finds and writes records that lie back to back, each preceded by its length as int32.
 
 Row logs, KV batches and value batches all frame their records so. Where record i begins is only
 known after the length of record i - 1, so finding them is the one loop over rows in this room
-(80 ns each); everything after it is done for all records at once. What is in a record is for the
-callers to know.
+(80 ns each); everything after it is done for all records at once. The
+callers know what is in a record.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def find_frames(
 
 
 def _walk(data: ByteArray, start: int, count: int) -> tuple[Int64Array, int]:
-    """Follow the lengths; wrong ones lead anywhere, but never on for longer than `count` steps."""
+    """Follow the lengths, for at most `count` steps; wrong lengths may lead anywhere."""
     bytes_ = data.data
     words_max = [(len(data) - phase) // LENGTH_BYTES for phase in range(LENGTH_BYTES)]
     # A view can only be read as whole words, so there is one for each way a length can lie.
@@ -100,14 +100,14 @@ def _walk(data: ByteArray, start: int, count: int) -> tuple[Int64Array, int]:
             starts.append(at + LENGTH_BYTES)
             at += views[at & 3][at >> 2] + LENGTH_BYTES
     except IndexError:
-        # Led out of the data. What has been found is enough for the caller to see that: its last
-        # record ends behind the end.
+        # The length leads out of the data. The caller sees that the last record ends after the
+        # end.
         return np.array(starts, dtype=np.int64), len(data) + 1
     return np.array(starts, dtype=np.int64), at
 
 
 def write_frames(heads: Sequence[Part], rows: int) -> RowBytes:
-    """Records made of these parts, each behind its length."""
+    """Return records made of these parts, each preceded by its length."""
     lengths = np.zeros(rows, dtype=np.int64)
     for part in heads:
         lengths += part.spans

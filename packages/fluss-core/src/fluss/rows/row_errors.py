@@ -1,7 +1,7 @@
-"""What goes wrong with single rows, told with the field in it.
+"""The errors of single rows, with the field that caused them.
 
-The functions that encode and decode single values are small and fast; they raise whatever Python
-raises. The codecs of rows catch these and let this file find the words.
+The functions that encode and decode single values are small and fast; they raise Python's
+own errors. The row codecs catch these and call this file for an error with the field.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from fluss.errors import CorruptDataError, InvalidValueError
 from fluss.model.types.data_type import DataType
 
-# What a value of the wrong type or size makes a writer raise; the first is a nested row's own.
+# Raised by a writer for a value of the wrong type or size; the first comes from a nested row.
 UNFIT = (
     InvalidValueError,
     TypeError,
@@ -23,7 +23,7 @@ UNFIT = (
     ArithmeticError,
     struct.error,
 )
-# What bytes that cannot be make a reader raise; text that is no UTF-8 is a ValueError.
+# Raised by a reader for impossible bytes; text that is no UTF-8 is a ValueError.
 UNREADABLE = (ValueError, IndexError, struct.error)
 
 

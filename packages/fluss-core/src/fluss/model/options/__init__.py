@@ -1,1 +1,1 @@
-"""Options: those of a client, of a scan, of a table; how each is declared and checked."""
+"""The options of clients, scans and tables, their declarations and checks."""

@@ -1,9 +1,9 @@
-"""`Config`: everything that can be set about a client, in one list.
+"""`Config`: the settings of a client.
 
-Each option stands once, with its key, default, range and meaning; the property of the same name,
-the documentation and the hint for a mistyped key come from that line. A config knows what may be
-set, not what is done with it, and reads neither files nor the environment: secrets kept
-elsewhere are markers until `resolved` is given the means to look (see `model.options.secrets`).
+Each option is declared once, with its key, default, range and meaning; the property of the same
+name, the documentation and the hint for a mistyped key come from that declaration. A config reads
+neither files nor the environment: secrets kept elsewhere are markers until `resolved` gets the
+means to read them (see `model.options.secrets`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Config(ClientOptions):
 
     Args:
         properties: Keys and values. Values may be text, as in files (`"2mb"`, `"10s"`, `"true"`),
-            or what they mean. A key may carry Java's prefix `client.`.
+            or typed. A key may carry Java's prefix `client.`.
         **named: The same by the names of the properties.
 
     Raises:
-        ConfigError: When a key is unknown, or a value is not one it takes.
+        ConfigError: When a key is unknown, or its value is invalid.
 
     Example:
         >>> config = Config({"bootstrap.servers": "127.0.0.1:9123", "writer.batch-size": "1mb"})
@@ -95,12 +95,12 @@ class Config(ClientOptions):
         )
 
     def resolved(self, environ: Mapping[str, str], read_file: ReadFile) -> Self:
-        """A copy in which every marker has become what it stands for.
+        """Return a copy in which every marker is replaced by its secret.
 
-        The copy still knows its markers, so that neither its text nor its pickle shows a secret.
+        The copy keeps its markers, so that neither its text nor its pickle shows a secret.
 
         Raises:
-            ConfigError: When what a marker names is not there, or is not a value of its option.
+            ConfigError: When a marker names something missing, or an invalid value of its option.
         """
         made = self.copy()
         for key, marker in self._markers.items():
@@ -109,7 +109,7 @@ class Config(ClientOptions):
         return made
 
     def copy(self) -> Self:
-        """The same settings, to be changed without changing these."""
+        """Return an independent copy."""
         made = type(self)()
         made._values |= self._values  # noqa: SLF001 - a copy of this
         made._markers |= self._markers  # noqa: SLF001
@@ -121,7 +121,7 @@ class Config(ClientOptions):
         return self.copy()
 
     def check(self) -> None:
-        """Refuse settings that do not go together.
+        """Refuse settings that contradict each other.
 
         Raises:
             ConfigError: Naming the settings.
@@ -159,16 +159,16 @@ class Config(ClientOptions):
 
     @property
     def bootstrap_addresses(self) -> tuple[Address, ...]:
-        """The servers to ask first."""
+        """The addresses of the first servers to connect to."""
         return parse_addresses(self.bootstrap_servers)
 
     def reachable(self, advertised: Address) -> Address:
-        """Where to reach a server that says it listens at this address."""
+        """Return the address at which a server with this advertised address is reached."""
         written = self.address_map.get(str(advertised))
         return advertised if written is None else parse_address(written)
 
     def written(self) -> dict[str, Any]:
-        """What was set, by key, for making another config; a secret is a `Secret`, unreadable."""
+        """Return what was set, by key, for another config; secrets are opaque `Secret`s."""
         found: dict[str, Any] = {}
         for key in self._set_keys():
             value = self._markers.get(key, self._values.get(key))
@@ -179,7 +179,7 @@ class Config(ClientOptions):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What was set, by key; secrets are hidden, markers stay."""
+        """Return what was set, by key; secrets are hidden, markers stay."""
         shown = {key: self._open(key) for key in self._set_keys()}
         return {key: HIDDEN if value is None else value for key, value in shown.items()}
 
@@ -187,7 +187,7 @@ class Config(ClientOptions):
         return [key for key in self.OPTIONS if key in self._values or key in self._markers]
 
     def _open(self, key: str) -> Any:
-        """What may be shown of a value: its marker, or itself; None for a secret."""
+        """Return what may be shown of a value: its marker, or itself; None for a secret."""
         if key in self._markers:
             return self._markers[key]
         return None if self.OPTIONS[key].secret else self._values[key]
@@ -196,7 +196,7 @@ class Config(ClientOptions):
         return f"Config({self.to_dict()!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle travels and is kept; passwords do neither. Their markers may.
+        # A pickle is sent and stored; passwords must not be. Their markers may.
         shown = {key: self._open(key) for key in self._set_keys()}
         kept = {
             key: f"${value}" if key not in self._markers and is_marker(value) else value

@@ -20,7 +20,7 @@ from fluss.model.options.declaration import (
 from fluss.model.servers import parse_address, parse_addresses
 from fluss.model.string_map import StringMap
 
-# The server remembers this many batches of a writer; more in flight could not be told apart.
+# The server remembers this many batches of a writer; it could not identify more in flight.
 INFLIGHT_IDEMPOTENT_MAX = 5
 
 _KIB = 1024
@@ -58,7 +58,7 @@ def _acks(value: object) -> str:
 
 
 def _one_of(*allowed: str) -> Callable[[object], str]:
-    """One of these texts, in any case; given back as it stands here."""
+    """Return a parser for one of these texts, in any case."""
 
     def parse(value: object) -> str:
         for each in allowed:
@@ -283,7 +283,7 @@ class ClientOptions(OptionSet):
     )
 
 
-# Keys that programs for the Java client set, and why they mean nothing here.
+# Keys of the Java client that have no effect here, and why.
 ONLY_IN_JAVA = {
     "id": "servers are told the name and version of the client and nothing else",
     "client.id": "servers are told the name and version of the client and nothing else",

@@ -1,8 +1,8 @@
-"""Options as a declaration: one line each says key, default, meaning and what values it takes.
+"""Declarations of options: key, default, meaning and accepted values.
 
-A class that derives from `OptionSet` lists its options as attributes; the properties, the table
-in the documentation and the "did you mean" all come from that list. Which options exist is not
-known here (see `model.options.config`, `model.tables.table_options`).
+A subclass of `OptionSet` lists its options as attributes; the properties, the table in the
+documentation and the "did you mean" come from that list. The options themselves are in
+`model.options.config_options` and `model.tables.table_options`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Option(Generic[T]):
     Args:
         key: The key in configuration files.
         default: The value where nothing is set.
-        parse: Makes the value from what was written; a ValueError says what is wrong with it.
-        doc: What it does, in a sentence or two.
+        parse: Converts a given value; raises ValueError with the reason if it is invalid.
+        doc: What the option does, in a sentence or two.
         aliases: Other keys that mean the same.
         since: The first server that knows the option, where that matters.
         secret: Whether the value may be shown.
@@ -75,10 +75,10 @@ class Option(Generic[T]):
         instance.set_value(self, value)
 
     def read(self, value: object) -> T:
-        """The value that was written, as the option's own type.
+        """Convert a given value to the option's type.
 
         Raises:
-            ConfigError: When the option does not take it.
+            ConfigError: When the value is invalid.
         """
         why = "its value, not shown here, is not one it takes"
         try:
@@ -86,12 +86,12 @@ class Option(Generic[T]):
         except ValueError as error:
             if not self.secret:
                 why = str(error)
-        # Raised out here: the parser's error quotes the value, and would stay as the context.
+        # Raised outside the handler: the parser's error quotes the value, and would be the context.
         raise ConfigError(f"The option {self.key!r}: {why}.", key=self.key)
 
 
 class OptionSet:
-    """Values of options. Reading is an attribute; whether setting is allowed is the subclass's."""
+    """Values of options, read as attributes; subclasses decide whether they can be set."""
 
     __slots__ = ("_values",)
 
@@ -114,7 +114,7 @@ class OptionSet:
         """Give an option a value.
 
         Raises:
-            ConfigError: When the option does not take it.
+            ConfigError: When the value is invalid.
         """
         self._values[option.key] = option.read(value)
 
@@ -133,7 +133,7 @@ def markdown_table(options: Iterable[Option[Any]]) -> str:
     return "\n".join(lines)
 
 
-# --- what options take --------------------------------------------------------------------------
+# --- parsers of values --------------------------------------------------------------------------
 
 
 def text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Markers that stand for a secret: `${env:NAME}` and what else Fluss reads from elsewhere.
+"""Markers for secrets that are kept elsewhere, such as `${env:NAME}`.
 
 ======================================  =======================================================
 `${env:NAME}`                           an environment variable
@@ -8,7 +8,7 @@
 ======================================  =======================================================
 
 A marker is the whole value, never a part of it (Java: `ConfigProviders`). Nothing is read here:
-the environment and a function that reads files come from whoever connects.
+the caller gives the environment and a function that reads files.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fluss.errors import ConfigError
 ReadFile = Callable[[str], bytes]
 
 HIDDEN = "***"  # stands for a secret where settings are shown
-ESCAPE = "$${"  # a value that begins like a marker and is none
+ESCAPE = "$${"  # a value that begins like a marker but is none
 
 _PROVIDERS = ("env", "directory", "file")
 _PROPERTIES_LENGTH_MAX = 1_000_000
 
 
 class Secret:
-    """A text that is shown nowhere: printing, formatting and JSON do not give it away.
+    """A text that printing, formatting and JSON do not show.
 
-    Its pickle holds it; what must not travel is left out by whoever pickles.
+    Its pickle contains it; owners leave it out of theirs.
     """
 
     __slots__ = ("_text",)
@@ -59,12 +59,12 @@ class Secret:
 
 
 def is_marker(text: object) -> bool:
-    """Whether this text stands for something kept elsewhere."""
+    """Return whether this text is a marker."""
     return isinstance(text, str) and len(text) > len("${}") and text[:2] == "${" and text[-1] == "}"
 
 
 def resolve_secret(text: str, environ: Mapping[str, str], read_file: ReadFile) -> str:
-    """What a marker stands for; a text that is no marker stands for itself.
+    """Return the secret of a marker; a text that is no marker is returned itself.
 
     Args:
         text: The marker.
@@ -72,7 +72,7 @@ def resolve_secret(text: str, environ: Mapping[str, str], read_file: ReadFile) -
         read_file: Reads the file of a path.
 
     Raises:
-        ConfigError: When the marker is malformed, or what it names is not there.
+        ConfigError: When the marker is malformed, or names something missing.
     """
     if text.startswith(ESCAPE):
         return text[1:]

@@ -2,7 +2,7 @@
 
 The spellings are Java's (`MemorySize`, `TimeUtils`). A number without a unit is taken as bytes or
 milliseconds, which Java refuses and the other clients write. Errors are `ValueError`s, because
-only the caller knows which key the text stood under.
+only the caller knows the key of the text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_size(value: object) -> int:
     """A size in bytes, from an int or from text such as `2097152`, `2mb`, `64 kb`.
 
     Raises:
-        ValueError: When it is no size.
+        ValueError: When the value is no size.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(value, "a size")
@@ -55,7 +55,7 @@ def parse_duration_ms(value: object) -> int:
     What is shorter than a millisecond is cut off, as in Java.
 
     Raises:
-        ValueError: When it is no duration.
+        ValueError: When the value is no duration.
     """
     if isinstance(value, timedelta):
         return _in_range(value // timedelta(milliseconds=1), "a duration")

@@ -1,13 +1,13 @@
-"""A predicate that has met its columns: every value is a physical value, every NOT is at the end.
+"""Binds predicates to columns: values become physical values, and NOT moves to single tests.
 
 Binding looks columns up, turns values into physical values of their columns' types, and refuses
-what does not fit. What is left is easy to reason about, and the same for those who evaluate it
+values that do not fit. The result has one meaning for the code that evaluates it
 (`records.filter.row_filter`), prune by it (`log.server_filter`) and plan with it
 (`scan.plan_filters`):
 
-- Negations stand in front of single tests only, and only where no other test says the same.
-- Only *true* is left of three truths. Nothing negates a whole any more, so false and unknown have
-  the same effect, and comparisons with NULL are simply false.
+- Negations stand in front of single tests only, and only where no other test is equivalent.
+- Only *true* matters of the three truth values. No compound is negated any more, so false and
+  unknown have the same effect, and comparisons with NULL are false.
 - Tests have no NULL and no NaN among their values: NULL compares to nothing; a NaN equals nothing,
   itself included, and is neither less nor greater than anything (IEEE 754).
 - A time or a decimal that is finer than its column is compared exactly, though it could never
@@ -55,14 +55,14 @@ TypeOf = Callable[[str], DataType]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnTest:
-    """What one column is asked.
+    """A test of one column.
 
     Attributes:
         column: Its name.
         data_type: Its type.
-        function: What it is asked.
+        function: The function of the test.
         values: Physical values to compare with, none of them NULL or NaN.
-        is_negated: Whether the rows are wanted for which the answer is false.
+        is_negated: Whether rows match for which the test is false.
     """
 
     column: str
@@ -94,7 +94,7 @@ NONE: Final = Truth(value=False)
 
 
 def column_types(schema: Schema, metadata: Mapping[str, DataType] | None = None) -> TypeOf:
-    """How `bind` finds the types of a table's columns, and of those that describe its rows.
+    """Return a function with the types of a table's columns and of metadata columns, for `bind`.
 
     The table's own columns come first where a name is both.
     """
@@ -114,12 +114,12 @@ def bind(predicate: Predicate, type_of: TypeOf) -> BoundPredicate:
 
     Args:
         predicate: The predicate.
-        type_of: Gives the type of a column, or raises where there is none.
+        type_of: Returns the type of a column, or raises for an unknown one.
 
     Raises:
         InvalidSchemaError: There is no such column; the hint names the nearest.
         InvalidValueError: A value is not one of its column's type.
-        UnsupportedOperationError: A column of this type cannot be asked that.
+        UnsupportedOperationError: The function does not apply to the column's type.
     """
     return _bind(predicate, type_of, is_negated=False, depth=0)
 
@@ -215,7 +215,7 @@ def _bind_order(
         return _test(leaf, data_type, leaf.function, (value,), is_negated=is_negated)
     function = _OPPOSITE[leaf.function] if is_negated else leaf.function
     if not is_exact:
-        # It lies behind `value` and before the next one.
+        # The literal lies after `value` and before the next value.
         is_below = function in {LeafFunction.LESS_THAN, LeafFunction.LESS_OR_EQUAL}
         function = LeafFunction.LESS_OR_EQUAL if is_below else LeafFunction.GREATER_THAN
     return _test(leaf, data_type, function, (value,))
@@ -282,11 +282,11 @@ def _not_asked(leaf: Leaf, data_type: DataType, why: str) -> UnsupportedOperatio
     )
 
 
-# --- values, finer than their columns too ---------------------------------------------------------
+# --- values, also finer than their columns -------------------------------------------------------
 
 
 class _Place(NamedTuple):
-    """A physical value, and whether it is the one meant or the last before it."""
+    """A physical value, and whether it equals the literal or is the last one before it."""
 
     value: Any
     is_exact: bool = True
@@ -295,7 +295,7 @@ class _Place(NamedTuple):
 def _place(value: Any, data_type: DataType, column: str) -> _Place:
     nullable = data_type.as_nullable()
     if isinstance(nullable, FloatFamily) and isinstance(value, Decimal):
-        # A column takes the nearest number; a comparison with that is not the one asked for.
+        # A column stores the nearest number; comparing with that would change the condition.
         raise Target(nullable, column).refuse(value, hint="write float(value)")
     for finer, steps in _finer_types(value, nullable):
         try:
@@ -311,7 +311,7 @@ def _place(value: Any, data_type: DataType, column: str) -> _Place:
 
 
 def _finer_types(value: Any, data_type: DataType) -> Iterator[tuple[DataType, int]]:
-    """Types that may hold a value whose column does not, and their steps in one of the column's."""
+    """Yield finer types that may hold the value, and their steps in one of the column's."""
     match data_type:
         case TimeType() | TimestampFamily():
             per_second = UNITS_PER_SECOND[data_type.unit]
@@ -328,11 +328,11 @@ def _finer_types(value: Any, data_type: DataType) -> Iterator[tuple[DataType, in
             return
 
 
-# --- looking at what is bound ---------------------------------------------------------------------
+# --- simplification -------------------------------------------------------------------------------
 
 
 def simplified(bound: BoundPredicate) -> BoundPredicate:
-    """The same without what is true or false anyway."""
+    """Return the same without constant parts."""
     if not isinstance(bound, Joined):
         return bound
     decisive, idle = (NONE, ALL) if bound.function is CompoundFunction.AND else (ALL, NONE)
@@ -345,7 +345,7 @@ def simplified(bound: BoundPredicate) -> BoundPredicate:
 
 
 def weakened(bound: BoundPredicate, columns: Collection[str]) -> BoundPredicate:
-    """What follows for these columns, whatever the others hold: true where the whole can be."""
+    """Return a condition on these columns alone that is true wherever the whole can be true."""
     match bound:
         case ColumnTest():
             return bound if bound.column in columns else ALL
@@ -357,7 +357,7 @@ def weakened(bound: BoundPredicate, columns: Collection[str]) -> BoundPredicate:
 
 
 def columns_of(bound: BoundPredicate) -> frozenset[str]:
-    """The columns that are looked at."""
+    """Return the columns that are read."""
     match bound:
         case ColumnTest():
             return frozenset((bound.column,))
@@ -370,7 +370,7 @@ def columns_of(bound: BoundPredicate) -> frozenset[str]:
 def every_zero(values: Collection[Any], data_type: DataType) -> tuple[Any, ...]:
     """The values, with both zeros where one is among them.
 
-    0.0 and -0.0 are equal, and other bytes: whoever hashes values looks for each.
+    0.0 and -0.0 are equal but have different bytes, so hashes of both are needed.
     """
     if isinstance(data_type, FloatFamily) and 0.0 in values:
         return (*(each for each in values if each), 0.0, -0.0)

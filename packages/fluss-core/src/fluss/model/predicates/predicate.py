@@ -1,10 +1,10 @@
-"""Conditions on rows: `col("id") > 5`, joined by `&` and `|`, turned round by `~`.
+"""Conditions on rows: `col("id") > 5`, joined by `&` and `|`, negated by `~`.
 
-Only the nouns: what is compared with what. They are three-valued as in SQL: a comparison with NULL
-is neither true nor false, and a row is wanted only where the whole is true. Whether a column exists
-and a value fits it shows when a condition meets a schema (`model.predicates.binding`); rows meet it
-in `records.filter.row_filter`, plans in `scan.plan_filters`. What a dataframe engine says in a form
-of its own becomes this one; pyarrow's does in `records.filter.arrow_expressions`.
+Conditions are three-valued as in SQL: a comparison with NULL is neither true nor false, and a row
+matches only where the whole is true. Columns and values are checked against a schema in
+`model.predicates.binding`; rows are filtered in `records.filter.row_filter`, and plans use
+conditions in `scan.plan_filters`. Engines' own conditions are converted to these; pyarrow's in
+`records.filter.arrow_expressions`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fluss.errors import InvalidValueError
 
 
 class LeafFunction(IntEnum):
-    """What a column is asked; the numbers are those of the wire."""
+    """The functions of a condition on one column; the numbers are those of the wire."""
 
     EQUAL = 0
     NOT_EQUAL = 1
@@ -84,7 +84,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Leaf(Predicate):
-    """What one column is asked."""
+    """A condition on one column."""
 
     column: str
     function: LeafFunction
@@ -118,7 +118,7 @@ class Compound(Predicate):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Not(Predicate):
-    """A condition turned round: true where it is false, unknown where it is unknown."""
+    """A negated condition: true where it is false, unknown where it is unknown."""
 
     child: Predicate
 
@@ -263,7 +263,7 @@ def col(name: str) -> ColumnRef:
 
 
 def columns_in(predicate: Predicate) -> frozenset[str]:
-    """The names of the columns that a predicate speaks of."""
+    """Return the names of the columns in a predicate."""
     match predicate:
         case Leaf(column=name):
             return frozenset((name,))

@@ -1,1 +1,1 @@
-"""Columns and schemas: what they are, how they are built, and their JSON."""
+"""Columns and schemas, their builders, rules and JSON."""

@@ -1,7 +1,7 @@
 """How a column of a table with the merge engine `aggregation` combines two values.
 
-Only the name of the function and its parameters stand here; the arithmetic is the server's. Which
-types a function takes is checked when a table is created (Java: `AggFunctionType`).
+Only the function's name, parameters and types are here; servers do the arithmetic. The types are
+checked when a table is created (Java: `AggFunctionType`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class AggFunction:
         """The function of this name; hyphens and capitals do not matter.
 
         Raises:
-            InvalidSchemaError: When Fluss has no such function, or it takes no such parameter.
+            InvalidSchemaError: When Fluss has no such function, or it has no such parameter.
         """
         known = cls.find(name)
         if known is None:

@@ -1,7 +1,6 @@
 """One column of a table, as it was declared.
 
-Bytes and buffers of a column's values are the business of `rows.buffers.columns`; here is only what
-the table says about it.
+Buffers of a column's values are in `rows.buffers.columns`.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from fluss.model.types.data_type import DataType
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its type, and what else the table says about it.
+    """The declaration of a column.
 
     Args:
         name: The name, unique in the table. data_type: The type, with or without NULL; or what
         stands for one (`model.types.given_types`),
             such as `"BIGINT"`.
-        comment: What the column holds, for people.
-        column_id: The number that stays when the column moves; given by the schema when absent.
+        comment: A description for users.
+        column_id: The number that stays when the column moves; the schema assigns it when absent.
         aggregation: How the merge engine `aggregation` combines two values of the column.
     """
 

@@ -1,4 +1,4 @@
-"""The numbers of columns and nested fields: given once, kept while names and places change.
+"""The ids of columns and nested fields: assigned once, kept while names and positions change.
 
 Ids are given depth first, as Fluss's own schema builder does: a column, then the fields nested in
 its type, then the next column (Java: `ReassignFieldId`).
@@ -21,7 +21,7 @@ def with_field_ids(columns: Sequence[Column], *, highest: int = -1) -> tuple[Col
     """The columns, each with an id, and the fields nested in them too.
 
     Columns have ids all together or not at all; a nested field without one gets the next free
-    number. Ids that are there stay as they are.
+    number. Existing ids stay as they are.
 
     Args:
         columns: The columns, in order.
@@ -55,7 +55,7 @@ def highest_field_id(columns: Sequence[Column]) -> int:
 
 
 def refuse_duplicate_ids(columns: Sequence[Column]) -> None:
-    """Refuse ids that stand twice among the columns and their nested fields.
+    """Refuse duplicate ids among the columns and their nested fields.
 
     Raises:
         InvalidSchemaError: Naming the two that share an id.

@@ -1,8 +1,8 @@
 """`Schema`: the columns of a table and its primary key.
 
-A schema is checked and given its field ids when it is made, and does not change afterwards. How it
-is written as JSON is `model.schema.schema_json`, as Arrow `model.types.type_to_arrow`; which
-schemas a server takes for a new table beyond what is checked here is `model.tables.table_rules`.
+A schema is checked and gets its field ids when it is made, and does not change afterwards. Its JSON
+is in `model.schema.schema_json`, its Arrow form in `model.types.type_to_arrow`; further rules for
+new tables are in `model.tables.table_rules`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Schema:
         schema: A `pyarrow.Schema`, another library's that Arrow can import, a mapping from names to
             types, or the columns.
         primary_keys: The names of the columns that identify a row; they become NOT NULL.
-        auto_increment_column: The column whose values the server counts up by itself.
+        auto_increment_column: The column whose values the server generates.
 
     Raises:
         InvalidSchemaError: When columns, keys or ids contradict each other.
@@ -94,11 +94,11 @@ class Schema:
     def from_json(cls, text: str | bytes) -> Self:
         """The schema that Fluss's JSON describes.
 
-        Names that are reserved now may stand in tables that are older than the reservation.
+        Reserved names are accepted, because older tables may have them.
 
         Raises:
             CorruptDataError: When the text is not what Fluss writes.
-            InvalidSchemaError: When what it says contradicts itself.
+            InvalidSchemaError: When the schema contradicts itself.
         """
         return cls.from_json_object(parse_json(text, "schema"))
 
@@ -170,7 +170,7 @@ class Schema:
     def with_column(self, column: Column) -> Self:
         """The schema with one more column at the end: the one change that Fluss allows.
 
-        The column gets ids above every id ever given, so that none is given twice.
+        The column gets ids above every id ever assigned, so that none is reused.
 
         Raises:
             InvalidSchemaError: When the column may not be NULL, or its name is taken.
@@ -206,7 +206,7 @@ class Schema:
         """Whether rows are identified by a primary key."""
         return bool(self.primary_keys)
 
-    # --- the names that programs already use -----------------------------------------------------
+    # --- names of the documented API -------------------------------------------------------------
 
     def get_column_names(self) -> list[str]:
         """The names of the columns, in order."""
@@ -225,7 +225,7 @@ class Schema:
         return list(self.primary_keys)
 
     def get_auto_increment_columns(self) -> list[str]:
-        """The names of the columns that the server counts up by itself."""
+        """The names of the columns whose values the server generates."""
         return list(self.auto_increment_columns)
 
     def __str__(self) -> str:

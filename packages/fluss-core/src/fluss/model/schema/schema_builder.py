@@ -1,6 +1,6 @@
-"""A schema said column by column: `Schema.builder().column(...).primary_key([...]).build()`.
+"""Builds a schema column by column: `Schema.builder().column(...).primary_key([...]).build()`.
 
-It only collects; every rule is the schema's own.
+It only collects; the schema checks.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class SchemaBuilder:
         *,
         aggregation: AggFunction | str | None = None,
     ) -> Self:
-        """Add a column after the ones already there; its type may be a text, such as `"INT"`."""
+        """Add a column after the existing ones; its type may be a text, such as `"INT"`."""
         if isinstance(aggregation, str):
             aggregation = AggFunction.of(aggregation)
         self._columns.append(Column(name, data_type, comment, aggregation=aggregation))
         return self
 
     def with_comment(self, comment: str) -> Self:
-        """Say what the column added last holds."""
+        """Set the comment of the column that was added last."""
         if not self._columns:
             raise InvalidSchemaError("A comment needs a column: call column(...) before it.")
         self._columns[-1] = replace(self._columns[-1], comment=comment)
@@ -52,7 +52,7 @@ class SchemaBuilder:
         return self
 
     def enable_auto_increment(self, column: str) -> Self:
-        """Let the server count this column up by itself."""
+        """Let the server generate the values of this column."""
         self._auto_increment_column = column
         return self
 

@@ -1,6 +1,6 @@
 """Columns and schemas as Fluss's JSON (Java: `SchemaJsonSerde`, `ColumnJsonSerde`).
 
-Only the form is known here. What makes a schema valid is `model.schema.schema`.
+Only the form is known here; `model.schema.schema` checks schemas.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def schema_to_json(parts: SchemaParts) -> Json:
 
 
 def schema_from_json(value: object) -> SchemaParts:
-    """What a JSON object says about a schema.
+    """Return the parts of a schema in a JSON object.
 
     Raises:
         CorruptDataError: When it is not what Fluss writes.
@@ -69,7 +69,7 @@ def column_to_json(column: Column) -> Json:
 def column_from_json(value: object) -> Column:
     """The column that a JSON object stands for."""
     node = as_object(value, "column")
-    # -1 is how Java says that no id was given.
+    # Java writes -1 for no id.
     column_id = as_integer(node, "id", "column") if "id" in node else -1
     if column_id < -1:
         raise corrupt("column", f"'id' is {column_id}")

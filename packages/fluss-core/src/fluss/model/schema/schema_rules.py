@@ -1,7 +1,7 @@
-"""When columns, keys and ids make a schema, and what its finished form is (Java: `Schema`).
+"""Checks the columns, keys and ids of a schema, and completes them (Java: `Schema`).
 
-These are the rules that hold for every schema, old or new. What a server asks of a new table
-besides is `model.tables.table_rules`.
+These rules hold for every schema, old or new. Further rules for new tables are in
+`model.tables.table_rules`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaParts:
-    """What a schema is made of. `highest_field_id` is the highest id ever given, where known."""
+    """The parts of a schema. `highest_field_id` is the highest id ever assigned, if known."""
 
     columns: tuple[Column, ...]
     primary_keys: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class SchemaParts:
 
 
 def finished(parts: SchemaParts) -> SchemaParts:
-    """The same parts with ids given, and the primary key's columns NOT NULL.
+    """Return the same parts with ids, and with NOT NULL columns in the primary key.
 
     Raises:
         InvalidSchemaError: When columns, keys or ids contradict each other.
@@ -64,7 +64,7 @@ def finished(parts: SchemaParts) -> SchemaParts:
 
 
 def names_of(names: Sequence[str] | None, what: str) -> tuple[str, ...]:
-    """Names of columns as a tuple; a text alone is a mistake that would become its letters."""
+    """Return names as a tuple; refuse a single text, which would become its letters."""
     if isinstance(names, str):
         raise InvalidSchemaError(
             f"The {what} is given as the text {names!r}, not as a list of names.",
@@ -74,7 +74,7 @@ def names_of(names: Sequence[str] | None, what: str) -> tuple[str, ...]:
 
 
 def check_columns(columns: Sequence[Column]) -> None:
-    """Refuse no columns, too many, and two of one name."""
+    """Refuse no columns, too many columns, and duplicate names."""
     if not columns:
         raise InvalidSchemaError("The schema has no columns.", hint="give it at least one")
     if len(columns) > COLUMNS_MAX:
@@ -155,7 +155,7 @@ def _check_auto_increment(
 def no_such_column(
     name: str, known: Iterable[str], what: str = "There is no column"
 ) -> InvalidSchemaError:
-    """The error for a name that no column has, with the one that was probably meant."""
+    """Return the error for an unknown column, with the nearest name."""
     names = list(known)
     tail = "" if what.startswith("There") else ", which the schema does not have"
     shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (" …" if len(names) > NAMES_SHOWN_MAX else "")

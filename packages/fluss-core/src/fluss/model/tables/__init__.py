@@ -1,1 +1,1 @@
-"""Tables, partitions and databases: what they are asked to be, and what a cluster reports."""
+"""Tables, partitions and databases: descriptors for new ones, and what a cluster reports."""

@@ -1,4 +1,4 @@
-"""Databases: what one is asked to be, and what the cluster says about one that exists."""
+"""Databases: the descriptor of a new one, and the facts of an existing one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DATABASE_VERSION = 1
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class DatabaseDescriptor:
-    """What a database is asked to be.
+    """The descriptor of a database.
 
     Args:
-        comment: What the database holds, for people.
-        custom_properties: Anything else, kept and not looked at.
+        comment: A description for users.
+        custom_properties: The user's own properties, stored unchanged.
     """
 
     comment: str | None
@@ -58,7 +58,7 @@ class DatabaseDescriptor:
         return json_text(written)
 
     def get_custom_properties(self) -> dict[str, str]:
-        """The properties that whoever made the database added."""
+        """The user's own properties."""
         return dict(self.custom_properties)
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class DatabaseDescriptorBuilder:
         self._custom_properties: dict[str, Any] = {}
 
     def comment(self, comment: str | None) -> Self:
-        """Say what the database holds."""
+        """Set the comment."""
         self._comment = comment
         return self
 

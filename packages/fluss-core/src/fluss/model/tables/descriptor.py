@@ -1,8 +1,8 @@
-"""`TableDescriptor`: what a table is asked to be, and its form in Fluss's JSON.
+"""`TableDescriptor`: the descriptor of a table, and its form in Fluss's JSON.
 
-Checked when made: that keys are columns, that buckets and partitions fit the primary key. The
-properties stay text (see `model.tables.table_options` for what they mean) and are judged where a
-table is created (`model.tables.table_rules`), because a newer server may know more of them.
+A descriptor checks when it is made that keys are columns and that buckets and partitions fit the
+primary key. Properties stay text (`model.tables.table_options` interprets them) and are checked
+when a table is created (`model.tables.table_rules`), because a newer server may know more of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TABLE_VERSION = 1
 
 @dataclass(frozen=True, slots=True, init=False)
 class TableDescriptor:
-    """What a table is asked to be.
+    """The descriptor of a table.
 
     Args:
         schema: The columns and the primary key.
@@ -51,12 +51,12 @@ class TableDescriptor:
             where not given.
         bucket_keys: The columns whose values choose the bucket. A table with a primary key has
             the primary key without the partition keys where not given.
-        comment: What the table holds, for people.
+        comment: A description for users.
         log_format: `"ARROW"`, `"INDEXED"` or `"COMPACTED"`; the same as the property
             `table.log.format`.
         kv_format: `"COMPACTED"` or `"INDEXED"`; the same as the property `table.kv.format`.
         properties: Fluss's own properties, `table.…`.
-        custom_properties: Anything else, kept and not looked at.
+        custom_properties: The user's own properties, stored unchanged.
 
     Raises:
         InvalidSchemaError: When keys are no columns, or contradict each other.
@@ -112,7 +112,7 @@ class TableDescriptor:
 
         Raises:
             CorruptDataError: When the text is not what Fluss writes.
-            InvalidSchemaError: When what it says contradicts itself.
+            InvalidSchemaError: When the descriptor contradicts itself.
         """
         node = parse_json(text, "table")
         schema = Schema.from_json_object(as_object(node.get("schema"), "schema"))
@@ -137,7 +137,7 @@ class TableDescriptor:
         if self.comment is not None:
             written["comment"] = self.comment
         written["partition_key"] = list(self.partition_keys)
-        # Fluss reads a bucket count only beside bucket keys, and takes neither as "you decide".
+        # Fluss reads a bucket count only with bucket keys; without both, the server decides.
         if self.bucket_keys or self.bucket_count is not None:
             written["bucket_key"] = list(self.bucket_keys)
         if self.bucket_count is not None:
@@ -171,7 +171,7 @@ class TableDescriptor:
         return replace(self, bucket_count=bucket_count)
 
     def with_properties(self, properties: Mapping[str, Any]) -> Self:
-        """The same table with these properties put in or replaced."""
+        """Return the same descriptor with these properties added or replaced."""
         return replace(self, properties=self.properties.with_items(properties))
 
     def get_schema(self) -> Schema:

@@ -1,6 +1,6 @@
-"""A table said fact by fact: `TableDescriptor.builder().schema(...).comment(...).build()`.
+"""Builds a table descriptor: `TableDescriptor.builder().schema(...).comment(...).build()`.
 
-It only collects; every rule is the descriptor's own.
+It only collects; the descriptor checks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TableDescriptorBuilder:
         return self
 
     def comment(self, comment: str | None) -> Self:
-        """Say what the table holds."""
+        """Set the comment."""
         self._facts["comment"] = comment
         return self
 

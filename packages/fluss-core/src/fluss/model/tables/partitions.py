@@ -1,4 +1,4 @@
-"""Partitions: which values a partition holds, and the names made of those values.
+"""Partitions: the values of their keys, and the names made of those values.
 
 A partition's name is its values joined with `$`, in the order of the table's partition keys; the
 qualified name `key=value/key=value` is for messages (Java: `ResolvedPartitionSpec`,
@@ -30,7 +30,7 @@ from fluss.model.types.data_type import (
 SEPARATOR = "$"
 MONTHS_PER_YEAR = 12
 MONTHS_PER_QUARTER = 3
-# The name of a partition says exactly what its rows have in partition keys of these types.
+# For partition keys of these types, the partition's name determines the exact value.
 LOSSLESS_IN_PARTITION_NAME: Final = (
     BooleanType,
     TinyIntType,
@@ -109,7 +109,7 @@ def parse_partition_name(name: str, partition_keys: Sequence[str]) -> PartitionS
     """The values that a partition's name is made of.
 
     Raises:
-        InvalidNameError: When it has not one value for each partition key.
+        InvalidNameError: When the name does not have one value for each partition key.
     """
     values = name.split(SEPARATOR)
     if len(values) != len(partition_keys):
@@ -128,10 +128,10 @@ def qualified_partition_name(spec: Mapping[str, str]) -> str:
 
 
 def parse_qualified_partition_name(name: str) -> PartitionSpec:
-    """The values that a qualified name tells.
+    """Return the values in a qualified name.
 
     Raises:
-        InvalidNameError: When it is not `key=value/key=value`.
+        InvalidNameError: When the name is not `key=value/key=value`.
     """
     pairs: dict[str, str] = {}
     for part in name.split("/"):
@@ -170,11 +170,11 @@ class PartitionInfo:
         )
 
 
-# --- partitions that the server makes by the clock ------------------------------------------------
+# --- partitions that the server creates by time ---------------------------------------------------
 
 
 def auto_partition_name(unit: AutoPartitionUnit, moment: date, *, offset: int = 0) -> str:
-    """The name of the partition that holds a moment, or of one before or after it.
+    """Return the name of the partition of a time, or of one before or after it.
 
     Args:
         unit: How much time a partition spans.

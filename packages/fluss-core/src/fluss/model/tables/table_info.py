@@ -1,7 +1,7 @@
-"""`TableInfo`: what the cluster says about a table that exists.
+"""`TableInfo`: the facts of an existing table.
 
-Everything that readers and writers decide by stands here as a fact: keys, formats, schema id.
-Where the buckets are led is not a fact of the table and changes (see the plan of a connection).
+Readers and writers depend on these facts: keys, formats, schema id. The leaders of buckets are not
+among them, because they change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SchemaInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInfo:
-    """A table that exists. Immutable; ask the cluster again for news.
+    """An existing table; immutable, so fetch it again to see changes.
 
     Times are milliseconds since 1970. `options` is the properties, typed.
     """
@@ -65,10 +65,10 @@ class TableInfo:
         modified_time: int = 0,
         remote_data_dir: str | None = None,
     ) -> Self:
-        """The table that a descriptor became.
+        """Return the facts of a table with this descriptor.
 
         Raises:
-            InvalidSchemaError: When the descriptor does not say how many buckets there are.
+            InvalidSchemaError: When the descriptor has no bucket count.
         """
         if descriptor.bucket_count is None:
             raise InvalidSchemaError(
@@ -91,7 +91,7 @@ class TableInfo:
         )
 
     def to_descriptor(self) -> TableDescriptor:
-        """The descriptor of a table just like this one."""
+        """Return a descriptor for an equal table."""
         return TableDescriptor(
             self.schema,
             partition_keys=self.partition_keys,
@@ -121,7 +121,7 @@ class TableInfo:
 
     @property
     def is_default_bucket_key(self) -> bool:
-        """Whether the bucket keys are the ones a table has that names none."""
+        """Whether the bucket keys are the default ones."""
         expected = self.physical_primary_keys if self.has_primary_key() else ()
         return self.bucket_keys == expected
 
@@ -135,7 +135,7 @@ class TableInfo:
 
     @property
     def value_limits(self) -> ValueLimits:
-        """What the formats of its rows add to the limits of its types."""
+        """The limits that the row formats add to those of the types."""
         options = self.options
         is_indexed = (
             options.kv_format is KvFormat.INDEXED
@@ -146,7 +146,7 @@ class TableInfo:
 
     @property
     def is_auto_partitioned(self) -> bool:
-        """Whether the server makes and drops partitions by time."""
+        """Whether the server creates and drops partitions by time."""
         return self.is_partitioned() and self.options.auto_partition_enabled
 
     @property
@@ -154,7 +154,7 @@ class TableInfo:
         """A row of the table, as one type."""
         return self.schema.row_type
 
-    # --- the names that programs already use -----------------------------------------------------
+    # --- names of the documented API -------------------------------------------------------------
 
     def has_primary_key(self) -> bool:
         """Whether rows are identified by a primary key."""
@@ -193,5 +193,5 @@ class TableInfo:
         return dict(self.properties)
 
     def get_custom_properties(self) -> dict[str, str]:
-        """The properties that whoever made the table added."""
+        """The user's own properties."""
         return dict(self.custom_properties)

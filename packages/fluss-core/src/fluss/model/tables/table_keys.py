@@ -1,4 +1,4 @@
-"""Which columns can divide a table into partitions and buckets (Java: `TableDescriptor`)."""
+"""Checks the columns that divide a table into partitions and buckets (Java: `TableDescriptor`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def physical_primary_keys(schema: Schema, partition_keys: Sequence[str]) -> tupl
 
 
 def checked_partition_keys(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The partition keys, where this schema can be partitioned by them."""
+    """Return the partition keys if this schema can be partitioned by them."""
     for index, key in enumerate(keys):
         if key not in schema.column_names:
             raise no_such_column(key, schema.column_names, "The partition keys name")
@@ -43,7 +43,7 @@ def checked_partition_keys(schema: Schema, keys: tuple[str, ...]) -> tuple[str, 
 
 
 def checked_bucket_count(count: object) -> int | None:
-    """The bucket count, where a table can have it."""
+    """Return the bucket count if a table can have it."""
     if count is None:
         return None
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= BUCKETS_MAX:
@@ -54,7 +54,7 @@ def checked_bucket_count(count: object) -> int | None:
 def checked_bucket_keys(
     schema: Schema, partition_keys: tuple[str, ...], keys: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The bucket keys, where they can choose a bucket; by default those of the primary key."""
+    """Return the bucket keys if they are valid; by default those of the primary key."""
     physical = physical_primary_keys(schema, partition_keys)
     if schema.has_primary_key and not physical:
         raise InvalidSchemaError(

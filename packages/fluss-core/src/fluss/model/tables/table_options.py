@@ -1,9 +1,8 @@
-"""What the properties of a table mean: the known `table.*` options, typed, with their defaults.
+"""The known `table.*` options, typed, with their defaults.
 
-The properties themselves stay text in `TableDescriptor` and `TableInfo`; this is the view that
-codecs and writers read. Which combinations a server takes for a new table is
-`model.tables.table_rules`. Keys, defaults and values are those of Fluss (Java: `ConfigOptions`,
-`TableConfig`).
+The properties themselves stay text in `TableDescriptor` and `TableInfo`; codecs and writers read
+this typed view. Combinations are checked in `model.tables.table_rules`. Keys, defaults and values
+are those of Fluss (Java: `ConfigOptions`, `TableConfig`).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class ArrowCompression(StrEnum):
 
 
 class MergeEngine(StrEnum):
-    """What happens to a row whose key is there already; without an engine it is replaced."""
+    """What happens to a row with an existing key; without an engine it is replaced."""
 
     FIRST_ROW = "first_row"
     VERSIONED = "versioned"
@@ -71,7 +70,7 @@ class DeleteBehavior(StrEnum):
 
 
 class ChangelogImage(StrEnum):
-    """How much the changelog of a primary key table says."""
+    """How much the changelog of a primary key table contains."""
 
     FULL = "full"
     WAL = "wal"
@@ -99,8 +98,8 @@ class AutoPartitionUnit(StrEnum):
 class TableOptions(OptionSet):
     """The properties of one table, typed. Immutable.
 
-    A value that cannot be read is only an error when it is asked for: a newer server may know
-    values that this client does not, and most callers need few of them.
+    An invalid value is an error only when it is read: a newer server may know values that this
+    client does not, and most callers read few of them.
 
     Args:
         properties: The properties, as text.
@@ -295,13 +294,13 @@ class TableOptions(OptionSet):
 
     @property
     def effective_delete_behavior(self) -> DeleteBehavior:
-        """What happens to deletes, where nothing is set for them too."""
+        """What happens to deletes, also where the option is not set."""
         if self.delete_behavior is not None:
             return self.delete_behavior
         return DeleteBehavior.ALLOW if self.merge_engine is None else DeleteBehavior.IGNORE
 
     def statistics_columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The columns writers collect statistics for, in the table's order.
+        """Return the columns for which writers collect statistics, in the table's order.
 
         Args:
             names: The columns of the table that could have statistics.

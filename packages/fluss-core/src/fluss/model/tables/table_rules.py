@@ -1,9 +1,8 @@
-"""What a server asks of a new table, beyond what every descriptor already is.
+"""The rules for new tables, beyond those that every descriptor fulfils.
 
-A client checks this before it sends, so that the answer names the option and the way out; an
-embedded server checks it because nobody else will (Java: `TableDescriptorValidation`). An option
-that nobody here knows may be one of a newer server: a client lets it pass unless it looks like a
-slip of the pen, a server refuses it.
+A client checks them before it sends, so that the error names the option and the remedy; the
+embedded server checks them as Java does (`TableDescriptorValidation`). An unknown option may be
+one of a newer server: a client lets it pass unless it looks mistyped, a server refuses it.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _VERSION_TYPES = (IntType, BigIntType, TimestampFamily)
 
 
 def check_new_table(descriptor: TableDescriptor, *, known_options_only: bool = False) -> None:
-    """Refuse a descriptor that no server makes a table of.
+    """Refuse a descriptor that no server accepts for a new table.
 
     Args:
-        descriptor: The table to be.
+        descriptor: The new table.
         known_options_only: Whether a `table.*` option that is not known here is refused.
 
     Raises:
-        ConfigError: When a property is unknown, or its value is not one it takes.
-        InvalidNameError: When a column has a name that Fluss gives to columns of its own.
+        ConfigError: When a property is unknown, or its value is invalid.
+        InvalidNameError: When a column has a name that Fluss reserves.
         InvalidSchemaError: When properties do not fit the schema or each other.
     """
     check_properties(descriptor.properties, known_options_only=known_options_only)
@@ -53,7 +52,7 @@ def check_new_table(descriptor: TableDescriptor, *, known_options_only: bool = F
 
 
 def check_properties(properties: Mapping[str, str], *, known_options_only: bool = False) -> None:
-    """Refuse properties that are none of Fluss's, and values that they do not take.
+    """Refuse unknown properties and invalid values.
 
     Raises:
         ConfigError: Naming the key.

@@ -1,9 +1,8 @@
-"""Arrow types as Fluss types: what a table made from Arrow data would be made of.
+"""Converts Arrow types to the Fluss types of a table for such data.
 
-Types that Fluss does not have become the next larger one that holds every value (unsigned integers,
-half floats); where there is none, the error names the column and what to use instead. The metadata
-that `model.types.type_to_arrow` writes is read here, and believed only where it agrees with the
-Arrow type beside it.
+Types that Fluss lacks become the next larger one that holds every value (unsigned integers, half
+floats); where there is none, the error names the column and an alternative. The metadata that
+`model.types.type_to_arrow` writes is used only where it agrees with the Arrow type.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def from_arrow_type(
     Args:
         arrow_type: The Arrow type.
         nullable: Whether the values may be NULL.
-        column: The column it is the type of, for the error.
+        column: The column of that type, for the error.
 
     Raises:
         UnsupportedTypeError: When Fluss has no such type.
@@ -93,8 +92,8 @@ def from_arrow_field(field: pa.Field) -> DataType:
 def from_arrow_schema(schema: pa.Schema) -> tuple[Column, ...]:
     """The columns of a table for data of this Arrow schema.
 
-    Ids in the metadata are kept where every column has one and no two are the same; else the
-    schema is no longer the one they were written for, and they are left out.
+    Ids in the metadata are kept if every column has one and all differ; otherwise the schema is not
+    the one they were written for, and they are dropped.
 
     Raises:
         UnsupportedTypeError: When Fluss has no type for a column.
@@ -126,7 +125,7 @@ def _type_of_field(field: pa.Field, path: str, depth: int) -> DataType:
 
 
 def _hinted(field: pa.Field, natural: DataType) -> DataType | None:
-    """The type in the field's metadata, if the field's Arrow type still is what it stood for."""
+    """Return the type in the field's metadata, if it agrees with the field's Arrow type."""
     text = _metadata(field, TYPE_KEY)
     if text is None:
         return None

@@ -1,6 +1,6 @@
 """Fluss's data types, as values: frozen, validated when made, equal when they mean the same.
 
-A type knows its facts: its names, how Arrow and rows store it, its number on the wire. Codecs
+A type states its facts: its names, how Arrow and rows store it, its number on the wire. Codecs
 dispatch by these facts, or by a table with an entry for each type (`model.types.per_type`), so a
 type that lacks a fact or an entry fails when a module is imported. What is done with a type is not
 here: JSON is in `model.types.type_json`, text in `type_text`, Arrow in `type_to_arrow`, bytes in
@@ -549,7 +549,7 @@ class MapType(NestedType):
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A field of a ROW. `field_id` is given by whoever creates the table; see `Schema`."""
+    """A field of a ROW. `field_id` is assigned when the table is created; see `Schema`."""
 
     name: str
     data_type: DataType

@@ -1,7 +1,7 @@
-"""`DataTypes`, the factory with which people write types: `DataTypes.array(DataTypes.int())`.
+"""`DataTypes`, the factory for types in programs: `DataTypes.array(DataTypes.int())`.
 
-It only gives names to the classes of `model.types.data_type`; every type it makes may be NULL, and
-`.not_null()` forbids it.
+It names the classes of `model.types.data_type`; its types allow NULL unless `.not_null()` is
+called.
 """
 
 from __future__ import annotations

@@ -65,14 +65,14 @@ _PAIR: Final = 2
 
 
 def data_type_of(given: Any, column: str) -> DataType:
-    """The Fluss type that somebody gave.
+    """Return the Fluss type for a given type.
 
     Args:
         given: See above.
         column: The column it is for, for errors.
 
     Raises:
-        InvalidSchemaError: It is no type, or does not say enough.
+        InvalidSchemaError: The argument is no type, or is incomplete.
         UnsupportedTypeError: Fluss has no such type.
     """
     if isinstance(given, DataType):
@@ -91,7 +91,7 @@ def data_type_of(given: Any, column: str) -> DataType:
 
 
 def is_type(given: Any) -> bool:
-    """Whether this is a type by itself, and no value; a text may be either."""
+    """Return whether this is a type and not a value; a text may be either."""
     if isinstance(given, DataType | type | types.GenericAlias | types.UnionType):
         return True
     if is_from_polars(given):
@@ -102,14 +102,14 @@ def is_type(given: Any) -> bool:
 
 
 def columns_of(given: Any) -> tuple[Column, ...]:
-    """The columns that somebody gave.
+    """Return the columns that were given.
 
     Args:
         given: A mapping from names to types, a list of columns, fields or pairs of name and type,
             one `Column`, or a schema of Arrow, Polars or Fluss.
 
     Raises:
-        InvalidSchemaError: It is none of these, or a type is none.
+        InvalidSchemaError: The argument is none of these, or has an invalid type.
         UnsupportedTypeError: Fluss has no such type.
     """
     from fluss.model.schema.column import Column
@@ -131,10 +131,10 @@ def columns_of(given: Any) -> tuple[Column, ...]:
 
 
 def columns_if_given(data: Any) -> tuple[Column, ...] | None:
-    """The columns that this names; None where it is data, of which columns can be inferred.
+    """Return the columns that this names; None for data, from which columns can be inferred.
 
     Raises:
-        InvalidSchemaError: It may be types as well as sample values, or a type is none.
+        InvalidSchemaError: The argument may be types or sample values, or a type is invalid.
     """
     if isinstance(data, Mapping) and data:
         texts = [each for each in data.values() if isinstance(each, str)]

@@ -1,7 +1,7 @@
-"""Tables with an entry for each data type: how codecs look up what they do for a type.
+"""Tables with an entry for each data type, in which codecs look up their functions.
 
-A table is checked when it is made, which is when its module is imported. So a new type that a codec
-does not handle shows at once, by name, and not at the first value.
+A table is checked when it is made, which is when its module is imported. A new type that a codec
+does not handle is then reported by name, and not at its first value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Keys = type[DataType] | tuple[type[DataType], ...]
 
 
 class PerType(Generic[Entry]):
-    """An entry for each data type; look-ups take a type and cost as much as those of a dict."""
+    """An entry for each data type; a look-up costs as much as that of a dict."""
 
     __slots__ = ("_entries",)
 
@@ -25,8 +25,8 @@ class PerType(Generic[Entry]):
         """Check the entries and spread those of families.
 
         Args:
-            entries: By class; that of a family stands for its types, of which each may have an
-                entry of its own.
+            entries: By class; the entry of a family is used for its types that have none of their
+                own.
 
         Raises:
             TypeError: A type has no entry, or an entry belongs to no type.

@@ -1,8 +1,7 @@
-"""Types of Polars that Arrow does not have, and what stands for them.
+"""Types of Polars that Arrow does not have, and their substitutes.
 
 Polars exports an Object column as the addresses of its objects, so it is refused, and integers of
-128 bits as a type of its own, so they become decimals. Polars is imported only where one of its
-types is there.
+128 bits as a type of its own, so they become decimals. Polars is imported only for its own types.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def is_from_polars(given: Any) -> bool:
-    """Whether this is Polars': a frame, a series, a schema, a type or a class of types."""
+    """Return whether this is a frame, series, schema or type of Polars."""
     return type(given).__module__.partition(".")[0] == "polars"
 
 
 def exportable_schema(schema: pl.Schema) -> pl.Schema:
-    """The same columns, of types that Arrow has.
+    """Return the same columns with types that Arrow has.
 
     Raises:
         UnsupportedTypeError: A column holds Python objects.
@@ -47,7 +46,7 @@ def arrow_type_of(dtype: Any, column: str) -> pa.DataType:
 
 
 def _exportable(dtype: Any, column: str) -> Any:
-    """The type of Polars that stands for this one in Arrow."""
+    """Return the type of Polars that replaces this one in Arrow."""
     import polars as pl
 
     if dtype == pl.Object:

@@ -1,8 +1,7 @@
 """Data types as Fluss's JSON: `{"type": "CHAR", "length": 3}` (Java: `DataTypeJsonSerde`).
 
-The JSON comes from the other side of a connection, so nothing in it is taken for granted; what
-is malformed is a `CorruptDataError`, a type that only a newer Fluss knows is an
-`UnsupportedTypeError`.
+The JSON comes from a server or client and is not trusted: malformed JSON is a `CorruptDataError`, a
+type that only a newer Fluss knows is an `UnsupportedTypeError`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from fluss.model.types.data_type import (
     RowType,
 )
 
-# Nobody writes types this deep; without a limit a few kilobytes of brackets exhaust the stack.
+# No real type is this deep; without a limit a few kilobytes of brackets exhaust the stack.
 TYPE_DEPTH_MAX = 64
 
 _SCALARS = {each.root: each for each in DATA_TYPES if not issubclass(each, NestedType)}
 
 
 def type_to_json(data_type: DataType) -> Json:
-    """The JSON object that stands for this type, keys in Fluss's order."""
+    """Return the JSON object of a type, keys in Fluss's order."""
     written: Json = {"type": data_type.root}
     if not data_type.nullable:
         written["nullable"] = False
@@ -54,11 +53,11 @@ def _field_to_json(field: DataField) -> Json:
 
 
 def type_from_json(value: object, *, depth: int = 0) -> DataType:
-    """The type that this JSON object stands for.
+    """Return the type of a JSON object.
 
     Raises:
-        CorruptDataError: When it is not what Fluss writes.
-        UnsupportedTypeError: When it names a type that this client does not know.
+        CorruptDataError: When the JSON is not what Fluss writes.
+        UnsupportedTypeError: When the JSON names a type that this client does not know.
     """
     if depth > TYPE_DEPTH_MAX:
         raise CorruptDataError(
@@ -104,7 +103,7 @@ def _without_nullability(node: Json, depth: int) -> DataType:
 
 def _field_from_json(value: object, depth: int) -> DataField:
     node = as_object(value, "ROW field")
-    # -1 is how Java says that no id was given.
+    # Java writes -1 for no id.
     field_id = as_integer(node, "field_id", "ROW field") if "field_id" in node else -1
     return DataField(
         as_text(node, "name", "ROW field"),

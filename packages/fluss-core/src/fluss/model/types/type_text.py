@@ -1,4 +1,4 @@
-"""Data types as people read and write them: `int`, `decimal(10,2) NOT NULL`, `ROW<a INT>`.
+"""Data types as text: `int`, `decimal(10,2) NOT NULL`, `ROW<a INT>`.
 
 Two spellings exist. `str(data_type)` is SQL's, as Fluss's Java classes print it; `type_name` is
 the lower-case one that `Schema.get_column_types()` has always shown. `parse_type` takes both.
@@ -65,7 +65,7 @@ def parse_type(text: str) -> DataType:
     part of the name.
 
     Raises:
-        InvalidSchemaError: When it names no type.
+        InvalidSchemaError: When the text names no type.
     """
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidSchemaError(
@@ -96,7 +96,7 @@ class _Words:
         return word
 
     def accept(self, word: str) -> bool:
-        """Whether the next word is this one, which is then read."""
+        """Read the next word if it is this one; return whether it was."""
         if self.current.upper() != word:
             return False
         self.index += 1

@@ -1,7 +1,7 @@
-"""Fluss types as Arrow types, and back, without losing anything on the way.
+"""Converts Fluss types to Arrow types; field metadata keeps what Arrow's types cannot express.
 
 Arrow has no CHAR(n), counts time in four units where Fluss has ten precisions, and knows no field
-ids. What Arrow's type cannot say is kept in the metadata of the Arrow field:
+ids. These facts are kept in the metadata of the Arrow field:
 
 =========================  ================================================================
 `fluss.type`               the Fluss type, where the Arrow type alone would mean another one
@@ -10,10 +10,10 @@ ids. What Arrow's type cannot say is kept in the metadata of the Arrow field:
 `comment`                  the comment of a column, the description of a field
 =========================  ================================================================
 
-Metadata that contradicts the Arrow type beside it is ignored: people cast columns and keep the
-field. Two Arrow types stand for one Fluss type: the one for people, where TIMESTAMP_LTZ is in UTC,
-and the one on the wire, where no timestamp has a zone and nothing carries metadata (Java:
-`ArrowUtils`). The way back is `model.types.arrow_to_type`. pyarrow is loaded by the first call, not
+Metadata that contradicts its Arrow type is ignored, because users cast columns and keep the field.
+A Fluss type has two Arrow types: the one for users, where TIMESTAMP_LTZ is in UTC, and the one on
+the wire, where no timestamp has a zone and nothing carries metadata (Java: `ArrowUtils`).
+`model.types.arrow_to_type` converts back. pyarrow is loaded by the first call, not
 by this module.
 """
 
@@ -47,7 +47,7 @@ FIELD_ID_KEY = b"fluss.field_id"
 AGGREGATION_KEY = b"fluss.aggregation"
 COMMENT_KEY = b"comment"  # the key under which comments have always been read from Arrow
 
-# The names of the invisible fields; only Java's ARRAY reader cares, and it says `element`.
+# The names of the invisible fields; only Java's ARRAY reader needs one, `element`.
 ELEMENT_NAME = "element"
 KEY_NAME = "key"
 VALUE_NAME = "value"
@@ -57,7 +57,7 @@ _PRECISIONS_OF_ARROW = (0, 3, 6, 9)
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type for people; nested fields carry what their types cannot say."""
+    """Return the Arrow type for users; nested fields carry metadata."""
     return _Writer(for_wire=False).type_of(data_type)
 
 
@@ -72,10 +72,10 @@ def to_arrow_field(column: Column) -> pa.Field:
 
 
 def to_arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema for people.
+    """Return the Arrow schema for users.
 
-    Ids stand in it only where they are not the ones that would be given anyway, so the usual
-    schema is free of metadata.
+    It has ids only where they differ from those that would be assigned anyway, so the usual schema
+    has no metadata.
     """
     import pyarrow as pa
 
@@ -87,7 +87,7 @@ def to_arrow_schema(schema: Schema) -> pa.Schema:
 
 
 class _Writer:
-    """Walks a Fluss type and builds the Arrow type, for people or for the wire."""
+    """Walks a Fluss type and builds the Arrow type, for users or for the wire."""
 
     def __init__(self, *, for_wire: bool) -> None:
         self.for_wire = for_wire
@@ -159,11 +159,11 @@ def needs_type_hint(data_type: DataType) -> bool:
 
 
 def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The same type with others for those that have no types inside.
+    """Return the same type with its leaves changed.
 
     Args:
         kind: The type, nested or not.
-        change: What becomes of a type that is not.
+        change: Returns the new type of a leaf.
     """
     import pyarrow as pa
 

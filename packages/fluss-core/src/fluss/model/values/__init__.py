@@ -1,1 +1,1 @@
-"""Values: from what users write to the physical values that codecs store, and back."""
+"""Conversion of users' values to the physical values that codecs store, and back."""

@@ -1,4 +1,4 @@
-"""Values as people have them, and the physical values that codecs read and write.
+"""Converts users' values to the physical values that codecs read and write, and back.
 
 ======================  ============================================  ==========================
 type                    taken                                         given back
@@ -18,13 +18,12 @@ MAP                     mapping, or pairs of key and value            list of (k
 ROW                     mapping by name, sequence by position         dict
 ======================  ============================================  ==========================
 
-numpy's scalars and pandas's Timestamp stand for what they hold; None, NA and NaT for NULL. A
+numpy's scalars and pandas's Timestamp count as their values; None, NA and NaT are NULL. A
 value that does not fit is refused with its column, never rounded, cut off or wrapped around; only
 FLOAT and DOUBLE take the nearest number (decision 0004). On the way back nanoseconds are cut off to
 microseconds, because `datetime` ends there.
 
-A converter is made once for a type and then called for each value, so that no value pays for
-finding out what its column is.
+A converter is made once for a type and then called for each value, so the type is inspected once.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ from fluss.model.values.times import (
 
 
 def to_physical(data_type: DataType, column: str, *, limits: ValueLimits = NO_LIMITS) -> Converter:
-    """A function that makes one value the physical value of a type.
+    """Return a function that converts a value to the physical value of a type.
 
     Args:
         data_type: The type.
@@ -74,7 +73,7 @@ def to_physical(data_type: DataType, column: str, *, limits: ValueLimits = NO_LI
 
 
 def from_physical(data_type: DataType) -> Converter:
-    """A function that makes one physical value of a type the value for people.
+    """Return a function that converts a physical value of a type to a Python value.
 
     Returns:
         The function. It raises `InvalidValueError` for times that `datetime` cannot hold.
@@ -160,11 +159,11 @@ def _unknown_field(
 
 
 def _elements(target: Target, value: Any, hint: str) -> Sequence[Any]:
-    """What a value is made of, if it is one of those that stand for a list."""
+    """Return the elements of a value that counts as a list."""
     if isinstance(value, str | bytes | bytearray | memoryview):
         raise target.refuse(value, hint=hint)
     if hasattr(value, "tolist") and not isinstance(value, type):  # numpy, array.array, pandas
-        # numpy makes plain numbers of its times, so those are taken one by one.
+        # `tolist` of numpy turns times into plain numbers, so those are read one by one.
         kind = getattr(getattr(value, "dtype", None), "kind", "")
         return list(value) if kind in {"M", "m"} else _listed(target, value.tolist(), hint)
     return _listed(target, value, hint)

@@ -1,7 +1,7 @@
-"""What the format in which a table keeps its rows adds to the limits of its types.
+"""Limits that a table's row format adds to those of its types.
 
-A value is refused by these when it is taken, because the encoder would find it only later: when
-other rows have been sent, and rows have been brought into another order.
+They are checked when a value is accepted, because the encoder would find it only later: after other
+rows have been sent, and rows have been reordered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Truth values and numbers: from what people write to physical values, and back.
+"""Converts booleans and numbers to physical values, and back.
 
 Nothing is rounded away: an integer must fit its type, a decimal its digits. The exception is
 floating point, which takes the nearest number; only integers must be held exactly.
@@ -38,7 +38,7 @@ def boolean_to_physical(target: Target) -> Converter:
 
 
 def integer_to_physical(target: Target, bits: int) -> Converter:
-    """Takes whatever is an integer by itself, and fits."""
+    """Take Python's and numpy's integers that fit."""
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def convert(value: Any) -> Any:
@@ -69,7 +69,7 @@ def _hint_for_integer(value: object) -> str:
 
 
 def float_to_physical(target: Target) -> Converter:
-    """Takes what `double_to_physical` takes, rounded to 32 bits; integers must be held exactly."""
+    """Take what `double_to_physical` takes, rounded to 32 bits; integers must be held exactly."""
     double = double_to_physical(target)
     pack, unpack = _FLOAT.pack, _FLOAT.unpack
 
@@ -89,7 +89,7 @@ def float_to_physical(target: Target) -> Converter:
 
 
 def is_integer(value: object) -> bool:
-    """Whether a value is an integer by itself, Python's or numpy's."""
+    """Return whether a value is an integer of Python or numpy."""
     try:
         operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -153,7 +153,7 @@ def decimal_to_physical(target: Target, data_type: DecimalType) -> Converter:
             return otherwise(value)
         if not value.is_finite():
             raise target.refuse(value, "it is not a number of digits", "write None instead")
-        # Before anything is computed: 1E+999999999 is short to write and long to hold.
+        # Checked before computing: 1E+999999999 is a short text and a huge number.
         if value and value.adjusted() >= digits_before:
             raise _too_large(target, value, digits_before)
         try:

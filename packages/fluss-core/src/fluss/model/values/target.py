@@ -1,7 +1,6 @@
-"""Where a value is going, and how it is refused: shared by the converters of `model.values`.
+"""The target of a conversion, and how values are refused; shared by the converters.
 
-Values of numpy and pandas are recognised by the module of their class, so that neither is loaded
-for the sake of a question.
+Values of numpy and pandas are recognised by the module of their class, so that neither is loaded.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _shown.maxstring = _shown.maxother = 60
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a value is going.
+    """The target of a conversion.
 
     Attributes:
-        type: The type it is to have.
-        column: The column it is for; a whole row has none.
+        type: The type of the physical value.
+        column: The column; a whole row has none.
         limits: What the table adds to the limits of its types.
     """
 
@@ -38,14 +37,14 @@ class Target:
 
     @property
     def place(self) -> str:
-        """What the value is for, as the subject of a sentence."""
+        """The target as the subject of a sentence."""
         return f"The column {self.column!r}" if self.column else "The row"
 
     def nothing(self) -> None:
-        """What NULL becomes: NULL, where the type has it.
+        """Return NULL if the type allows it.
 
         Raises:
-            InvalidValueError: Where it has not.
+            InvalidValueError: The type is NOT NULL.
         """
         if not self.type.nullable:
             raise InvalidValueError(
@@ -58,7 +57,7 @@ class Target:
     def refuse(
         self, value: object, why: str = "", hint: str | Hint | None = None
     ) -> InvalidValueError:
-        """The error for a value that is not one of this type."""
+        """Return the error for a value that is not of this type."""
         reason = f": {why}" if why else ""
         return InvalidValueError(
             f"{self.place} is {self.type} and does not take "
@@ -91,12 +90,12 @@ def is_numpy(value: object) -> bool:
 
 
 def is_truth(value: object) -> bool:
-    """Whether this is true or false, Python's or numpy's, which are no numbers here."""
+    """Return whether this is a boolean of Python or numpy, which are no numbers here."""
     return isinstance(value, bool) or (
         is_numpy(value) and type(value).__name__ in {"bool", "bool_"}
     )
 
 
 def give_back(value: Any) -> Any:
-    """The converter of types whose physical value is the value for people, NULL included."""
+    """Return the value: the converter of types whose physical values are Python values."""
     return value

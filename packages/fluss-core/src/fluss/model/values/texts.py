@@ -1,6 +1,6 @@
-"""Text and bytes: from what people write to physical values.
+"""Converts text and bytes to physical values.
 
-Back from there is nothing to do: the physical value of text is `str`, that of bytes is `bytes`.
+Physical values of text are `str` and those of bytes are `bytes`, so nothing converts them back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from fluss.model.values.target import Converter, Target, is_nothing
 
-# Why a CHAR is refused that has few enough characters, by row and by frame.
+# Why a CHAR with few enough characters is refused.
 CHAR_BYTES = "and the INDEXED format has room for as many bytes as characters"
 CHAR_BYTES_HINT = "Cut it, or use STRING."
 

@@ -1,11 +1,10 @@
-"""The rule for time zones, which rows, frames and engines ask here (decision 0008).
+"""The rule for time zones, for rows, frames and engines (decision 0008).
 
-* A moment without a zone is a moment in UTC where the column is TIMESTAMP_LTZ.
-* A moment with a zone is refused where the column is TIMESTAMP, also one in UTC: a wall clock can
-  be made of it in more than one way, and the zone would be lost in each.
-* An engine that has a time zone of its own for moments without one (Spark and DuckDB have that of
-  the session) is not overruled: there, such a moment is refused with the cast by which the engine
-  answers.
+* A timestamp without a zone is in UTC where the column is TIMESTAMP_LTZ.
+* A timestamp with a zone is refused where the column is TIMESTAMP, also one in UTC: it can become a
+  wall clock time in more than one way, and each loses the zone.
+* An engine with a time zone for timestamps without one (Spark and DuckDB have that of the session)
+  is not overruled: there, such a timestamp is refused with the cast of the engine as a hint.
 """
 
 from __future__ import annotations
@@ -17,24 +16,24 @@ from fluss.hints import Hint, HintKey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Why a moment with a zone is refused, as the end of a sentence.
+# Why a timestamp with a zone is refused, as the end of a sentence.
 ZONE_WOULD_BE_LOST: Final = "its zone would be lost"
-# What to do with such moments, by frame.
+# What to do with such timestamps, by frame.
 KEEP_ZONE: Final = HintKey.WRITE_WALL_CLOCK_TIMES
 
 
 def keep_zone(column: str) -> Hint:
-    """What to do with moments that have a zone, for a column of wall clock times."""
+    """Return the hint for timestamps with a zone, for a column of wall clock times."""
     return Hint(KEEP_ZONE, column=column)
 
 
 def lacks_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one Arrow type have no zone where the other wants one; nested ones, too."""
+    """Return whether values of one Arrow type lack a zone that the other has; also nested ones."""
     return _any_timestamp(given, wanted, given_has_zone=False)
 
 
 def loses_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one Arrow type have a zone where the other has no place for one."""
+    """Return whether values of one Arrow type have a zone that the other lacks."""
     return _any_timestamp(given, wanted, given_has_zone=True)
 
 
@@ -51,7 +50,7 @@ def _any_timestamp(given: pa.DataType, wanted: pa.DataType, *, given_has_zone: b
 
 
 def _inner(given: pa.DataType, wanted: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]]:
-    """The types inside of two types that belong together: fields of structs by name."""
+    """Return pairs of the types inside two types; fields of structs are matched by name."""
     from pyarrow import types
 
     if types.is_struct(given) and types.is_struct(wanted):

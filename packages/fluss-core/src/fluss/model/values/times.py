@@ -1,8 +1,8 @@
-"""Days, times of day and instants: from what people write to physical values, and back.
+"""Converts dates, times of day and timestamps to physical values, and back.
 
-A time is refused where its unit cannot hold it, instead of being cut off. The way back is
-Python's `datetime`, which ends at microseconds: of a precision of 7 to 9 digits the last three
-are cut off there. Whoever needs them reads Arrow.
+A time is refused where its unit cannot hold it, instead of being cut off. Python's `datetime` ends
+at microseconds, so the last three digits of a precision of 7 to 9 are cut off on the way back;
+Arrow keeps them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MICROSECONDS = UNITS_PER_SECOND["us"]
 _INT32 = 2**31
 _INT64 = 2**63
 
-# Why a TIME is refused whose column could hold it, by row and by frame.
+# Why a TIME that the type could hold is refused.
 ONLY_MILLIS = "the table keeps milliseconds of a time"
 ONLY_MILLIS_HINT = (
     "round it, or keep it as a TIMESTAMP or a BIGINT; only logs in ARROW format keep finer times"
@@ -131,8 +131,8 @@ def _microseconds(delta: timedelta) -> int:
 def _scaling(target: Target, unit: str, *, cuts: bool) -> Callable[[int, object], int] | None:
     """From microseconds to the unit; None where the unit is theirs.
 
-    Microseconds are what `datetime` counts by, not what its owner meant to store: with `cuts` a
-    moment is put into the second or millisecond it lies in, as pyfluss does.
+    `datetime` always has microseconds, which users may not intend to store: with `cuts` a time is
+    rounded down to the unit, as in pyfluss.
     """
     per_second = UNITS_PER_SECOND[unit]
     if per_second == _MICROSECONDS:
@@ -209,7 +209,7 @@ def _of_numpy(value: Any) -> Any:
     """Seconds since 1970 of a datetime64 or a pandas Timestamp; None for NaT; else `_NO_TIME`."""
     if isinstance(value, datetime) and hasattr(value, "to_datetime64"):
         value = value.to_datetime64()
-    elif isinstance(value, datetime):  # a subclass of somebody's own
+    elif isinstance(value, datetime):  # a subclass
         epoch = _EPOCH if value.utcoffset() is None else _EPOCH_UTC
         return Fraction(_microseconds(value - epoch), _MICROSECONDS)
     if not is_numpy(value) or type(value).__name__ != "datetime64":
@@ -224,7 +224,7 @@ def _of_numpy(value: Any) -> Any:
     return int(value.astype(np.int64)) * step * _NUMPY_UNITS[unit]
 
 
-# --- back to people -----------------------------------------------------------------------------
+# --- back to Python -----------------------------------------------------------------------------
 
 
 def date_from_physical(value: Any) -> Any:

@@ -1,13 +1,13 @@
-"""Whether arrays made of foreign bytes may be handed on.
+"""Validates arrays made of received bytes.
 
-A checksum only says that bytes arrived as somebody sent them; a server stores what a writer claims
-without looking inside. Engines believe an Arrow array, though: an offset that runs backwards or a
-string that is no UTF-8 makes them read memory that is not theirs. So every array that is made of
-received bytes passes here once, always, before anyone sees it.
+A checksum only proves that bytes arrived as they were sent; a server stores a writer's batch
+without looking inside. Engines trust Arrow arrays: an offset that runs backwards or a string that
+is not UTF-8 makes them read foreign memory. So every array made of received bytes is validated here
+once, before any other code uses it.
 
-The checks are Arrow's own full validation. Only for text it is worth going around it: validating
-UTF-8 costs Arrow 45 µs per 10 000 strings, while the offsets (6 µs) and "all bytes are ASCII"
-(4 µs) say the same about most text there is.
+The checks are Arrow's own full validation. Text has a faster way: validating
+UTF-8 costs Arrow 45 µs per 10 000 strings, while checking the offsets (6 µs) and that all bytes are
+ASCII (4 µs) is enough for most text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def check_arrays(batch: pa.RecordBatch) -> None:
 
     Raises:
         pyarrow.ArrowException: A column is not what its type says; the caller knows which bytes
-            it came from and says so.
+            it came from and names them.
     """
     if batch.num_rows <= _FEW_ROWS:
         batch.validate(full=True)
@@ -38,7 +38,7 @@ def check_array(array: pa.Array) -> None:
     if pa.types.is_string(array.type):
         array.validate()  # cheap, and makes sure that there are bytes to look at
         if _is_ascii(array.buffers()[2]):
-            array = array.view(pa.binary())  # the same offsets, and nothing to say about text
+            array = array.view(pa.binary())  # the same offsets, without text
     array.validate(full=True)
 
 

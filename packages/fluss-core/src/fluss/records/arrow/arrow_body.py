@@ -1,11 +1,10 @@
 """A record batch as Fluss stores it: exactly one encapsulated Arrow message, and back.
 
 No schema message, no dictionary, no end-of-stream mark; the schema comes with the schema id of the
-log batch around it. Reading first compares what the metadata claims with the bytes that are there
-and with the layout expected, so that Arrow is never asked to follow an offset out of the body or to
-allocate what a liar asks for; then Arrow reads; then the arrays are validated
-(`records.arrow.array_checks`). Headers, checksums and change types belong to
-`records.log.log_batch`.
+log batch around it. Reading first compares the metadata with the bytes and the expected layout, so
+that Arrow never follows an offset out of the body or allocates a made-up size; then Arrow reads;
+then the arrays are validated (`records.arrow.array_checks`). Headers, checksums and change types
+belong to `records.log.log_batch`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from fluss.records.corrupt import corrupt_batch
 # batches at a few megabytes; a bomb would otherwise turn a megabyte into as much as ZSTD can claim.
 BODY_BYTES_MAX: Final = 1 << 30
 
-# Bodies up to this size have nothing to gain: what is around them is as long. Arrow would take 200
+# Compression gains nothing for bodies up to this size: their metadata is as long. Arrow takes 200
 # microseconds to compress the buffers of one row, which is most of what a single row costs.
 _PLAIN_BYTES_MAX = 1024
 _PLAIN_ROWS_MAX = 64  # more are not even tried
@@ -142,7 +141,7 @@ def read_arrow_body(
     The arrays lie over `body` where it is aligned and not compressed, and keep it alive.
 
     Args:
-        body: The message; bytes behind its end are ignored, as Java ignores them.
+        body: The message; bytes after its end are ignored, as Java ignores them.
         layout: The columns the message must have.
         row_count: The rows the message must have.
         at: Where the body begins in what the caller read, for error messages.
@@ -162,7 +161,7 @@ def read_arrow_body(
         elif stored in _COMPRESSED and size <= INFLATED_BYTES_MAX:
             source = inflated(view, metadata)
         if source is None:
-            # What is uncompressed into memory of its own does not care where it lay before.
+            # Buffers that are uncompressed into new memory need no alignment.
             source = body if stored is _Stored.COMPRESSED else _aligned(body)
         batch = ipc.read_record_batch(source, layout.user_schema)
         check_arrays(batch)
@@ -211,7 +210,7 @@ def _contradiction(
 def _check_uncompressed_size(
     body: memoryview, metadata: BodyMetadata, *, at: int, body_bytes_max: int
 ) -> tuple[_Stored, int]:
-    """Add up what the buffers claim to become, because Arrow allocates it before it looks."""
+    """Add up the claimed sizes of the buffers, because Arrow allocates before it checks."""
     if metadata.codec is None:
         return _Stored.AS_IT_IS, metadata.body_length
     total = 0
@@ -241,7 +240,7 @@ def _check_uncompressed_size(
 
 
 def _replained(body: memoryview, metadata: BodyMetadata) -> pa.Buffer:
-    """The message without the codec of which none of its buffers made use, aligned."""
+    """Return the message without its codec, which no buffer uses, aligned."""
     start = metadata.body_start
     return pa.py_buffer(
         b"".join((_head_without_codec(metadata), body[start : start + metadata.body_length]))
@@ -265,7 +264,7 @@ def _head_without_codec(metadata: BodyMetadata) -> bytes:
 def _aligned(body: pa.Buffer) -> pa.Buffer:
     """The same bytes at a multiple of eight.
 
-    A batch lies anywhere in an answer, while engines take unaligned arrays slowly or not at all.
+    A batch lies anywhere in a response, and engines read unaligned arrays slowly or not at all.
     """
     if body.address % ALIGNMENT == 0:
         return body

@@ -1,10 +1,10 @@
-"""Takes the compression off a small message, without Arrow's pool of threads.
+"""Decompresses a small message without Arrow's pool of threads.
 
 Arrow makes a decompressor for every buffer and hands each to its threads. Of a batch of a few
 hundred rows that is nearly all it costs: on two cores 140 microseconds for 70 rows of six columns,
-against 30 here, where one decompressor takes all buffers in a row. Larger ones are Arrow's, which
-then has something to share out. Of what is uncompressed nothing is believed: each frame says its
-size, ZSTD holds it to that, and it must be the one that the message claims.
+against 30 here, where one decompressor takes all buffers in a row. Arrow decompresses
+larger messages, where its threads pay off. Nothing is trusted: each frame states its size, ZSTD
+enforces it, and it must be the size that the message claims.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from fluss.records.arrow.arrow_metadata import BodyMetadata, write_message
 from fluss.records.arrow.compression import codec_of_number
 
-# Above this size of the buffers together, uncompressed, Arrow is done as soon.
+# Above this uncompressed size of all buffers, Arrow is as fast.
 INFLATED_BYTES_MAX: Final = 128 << 10
 
 _STORED_PLAIN = -1
@@ -25,7 +25,7 @@ _LENGTH = struct.Struct("<q")
 
 
 def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
-    """The same message without compression; None where Arrow has to see to it.
+    """Return the same message without compression; None where Arrow must decompress it.
 
     Args:
         message: The message; the places of its buffers and what they claim to become are checked.
@@ -53,10 +53,10 @@ def inflated(message: memoryview, metadata: BodyMetadata) -> pa.Buffer | None:
             total += size
         sizes.append(size)
     stream = pa.CompressedInputStream(pa.BufferReader(b"".join(frames)), kind.arrow_name)
-    # In one go, because each call lets another thread have the interpreter, and has to get it back.
+    # In one call, because each call releases the interpreter lock and must acquire it again.
     whole = memoryview(stream.read(total + 1))
     if len(whole) != total:
-        return None  # Arrow says what is wrong
+        return None  # Arrow reports what is wrong
     contents: list[memoryview] = []
     taken = 0
     for (offset, length), size in zip(metadata.buffers, sizes, strict=True):

@@ -3,8 +3,8 @@
 An encapsulated message is `FFFFFFFF`, the metadata's size (int32), the metadata (a flatbuffer) and
 the body. Of the flatbuffer only the handful of fields that Fluss uses is known here: the row count,
 the field nodes, the places of the buffers, the codec and the body's length. That is enough to
-refuse lies before Arrow sees them, and to describe a body that was cut from another one. What the
-buffers hold is none of this file's business (see `records.arrow.arrow_body`).
+refuse wrong metadata before Arrow reads it, and to describe a body that was cut from another one.
+The contents of the buffers are for `records.arrow.arrow_body`.
 
 The tables are those of Arrow's Message.fbs; Java's counterpart is MessageSerializer.
 """
@@ -29,7 +29,7 @@ CONTINUATION: Final = b"\xff\xff\xff\xff"
 PREFIX_BYTES: Final = 8  # the continuation marker and the metadata's size
 ALIGNMENT: Final = 8  # of every buffer in a body
 METADATA_BYTES_MAX: Final = 16 << 20  # 500 000 buffers; a table's columns are int16-counted
-# Who writes or follows single rows meets the same few shapes again and again.
+# Writers and followers of single rows produce the same few shapes again and again.
 METADATA_KEPT: Final = 256
 _KEPT_BYTES_MAX: Final = 2048
 _PADDING: Final = tuple(bytes(each) for each in range(ALIGNMENT))
@@ -46,9 +46,9 @@ _VTABLE_OF_FOUR = struct.Struct("<6H")  # its own size, its table's size, four f
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BodyMetadata:
-    """What the metadata says about a body; nothing of it has been compared with the body yet.
+    """The metadata of a body, not yet compared with the body.
 
-    It is shared by all who met the same bytes, so nobody may change its lists.
+    It is cached and shared by its bytes, so its lists must not be changed.
 
     Args:
         row_count: Rows of the batch.
@@ -80,7 +80,7 @@ def read_body_metadata(message: memoryview, *, at: int = 0) -> BodyMetadata:
     metadata = _metadata(message, at)
     try:
         if len(metadata) <= _KEPT_BYTES_MAX:
-            with suppress(CorruptBatchError):  # said once more below, with the right place
+            with suppress(CorruptBatchError):  # raised again below, with the right position
                 return _read_kept(bytes(metadata))
         return _read_message(metadata, at)
     except struct.error as error:
@@ -135,8 +135,8 @@ def _codec(metadata: memoryview, compression_at: int, at: int) -> int:
 
 # --- flatbuffers ------------------------------------------------------------------------------
 #
-# A table is a position; in front of it lies its vtable, which says per field how far behind the
-# table's position the field is, or 0 where it is absent and has its default. Positions are never
+# A table is a position; in front of it lies its vtable, which holds for each field its distance
+# after the table's position, or 0 where it is absent and has its default. Positions are never
 # negative, because struct would then count from the end.
 
 
@@ -239,9 +239,9 @@ def write_message(
     """A message of the same rows whose buffers have other contents, one after the other, aligned.
 
     Args:
-        metadata: What is said of the rows.
-        contents: What each buffer becomes.
-        codec: How that is compressed.
+        metadata: The metadata of the rows.
+        contents: The new content of each buffer.
+        codec: The compression of the contents.
     """
     parts: list[bytes | memoryview] = [b""]
     places: list[Pair] = []

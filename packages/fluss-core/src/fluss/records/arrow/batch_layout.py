@@ -1,4 +1,4 @@
-"""What all batches of one schema, or of one projection of it, have in common.
+"""The layout that all batches of a schema, or of a projection of it, share.
 
 A layout is made once per schema id and projection and then handed to every reader and writer of
 this room: the columns' names and Fluss types, their Arrow schemas, and how many field nodes and
@@ -34,8 +34,8 @@ class BatchLayout:
         wire_schema: The Arrow schema as Fluss lays it out: timestamps without zones, no metadata.
         user_schema: The same columns as users see them: TIMESTAMP_LTZ in UTC. Both schemas have
             the same buffers, so a body can be read with either.
-        node_starts: The first field node of each column, and behind them the number of nodes.
-        buffer_starts: The first buffer of each column, and behind them the number of buffers.
+        node_starts: The first field node of each column, then the number of nodes.
+        buffer_starts: The first buffer of each column, then the number of buffers.
         limits: What the table adds to the limits of the types (`TableInfo.value_limits`); given
             where rows are to be written.
     """
@@ -125,7 +125,7 @@ def _schema(
     return pa.schema([pa.field(name, to_arrow(each), each.nullable) for name, each in pairs])
 
 
-# Field nodes and buffers without those of children; MAP's are with the struct of its entries.
+# Field nodes and buffers without those of children; MAP's include the struct of its entries.
 _OWN_COUNTS: Final = {
     ArrowLayout.BITS: (1, 2),
     ArrowLayout.FIXED: (1, 2),

@@ -5,7 +5,7 @@ name       number  level  what is done here instead of by Arrow
 =========  ======  =====  ==================================================================
 NONE       none    no
 LZ4_FRAME  0       no     frames of large buffers, because Java reads independent blocks only
-ZSTD       1       yes    small messages are inflated at once (`records.arrow.arrow_inflate`)
+ZSTD       1       yes    small messages are decompressed in `records.arrow.arrow_inflate`
 =========  ======  =====  ==================================================================
 
 Arrow's own LZ4 writer links the blocks of a frame, so that a block may point into the one before
@@ -43,7 +43,7 @@ class BodyCodec:
 
     @property
     def kind(self) -> CompressionKind:
-        """What is known of the kind of compression."""
+        """The facts of the kind of compression."""
         return KINDS[self.compression]
 
     def arrow_codec(self) -> pa.Codec:
@@ -61,8 +61,8 @@ class CompressionKind:
         arrow_name: Its name in pyarrow.
         has_level: Whether it takes a level.
         compress_large: Makes the frame of a buffer above `BLOCK_BYTES`; None where Arrow can.
-        content_size: Reads from a frame what it inflates to, None where it does not say; given for
-            kinds of which several frames are inflated as one stream.
+        content_size: Reads the uncompressed size from a frame, None where the frame lacks it; given
+            for kinds of which several frames are decompressed as one stream.
     """
 
     number: int | None
@@ -112,8 +112,8 @@ def _block_codec() -> pa.Codec:
 
 # --- ZSTD -----------------------------------------------------------------------------------------
 
-# The head of a ZSTD frame (RFC 8878, 3.1.1.1): what of it stands before the size of its content,
-# and how that is written, by the descriptor's bits.
+# The head of a ZSTD frame (RFC 8878, 3.1.1.1): the bytes before the size of its content, and
+# the encoding of that size, by the descriptor's bits.
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _DICTIONARY_BYTES: Final = (0, 1, 2, 4)
 _SMALL, _MEDIUM, _LARGE, _HUGE = (struct.Struct("<" + each) for each in "BHIQ")
@@ -121,7 +121,7 @@ _MEDIUM_FROM = 256
 
 
 def zstd_content_size(frame: memoryview) -> int | None:
-    """What a ZSTD frame says its content takes; None where it does not say, or is none."""
+    """Return the content size that a ZSTD frame states; None without one, or for other bytes."""
     if len(frame) <= len(_ZSTD_MAGIC) or frame[: len(_ZSTD_MAGIC)] != _ZSTD_MAGIC:
         return None
     descriptor = frame[len(_ZSTD_MAGIC)]

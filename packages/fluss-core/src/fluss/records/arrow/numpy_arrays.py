@@ -1,9 +1,9 @@
 """Arrow arrays over numpy's memory, and numpy arrays over Arrow's.
 
-`pa.array`, `pa.scalar` and `Array.to_numpy` look whether they were given something of pandas, and
-import it where it is installed: 60 MB and a second of the processor, for people who never asked for
-pandas. So whatever is done to every batch goes by buffers, here. What an array means, and how a
-column of a table is checked, belongs to `records.convert.numpy_columns`.
+`pa.array`, `pa.scalar` and `Array.to_numpy` check for pandas objects and import pandas where it is
+installed: 60 MB and a second of the processor, for programs that do not use pandas. So work on
+every batch goes by buffers, here. Columns of tables are converted in
+`records.convert.numpy_columns`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fluss.rows.buffers.columns import BoolArray
 
 
 def from_numpy(values: np.ndarray[Any, Any], *, valid: BoolArray | None = None) -> pa.Array:
-    """Numbers or truths as an Arrow array; numbers are not copied.
+    """Return numbers or booleans as an Arrow array; numbers are not copied.
 
     Args:
         values: Of one dimension.
-        valid: Which of them are there; None for all.
+        valid: Which of them are not NULL; None for all.
     """
     if values.dtype == np.bool_:
         return _from_buffers(pa.bool_(), values, _bits(values), valid)
@@ -31,7 +31,7 @@ def from_numpy(values: np.ndarray[Any, Any], *, valid: BoolArray | None = None) 
 
 
 def to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:
-    """Whole numbers or truths, none of them NULL, as a numpy array; numbers are not copied."""
+    """Return integers or booleans, none of them NULL, as a numpy array without copying integers."""
     if array.null_count:
         raise AssertionError("NULL is no number")
     is_truth = pa.types.is_boolean(array.type)

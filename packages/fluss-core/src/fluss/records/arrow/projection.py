@@ -2,11 +2,11 @@
 
 A compressed buffer means the same wherever it lies, so a batch is projected by choosing field nodes
 and buffers and describing the chosen bytes anew; nothing is decoded (20 µs where decoding and
-encoding take milliseconds). Servers answer projected fetches so (Java: `FileLogProjection`);
+encoding take milliseconds). Servers answer projected fetches this way (Java: `FileLogProjection`);
 clients read single columns of remote segments with it. The checksum stays that of the whole batch,
-as in Java: readers of projected batches do not check it, and who wrote the batch finds it by it.
-What differs from Java is on purpose: the codec in the metadata stays the batch's own, and a column
-younger than the batch arrives as NULLs instead of failing the fetch.
+as in Java: readers of projected batches do not check it, and writers recognise their batches by it.
+Two differences from Java are intended: the codec in the metadata stays the batch's own, and a
+column younger than the batch arrives as NULLs instead of failing the fetch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Projection:
 
     Args:
         source: The columns the batches have.
-        target: The columns kept, in ascending order, and behind them those the batches lack.
+        target: The columns kept, in ascending order, then those the batches lack.
         nodes: The field nodes kept.
         buffers: The buffers kept.
         missing: The wire schema of the columns the batches lack; they will be NULL.
@@ -213,7 +213,7 @@ def _moved(
     for low, high in runs:
         if low < high:
             slices.append(whole[low:high])
-            if high > len(whole):  # whoever wrote it did not pad its last buffer
+            if high > len(whole):  # the writer did not pad its last buffer
                 slices.append(bytes(high - len(whole)))
     return places, slices, length
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 # What holds bytes: bytes, bytearray, memoryview, a numpy array of uint8 or a pyarrow.Buffer.
-# Python names such a thing (collections.abc.Buffer) from 3.12 on only.
+# Python has a name for it (collections.abc.Buffer) from 3.12 on only.
 ByteSource: TypeAlias = Any
 
 
@@ -33,5 +33,5 @@ def size_of(buffers: Iterable[ByteSource]) -> int:
 
 
 def joined(buffers: Sequence[ByteSource]) -> bytes:
-    """The buffers of one written batch back to back, for whoever cannot send them as they are."""
+    """The buffers of one written batch back to back, for callers that need one block."""
     return b"".join(buffers)

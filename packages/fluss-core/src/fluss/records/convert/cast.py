@@ -1,12 +1,12 @@
-"""Users' batches in the form Fluss stores, or a sentence that says why not.
+"""Converts users' batches to the form that Fluss stores, or refuses them with the reason.
 
 Columns are matched by name, whatever their order. A column of another Arrow type is cast where no
 value can change its meaning (`records.convert.cast_rules`): wider integers that fit, text in any of
 Arrow's layouts, timestamps of other units as long as no digit is lost. Then every value must fit
-its column (`records.convert.value_checks`). Whatever does not is refused before it is queued, with
-the column and, where it is one value, its row.
+its column (`records.convert.value_checks`). A batch that does not fit is refused before it is
+queued, with the column and, for a single value, its row.
 
-The way from one Arrow schema to one layout is worked out once and kept, so a batch that needs
+The plan from an Arrow schema to a layout is computed once and cached, so a batch that needs
 nothing costs a few microseconds.
 """
 
@@ -52,7 +52,7 @@ def to_wire_batch(
         return batch
     arrays = batch.columns
     made = [_made(step, arrays, batch.num_rows) for step in plan.steps]
-    if plan.is_identity:  # everything was there, it only had to be looked at
+    if plan.is_identity:  # the batch needs no change, only checks
         return batch
     fields = zip(made, layout.wire_schema, strict=True)
     arrays = [relabelled(array, field.type) for array, field in fields]
@@ -61,7 +61,7 @@ def to_wire_batch(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Step:
-    """How one column of the layout is made of one of the batch; None of it where it is missing."""
+    """How a column of the layout is made; `source` is None where the batch lacks it."""
 
     name: str
     wire_type: pa.DataType
@@ -74,7 +74,7 @@ class _Step:
 class _Plan:
     steps: tuple[_Step, ...]
     is_identity: bool  # the batch itself is the result
-    has_work: bool  # a column has to be looked at
+    has_work: bool  # a column must be cast or checked
 
 
 @lru_cache(maxsize=256)
@@ -144,7 +144,7 @@ def _made(step: _Step, arrays: list[pa.Array], rows: int) -> pa.Array:
 
 
 def _tried(step: _Step, work: Callable[[pa.Array], Any], array: pa.Array) -> Any:
-    """Do something with a whole column; when it fails, find the row it fails at."""
+    """Cast or check a whole column; on failure, find the row that fails."""
     try:
         return work(array)
     except _REFUSALS as error:

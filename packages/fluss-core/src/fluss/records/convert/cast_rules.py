@@ -1,10 +1,11 @@
 """Which Arrow types may stand for which Fluss types, and how they become the wire's.
 
 One rule decides every case: a cast is allowed where it either keeps every value exactly or fails at
-the one it cannot keep. So integers, decimals and units of time are compared by value, floats are
-not made integers (NaN, rounding), and text is not made bytes. There are two exceptions. Floating
+the one it cannot keep. So integers, decimals and units of time are compared by value; floats do not
+become integers (NaN, rounding), and text does not become bytes. There are two exceptions. Floating
 point rounds: FLOAT and DOUBLE take the nearest number (decision 0004). A timestamp without a zone
-is in UTC where an instant is wanted, and one with a zone is none without (decision 0008).
+is in UTC where the column is an instant; one with a zone does not fit a column without (decision
+0008).
 
 A rule looks at types once and returns a function over arrays, or None where the buffers already
 are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does not fit.
@@ -55,7 +56,7 @@ def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caste
 
     Args:
         source: The type of the arrays there are.
-        target: The Fluss type wanted.
+        target: The requested Fluss type.
         wire: Its Arrow type on the wire.
 
     Returns:
@@ -85,7 +86,7 @@ def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataTy
 
 
 def decoded(array: pa.Array) -> pa.Array:
-    """The values of a dictionary array; those that Polars makes hold views, as which it says."""
+    """The values of a dictionary array; those of Polars hold views and stay views."""
     values = array.dictionary
     if at.is_string_view(values.type) or at.is_binary_view(values.type):
         # Arrow has no kernel that takes from views.
@@ -250,7 +251,7 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
         children = []
         for index, (place, each) in enumerate(zip(places, inner, strict=True)):
             child = array.field(place)
-            # What stands under a NULL struct is nobody's value, and might not fit.
+            # Values under a NULL struct are unspecified, and might not fit.
             child = child if each is None else each(_masked(child, array))
             children.append(relabelled(child, wire.field(index).type))
         buffers = [validity_buffer(array)]
@@ -275,7 +276,7 @@ def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
 
 
 def _masked_nested(child: pa.Array, parent: pa.Array) -> pa.Array:
-    # The same memory with other validity: what is inside may be what no kernel chooses among.
+    # The same memory with other validity, because Arrow has no kernel for some nested types.
     offset = 0 if at.is_struct(child.type) else child.offset
     valid = np.zeros(offset + len(child), dtype=np.bool_)
     valid[offset:] = to_numpy(pc.and_(parent.is_valid(), child.is_valid()))
@@ -313,7 +314,7 @@ def as_list(array: pa.Array) -> pa.Array:
 
 
 def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
-    """Offsets from zero, and exactly the elements that lists which are not NULL reach."""
+    """Return offsets from zero, and exactly the elements of the lists that are not NULL."""
     lengths = pc.list_value_length(array)
     if array.null_count:
         lengths = pc.if_else(array.is_valid(), lengths, 0)

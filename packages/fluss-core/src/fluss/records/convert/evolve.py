@@ -1,4 +1,4 @@
-"""Batches of one schema laid out as another: columns picked by id, missing ones NULL.
+"""Lays out batches of one schema as another: columns are matched by id, missing ones are NULL.
 
 Old batches keep the schema they were written with, a projected fetch gives columns in ascending
 order, and users ask for columns in theirs; `Evolution` is the one step between. It matches columns
@@ -23,8 +23,8 @@ class Evolution:
     """How to lay out batches of one layout as another.
 
     Args:
-        sources: For each column wanted, where it is in the batch; None where it is not.
-        schema: The schema wanted.
+        sources: For each requested column, its position in the batch; None where it is missing.
+        schema: The requested schema.
         is_identity: Whether batches are laid out that way already.
     """
 
@@ -94,7 +94,7 @@ def _check_column(source: BatchLayout, target: BatchLayout, index: int, place: i
 
 
 def read_positions(source: BatchLayout, wanted: BatchLayout) -> tuple[int, ...]:
-    """Where the wanted columns are in a schema, ascending: what a fetch of it may project.
+    """Return the ascending positions of the requested columns in a schema, for a fetch.
 
     Columns that the schema does not have yet are left out, because a server answers a projection
     beyond a batch's columns with an error; `Evolution` fills them with NULL.

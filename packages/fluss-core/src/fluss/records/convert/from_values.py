@@ -1,9 +1,9 @@
 """Rows of physical values as Arrow batches in wire form.
 
 Values were checked and converted when they were taken (`model.values.conversion`); here whole
-columns of them become arrays at once, which costs a fraction of what row by row would. All of them
+columns become arrays, which costs a fraction of converting row by row. All of them
 are built from buffers: `pa.array` would be as fast, but imports pandas first (see
-`records.arrow.numpy_arrays`), which takes a second of whoever writes a first row.
+`records.arrow.numpy_arrays`), which delays the first row by a second.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _numbers(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType
     if dtype.kind == "i":
         try:
             return _number_array(np.fromiter(values, dtype, count), arrow_type, None)
-        except TypeError:  # there is a NULL, which is looked for only then: it takes as long again
+        except TypeError:  # there is a NULL; checking for it beforehand would take as long again
             pass
     valid = _valid(values)
     given = values if valid is None else [0 if each is None else each for each in values]

@@ -3,7 +3,7 @@
 Arrow's own safe casts differ from that in both directions: they refuse integers of more than 24 or
 53 bits even where a floating-point number holds them, round decimals twice on the way to one, and
 let a number that is too large become infinite. Each function raises `pyarrow.ArrowInvalid` for a
-value that has no place.
+value that does not fit.
 """
 
 from __future__ import annotations

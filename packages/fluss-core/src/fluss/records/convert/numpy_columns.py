@@ -1,10 +1,9 @@
 """Arrow arrays as the numpy columns of `fluss.rows.buffers.columns`, and back, without copying.
 
-Both sides have Arrow's layout, so offsets, values and bytes are shared. What is made anew is one
-byte per row where Arrow has one bit: validity, and the values of BOOLEAN. The arrays are expected
-in wire form (`BatchLayout.wire_schema`, with or without a zone); making them so is
-`records.convert.cast`'s part, and judging arrays that came out of foreign bytes is
-`records.arrow.array_checks`'s.
+Both sides have Arrow's layout, so offsets, values and bytes are shared. Only validity and the
+values of BOOLEAN are copied, from one bit to one byte per row. The arrays are expected
+in wire form (`BatchLayout.wire_schema`, with or without a zone); `records.convert.cast`
+converts them, and `records.arrow.array_checks` validates arrays made of received bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether values fit beyond what Arrow's type says: NOT NULL, CHAR's length, TIME in rows.
+"""Checks that Arrow's types do not express: NOT NULL, CHAR's length, TIME in rows.
 
-Arrow does not look into the buffers that it is given either: DuckDB hands over a HUGEINT of 39
-digits as DECIMAL(38, 0), and a time of day of 24:00.
+Arrow does not check buffers it imports either: DuckDB exports a HUGEINT of 39 digits as
+DECIMAL(38, 0), and a time of day of 24:00.
 
 A check looks at one array in wire form, its nested values included, and raises `DoesNotFitError` at
 a value that does not fit; `records.convert.cast` finds the row and makes the sentence. Types that
-Arrow's own say everything about have no check, and cost nothing.
+Arrow's own describe completely have no check, and cost nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECONDS_MAX = (2**63 - 1) // _MILLIS
 
 
 class DoesNotFitError(Exception):
-    """A value does not fit its column, and why; nobody sees it but `records.convert.cast`."""
+    """A value does not fit its column, and why; caught by `records.convert.cast` only."""
 
     def __init__(self, why: str, *, hint: str | None = None) -> None:
         super().__init__(why)

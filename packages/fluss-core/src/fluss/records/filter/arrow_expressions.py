@@ -1,12 +1,12 @@
-"""A pyarrow expression as a predicate, exactly, or a sentence that says why not.
+"""Converts a pyarrow expression to an equivalent predicate, or refuses it with the reason.
 
-The meaning is pyarrow's to the last NULL: an `is_in` is false of NULL, not unknown. What predicates
-cannot say (arithmetic, casts, nested fields, one column against another, regular expressions) is
+The meaning is pyarrow's to the last NULL: an `is_in` is false of NULL, not unknown. Predicates have
+no arithmetic, casts, nested fields, comparisons of two columns or regular expressions; these are
 refused, and so is a literal that does not have the column's kind or that the column cannot hold
-exactly. Whoever must take every expression takes what there is of it and applies the rest
+exactly. Callers that must accept every expression convert a part and apply the rest
 (`split_arrow`).
 
-Substrait, the public form of an expression, is no way here: pyarrow writes an `is_in` with NULL as
+Substrait, the public form of an expression, does not work: pyarrow writes an `is_in` with NULL as
 a comparison with NULL, and cannot write nanoseconds at all. See `records.filter.expression_tree`.
 """
 
@@ -56,7 +56,7 @@ def from_arrow(
     Raises:
         InvalidSchemaError: There is no such column; the hint names the nearest.
         InvalidValueError: A value is not one of its column's type.
-        UnsupportedOperationError: A predicate cannot say this.
+        UnsupportedOperationError: No predicate is equivalent.
     """
     return _Conversion(column_types(schema, metadata)).checked(read_tree(expression))
 
@@ -64,9 +64,9 @@ def from_arrow(
 def split_arrow(
     expression: pc.Expression, schema: Schema, metadata: Mapping[str, DataType] | None = None
 ) -> tuple[Predicate | None, pc.Expression | None]:
-    """What a predicate can say of an expression, and the rest of it.
+    """Split an expression into a predicate and the rest.
 
-    A row is wanted where both are true. Either is None where nothing is left for it.
+    A row matches where both are true. Either is None where it would be empty.
 
     Raises:
         InvalidSchemaError: There is no such column; the hint names the nearest.
@@ -106,7 +106,7 @@ _COMPARISONS: Final = {
     "greater": LeafFunction.GREATER_THAN,
     "greater_equal": LeafFunction.GREATER_OR_EQUAL,
 }
-# What says the same when its sides are exchanged.
+# The equivalent comparison with exchanged sides.
 _MIRRORED: Final = {
     "equal": "equal",
     "not_equal": "not_equal",
@@ -199,7 +199,7 @@ class _Conversion:
         found = _leaf(name, LeafFunction.IN, values)
         if None in given and nulls == NULLS_MATCH:
             return found | _leaf(name, LeafFunction.IS_NULL)
-        # Of NULL, Arrow says that it is not in the list, and SQL that nobody knows.
+        # For NULL, `is_in` is false in Arrow and unknown in SQL.
         is_there = _leaf(name, LeafFunction.IS_NOT_NULL)
         return found & is_there if data_type.nullable else found
 
@@ -245,7 +245,7 @@ _NOT_A_TIME: Final = -(2**63)  # to numpy
 
 
 def _literal(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
-    """The value of a literal, as people write it."""
+    """Return the value of a literal as a Python value."""
     if not scalar.is_valid:
         return None
     for is_comparable, value_of in _LITERALS[data_type]:
@@ -318,7 +318,7 @@ def _instant(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
     return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment
 
 
-# Of which Arrow types a literal may be, and how its value is taken.
+# The Arrow types that a literal may have, and how its value is read.
 _Readable = tuple[Callable[[pa.DataType], bool], Callable[[Call, pa.Scalar, DataType], Any]]
 _LITERALS: Final = PerType[tuple[_Readable, ...]](
     {

@@ -1,7 +1,7 @@
 """The tree of a pyarrow expression, read from what it pickles to and proven by writing it again.
 
-`pyarrow.compute.Expression` shows its tree to nobody. It pickles to an Arrow file whose schema's
-metadata tells the tree, and whose columns hold what stands in it (Arrow: `compute::Serialize`):
+`pyarrow.compute.Expression` does not expose its tree. It pickles to an Arrow file whose schema's
+metadata describes the tree, and whose columns hold its values (Arrow: `compute::Serialize`):
 
 =========================  ================================================================
 `call`: function           the arguments follow, then perhaps `options`: column, then `end`
@@ -137,7 +137,7 @@ def _read_fields(expression: pc.Expression) -> frozenset[str] | None:
 
 
 def unfit_expression(expression: pc.Expression, why: str) -> UnsupportedOperationError:
-    """The error for an expression, or a part of one, that is no filter."""
+    """Return the error for an expression, or a part of one, that cannot be a filter."""
     shown = str(expression)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
     return UnsupportedOperationError(

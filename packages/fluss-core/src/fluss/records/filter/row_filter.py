@@ -1,8 +1,8 @@
-"""Which rows fulfil a predicate, decided exactly, whatever a server has left out before.
+"""Evaluates predicates on rows, exactly; a server may have skipped batches before.
 
 Evaluation is Arrow's, column by column, over the bound form of a predicate
-(`model.predicates.binding`), which has SQL's three values settled already: a row is wanted where
-the whole is true, not where it is unknown. Floating-point numbers compare as IEEE 754 says: a NaN
+(`model.predicates.binding`), in which SQL's three values are resolved: a row matches where the
+whole is true, not where it is unknown. Floating-point numbers compare as IEEE 754 says: a NaN
 equals nothing, itself included, and is neither less nor greater than anything.
 """
 
@@ -43,19 +43,19 @@ class RowFilter:
     """A predicate bound to the schema that rows are laid out in; any thread may use it.
 
     Args:
-        predicate: Which rows are wanted.
+        predicate: The condition that rows must fulfil.
         schema: The columns.
         metadata: The types of the columns that describe rows, by their names, where batches have
             such columns beside those of the schema.
 
     Attributes:
-        columns: The positions in the schema of the columns that are looked at.
-        metadata: The names of the metadata columns that are looked at.
+        columns: The positions in the schema of the columns that the predicate reads.
+        metadata: The names of the metadata columns that the predicate reads.
 
     Raises:
         InvalidSchemaError: There is no such column; the hint names the nearest.
         InvalidValueError: A value is not one of its column's type.
-        UnsupportedOperationError: A column of this type cannot be asked that.
+        UnsupportedOperationError: The function does not apply to the column's type.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class RowFilter:
 
 
 class BoundFilter:
-    """A bound predicate, ready to be asked of batches that have its columns by name."""
+    """A bound predicate for batches that have its columns by name."""
 
     def __init__(self, bound: BoundPredicate) -> None:
         self._condition = _condition_of(simplified(bound))
@@ -135,7 +135,7 @@ _SEARCHES: Final = {
 
 
 def _answer_of(test: ColumnTest) -> Answer:
-    """What says of each value whether the test is true; unknown and false are the same."""
+    """Return the boolean array of a test; unknown counts as false."""
     found = _PRESENCE.get(test.function) or _value_answer(test)
     if not test.is_negated:
         return found

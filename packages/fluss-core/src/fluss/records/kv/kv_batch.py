@@ -3,9 +3,9 @@
 =====================  ====  =====================================================================
 field                  size  what (all little endian; Java: `DefaultKvRecordBatch`)
 =====================  ====  =====================================================================
-length                    4  of everything behind this field
+length                    4  of everything after this field
 magic                     1  0
-CRC-32C                   4  over everything behind it
+CRC-32C                   4  over everything after it
 schema id                 2
 attributes                1  0
 writer id                 8  -1 where the writer is not idempotent
@@ -15,7 +15,7 @@ records                      length of the rest (int32), key length (varint), ke
 =====================  ====  =====================================================================
 
 A record without a row deletes its key (Java: `DefaultKvRecord`). Keys and rows are bytes here;
-what they mean is known to `rows` and `records.kv.row_bytes`. As with log batches, the records are
+`rows` and `records.kv.row_bytes` encode them. As with log batches, the records are
 encoded once and get their header when writer id and sequence are known.
 """
 
@@ -87,7 +87,7 @@ def kv_body(keys: RowBytes, rows: RowBytes, *, deletes: BoolArray | None = None)
 
     Args:
         keys: One key per record.
-        rows: One encoded row per record; what stands there for a deletion is not written.
+        rows: One encoded row per record; that of a deletion is not written.
         deletes: Which records delete; None for none.
     """
     count = len(keys)
@@ -123,8 +123,8 @@ def read_kv_batch(data: ByteSource, *, verify_crc: bool = True) -> KvBatch:
 
     Args:
         data: The bytes; keys and rows stay in them.
-        verify_crc: Whether to compute the checksum. Java servers never do, so a foreign writer
-            may have got it wrong unnoticed.
+        verify_crc: Whether to compute the checksum. Java servers never do, so a wrong checksum of
+            another client may be stored unnoticed.
 
     Raises:
         CorruptBatchError: The bytes are not a batch.
@@ -176,6 +176,6 @@ def _key_lengths(records: Frames) -> tuple[Int64Array, Int64Array]:
     first = records.data[records.starts]
     if int(first.max()) < 1 << 7:
         return first.astype(np.int64), np.ones(len(first), dtype=np.int64)
-    # Only then are words read, and only words need the copy with room behind its end.
+    # Only words need the copy with padding after its end.
     lengths, prefixes = read_varint_column(padded(records.data), records.starts)
     return lengths.astype(np.uint32).view(np.int32).astype(np.int64), prefixes

@@ -1,8 +1,8 @@
-"""Arrow batches as encoded rows, and back: what writers of keys and values call.
+"""Encodes Arrow batches as rows, and decodes them, for writers of keys and values.
 
 The row codecs (`rows.formats.compacted`, `rows.formats.indexed`) know numpy columns; this file puts
 them between Arrow batches. Rows that came over the wire become arrays that have been validated, so
-text is UTF-8 and offsets are in order, whoever wrote them.
+text is UTF-8 and offsets are in order.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A batch is its length (int32, itself not counted), magic 0, a record count (int32), and records of
 a length (int32, itself not counted) and a value (Java: `DefaultValueRecordBatch`). There is no
 checksum. A value is the id of the schema its row was written with (int16) and the row; a batch may
-hold rows of several schemas, and reading them gives one batch in the schema asked for, in the order
-in which the rows came.
+hold rows of several schemas; reading gives one batch in the requested schema, in the order of the
+rows.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read_value_batch(data: ByteSource) -> Frames:
 
 
 def frames_of_values(values: Sequence[ByteSource]) -> Frames:
-    """Values that came one by one, as lookups answer them, back to back.
+    """Return the frames of values that came one by one, as in a lookup response.
 
     Raises:
         CorruptBatchError: One is too short for a schema id.
@@ -88,7 +88,7 @@ def frames_of_values(values: Sequence[ByteSource]) -> Frames:
 
 
 def frames_of_ranges(data: ByteSource, starts: Int64Array, ends: Int64Array) -> Frames:
-    """Values that stand here and there in the bytes of one answer.
+    """Return the frames of values at scattered positions of one response.
 
     Args:
         data: The bytes.
@@ -124,7 +124,7 @@ def batch_from_values(
     Args:
         values: The values, as `read_value_batch` or `frames_of_values` give them.
         layouts: The columns of every schema id that occurs.
-        target: The columns wanted; those an old schema lacks are NULL there.
+        target: The requested columns; those an old schema lacks are NULL.
         row_format: `table.kv.format`.
 
     Returns:

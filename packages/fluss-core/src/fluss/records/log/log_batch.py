@@ -1,6 +1,6 @@
-"""Log record batches in received bytes: found, checked, and decoded when somebody asks.
+"""Finds and checks log record batches in received bytes, and decodes them on request.
 
-Walking over a buffer touches headers (and, where it is asked for, checksums) and nothing else; a
+Walking over a buffer reads headers (and, on request, checksums) and nothing else; a
 batch is a header and a slice of the buffer. `LogBatch.record_batch` and its kin decode. Header
 fields are laid out in `records.log.log_header`, bodies in `records.arrow.arrow_body` and
 `records.log.row_log`, writing is `records.log.log_writer`.
@@ -32,7 +32,7 @@ from fluss.records.log.log_header import (
 from fluss.records.log.statistics import BatchStatistics, read_statistics
 from fluss.rows.buffers.columns import ByteArray
 
-# What stands at the end of the bytes when it is less than a batch: a fetch cuts by bytes, so it is
+# What to do with less than a whole batch at the end of the bytes: a fetch cuts by bytes, so it is
 # dropped there and comes again with the next fetch; a segment file has no such end.
 Tail = Literal["drop", "refuse"]
 
@@ -60,7 +60,7 @@ class LogBatch:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch."""
+        """One past the last offset."""
         return self.header.next_offset
 
     @property
@@ -70,7 +70,7 @@ class LogBatch:
 
     @property
     def arrow_body(self) -> pa.Buffer:
-        """The bytes behind header, statistics and change types: one Arrow message."""
+        """The bytes after header, statistics and change types: one Arrow message."""
         return self.data.slice(self.arrow_body_start)
 
     @property
@@ -103,7 +103,7 @@ class LogBatch:
             body_bytes_max: What the uncompressed columns may take.
 
         Raises:
-            CorruptBatchError: The body is not what the layout and the header say.
+            CorruptBatchError: The body does not match the layout and the header.
         """
         if not self.header.record_count:
             return empty_batch(layout.user_schema)
@@ -116,7 +116,7 @@ class LogBatch:
         )
 
     def statistics(self, types: tuple[DataType, ...]) -> BatchStatistics | None:
-        """The column statistics; None where there are none that could be trusted.
+        """Return the column statistics; None without valid ones.
 
         Args:
             types: The column types of the batch's schema.
@@ -184,7 +184,7 @@ def iter_log_headers(
 def iter_log_places(
     data: ByteSource, *, start: int = 0, tail: Tail = "drop"
 ) -> Iterator[tuple[int, int]]:
-    """Where the batches are: the position and the size of each, by their lengths alone."""
+    """Yield the position and the size of each batch, by their lengths alone."""
     view = to_view(data)
     at, end = start, len(view)
     while at < end:
@@ -198,7 +198,7 @@ def iter_log_places(
 
 
 def _size_of_batch(view: memoryview, at: int) -> int:
-    """The size the batch claims; where not even that can be read, more than there is."""
+    """Return the size that the batch claims; one beyond the data where it cannot be read."""
     if len(view) - at < LENGTH_END:
         return LENGTH_END
     length = read_length(view, at)
@@ -229,7 +229,7 @@ def check_log_header(header: LogBatchHeader, *, at: int = 0) -> None:
 
 
 def check_change_types(change_types: ByteArray, *, at: int) -> None:
-    """Refuse change types that nobody has defined.
+    """Refuse unknown change types.
 
     Raises:
         CorruptBatchError: There is one.

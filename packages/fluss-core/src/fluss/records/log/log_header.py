@@ -6,11 +6,11 @@ All numbers are little endian (Java: `LogRecordBatchFormat`).
 field                  size  what
 =====================  ====  =====================================================================
 base offset               8  of the first record; 0 until the leader has set it
-length                    4  of everything behind this field
+length                    4  of everything after this field
 magic                     1  which of the layouts below
 commit timestamp          8  milliseconds; 0 until the leader has set it
 leader epoch              4  magic 2, and what 0.9.1 calls magic 1
-CRC-32C                   4  over everything behind it
+CRC-32C                   4  over everything after it
 schema id                 2
 attributes                1  bit 0: append-only, there are no change types
 last offset delta         4  record count - 1, or 0 where there are no records
@@ -21,8 +21,8 @@ statistics length         4  magic 1 and 2 of the 1.0 line; the statistics follo
 =====================  ====  =====================================================================
 
 A magic byte of 1 means "with statistics" to servers of the 1.0 line and "with leader epoch" to
-0.9.1; only the caller knows which of them wrote the bytes. The checksum is not computed here, and
-whether a header fits the bytes around it is judged by `records.log.log_batch`.
+0.9.1; only the caller knows which of them wrote the bytes. `records.log.log_batch` computes the
+checksum and compares the header with the bytes around it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HeaderFormat:
 
     @property
     def checked_from(self) -> int:
-        """Where the bytes begin that the checksum covers: behind it, at the schema id."""
+        """Where the bytes begin that the checksum covers: after it, at the schema id."""
         return self.crc_at + _CRC.size
 
 
@@ -122,7 +122,7 @@ class LogBatchHeader:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch; an empty batch takes one offset, too."""
+        """One past the last offset; an empty batch takes one offset, too."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -132,7 +132,7 @@ class LogBatchHeader:
 
     @property
     def records_start(self) -> int:
-        """Where the records begin, from the start of the batch: behind header and statistics."""
+        """Where the records begin, from the start of the batch: after header and statistics."""
         return self.format.size + self.statistics_length
 
 
@@ -222,7 +222,7 @@ def stamp_log_batch(
     commit_timestamp: int,
     leader_epoch: int | None = None,
 ) -> None:
-    """Set in place what the leader decides; none of it is under the checksum.
+    """Set the leader's fields in place; the checksum does not cover them.
 
     Args:
         batch: Writable bytes.

@@ -1,8 +1,8 @@
-"""Log record batches written: a header in front of a body that was encoded before.
+"""Writes log record batches: a header in front of a body that was encoded before.
 
-A body is encoded once, on whatever thread has time; its header is made when the writer id and the
-sequence are known, which may be several times, because a retry can change them. The result is a
-list of buffers to send as they are. Which records go into a batch is nobody's business here.
+A body is encoded once, on any thread; its header is made when the writer id and the sequence are
+known, and again when a retry changes them. The result is a list of buffers to send as they are.
+Callers decide which records go into a batch.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LogBody:
     """The records of one batch, encoded.
 
     Args:
-        buffers: What stands behind header and statistics.
-        record_count: How many records that is.
+        buffers: The bytes after header and statistics.
+        record_count: The number of records.
         is_append_only: Whether every record is an append; an Arrow body then has no change types.
         statistics: The encoded statistics block, None for a batch without (magic 0).
     """
@@ -65,7 +65,7 @@ def arrow_log_body(
         batch: The rows.
         codec: The compression of the table.
         change_types: One per row; None where all are appends.
-        statistics: The encoded statistics block, if the table wants one.
+        statistics: The encoded statistics block, if the table has one.
         use_threads: Whether Arrow may compress on its own pool.
     """
     if change_types is not None and len(change_types) != batch.num_rows:
@@ -91,7 +91,7 @@ def write_log_batch(
 ) -> list[ByteSource]:
     """Put a header in front of an encoded body.
 
-    The batch is written in the oldest format that can say what is given: magic 0, magic 1 with
+    The batch is written in the oldest format that holds the arguments: magic 0, magic 1 with
     statistics, magic 2 with a leader epoch. A 0.9.1 server takes magic 0 only.
 
     Args:

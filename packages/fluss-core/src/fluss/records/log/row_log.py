@@ -39,7 +39,7 @@ def row_log_body(
 
 
 def row_log_body_of_rows(rows: RowBytes, *, change_types: ByteArray | None = None) -> LogBody:
-    """Frame rows that are encoded already; see `row_log_body`."""
+    """Frame encoded rows; see `row_log_body`."""
     count = len(rows)
     types = np.zeros(count, dtype=np.uint8) if change_types is None else change_types
     records = write_frames(

@@ -2,7 +2,7 @@
 
 A segment is `{first offset as 20 digits}.log`, the batches as they are on the wire, with sound
 checksums and no cut at the end; `.index` leads from offsets and `.timeindex` from timestamps to a
-place at or before the one looked for, with about one entry per 4 KiB. Index entries are big endian,
+place at or before the requested one, with about one entry per 4 KiB. Index entries are big endian,
 unlike everything in the batches (Java: `OffsetIndex`, `TimeIndex`):
 
 ==============  ==============================================================================
@@ -59,7 +59,7 @@ class OffsetIndex:
         return cls(first_offset=first_offset, offsets=offsets + first_offset, positions=positions)
 
     def position_for(self, offset: int) -> int:
-        """A position at or before the batch with this offset, from where headers lead to it.
+        """Return a position at or before the batch with this offset.
 
         An entry names the last offset of the batch at its position, so an equal one will do.
         """
@@ -96,7 +96,7 @@ class TimeIndex:
         return cls(first_offset=first_offset, timestamps=timestamps, offsets=offsets + first_offset)
 
     def offset_for(self, timestamp: int) -> int:
-        """An offset from which on to look for the first batch that is not older than this.
+        """Return an offset at or before the first batch that is not older than this.
 
         An entry names the first batch that had its timestamp, so an equal one will do.
         """

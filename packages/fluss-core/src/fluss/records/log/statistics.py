@@ -3,9 +3,9 @@
 The block follows the header of magic 1 and 2 (Java: `LogRecordBatchStatisticsWriter`), all little
 endian: version 1 (1 byte), number of columns N (int16), N positions (int16), N null counts (int32),
 then twice a length (int32) and an AlignedRow of the N columns, of the smallest and the largest
-values. Servers leave out batches by it, so a wrong block hides rows: what is written here never
-claims a narrower range than the data has, and what cannot be read in full is treated as absent.
-Comparing a block with a predicate is not done here.
+values. Servers skip batches by it, so a wrong block hides rows: a written range is never narrower
+than the data, and a block that cannot be read completely is treated as absent. Comparing a block
+with a predicate is not done here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BatchStatistics:
 def collect_statistics(
     batch: pa.RecordBatch, layout: BatchLayout, positions: Iterable[int]
 ) -> BatchStatistics:
-    """Look at some columns of a batch in wire form; types without statistics are left out."""
+    """Compute the statistics of some columns of a batch in wire form; other types are left out."""
     chosen = tuple(each for each in positions if layout.types[each].has_statistics)
     arrays = [batch.column(each) for each in chosen]
     pairs = [
@@ -93,7 +93,7 @@ def _min_max(array: pa.Array, data_type: DataType) -> tuple[Any, Any]:
 
 
 def _float_min_max(values: Values) -> tuple[float, float]:
-    """In the order of Java's Double.compare: -0.0 before 0.0, and NaN behind everything."""
+    """Compare in the order of Java's Double.compare: -0.0 before 0.0, and NaN last."""
     wide = values.astype(np.float64)
     wide[np.isnan(wide)] = np.nan  # the one NaN there is to Java
     bits = wide.view(np.int64)
@@ -136,7 +136,7 @@ def write_statistics(statistics: BatchStatistics, types: Sequence[DataType]) -> 
 
 
 def _rounded_up(value: Any, data_type: DataType) -> Any:
-    """A TIME without digits below the millisecond, which rows do not have; never smaller."""
+    """Round a TIME up to milliseconds, because rows have no smaller digits."""
     if value is None or not isinstance(data_type, TimeType):
         return value
     step = max(UNITS_PER_SECOND[data_type.unit] // 1000, 1)
@@ -154,7 +154,7 @@ def read_statistics(
         record_count: How many records the batch has.
 
     Returns:
-        None where the block is not sound in every part; its rows must then be looked at.
+        None where any part of the block is invalid; its rows must then be read.
     """
     try:
         return _read_block(block, types, record_count)

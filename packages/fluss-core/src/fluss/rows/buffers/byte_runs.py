@@ -1,13 +1,13 @@
-"""Moving many short runs of bytes at once, which is what rows are made of.
+"""Copies many short runs of bytes in a few numpy calls; encoded rows consist of such runs.
 
 numpy has no call for "copy run i from here to there", so this file builds one out of unaligned
 words: a run of 8 to 16 bytes is two words that may overlap, a run of 4 to 7 two half words, and
 so on. Every write stays inside its own run, hence the order of the runs does not matter.
 
 A batch of rows is written as a list of *parts*: part k holds the k-th stretch of every row. `Words`
-are parts of at most ten bytes that are already in registers, so to speak; `Runs` are parts copied
-from elsewhere. `join_parts` lays them out. What the bytes mean is for the codecs to know. Words are
-taken apart as they lie in memory, so the machine must be little-endian, as Arrow's buffers are.
+are parts of at most ten bytes, given as numbers; `Runs` are parts copied from another buffer.
+`join_parts` lays them out. The codecs know what the bytes mean. Words are split as they lie in
+memory, so the machine must be little-endian, as Arrow's buffers are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fluss.rows.buffers.columns import ByteArray, Int32Array, Int64Array, RowByt
 
 UInt64Array = npt.NDArray[np.uint64]
 
-# Behind a padded source a word may be read at every position a run can end at, twice over.
+# Zeros after a padded source, so that a word may be read at every position where a run can end.
 PADDING_BYTES = 16
 # From this length on, one slice copy per run is cheaper than a step per word for all of them.
 LONG_RUN_BYTES = 512
@@ -39,7 +39,7 @@ def words_of(data: ByteArray, dtype: str) -> npt.NDArray[Any]:
 
 
 def padded(data: ByteArray) -> ByteArray:
-    """A copy with zeros behind it, so that words may be read across its end."""
+    """Return a copy followed by zeros, so that words may be read across its end."""
     copy = np.zeros(len(data) + PADDING_BYTES, np.uint8)
     copy[: len(data)] = data
     return copy
@@ -94,14 +94,14 @@ def narrow_offsets(offsets: Int64Array) -> Int32Array:
     """The offsets as columns carry them.
 
     Raises:
-        LimitExceededError: The column would be longer than 32-bit offsets can say.
+        LimitExceededError: The column would be longer than 32-bit offsets can count.
     """
     check_bytes_max(int(offsets[-1]))
     return offsets.astype(np.int32)
 
 
 def check_bytes_max(size: int) -> None:
-    """Refuses what 32 bits cannot count, before memory is asked for.
+    """Refuse a size that 32 bits cannot count, before memory is allocated.
 
     Raises:
         LimitExceededError: A column, or all rows together, would be longer.
@@ -165,7 +165,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Runs:
-    """Bytes copied from `data`; between the end of a run and the end of its span stay zeros."""
+    """Bytes copied from `data`; zeros fill a span after the end of its run."""
 
     data: ByteArray
     starts: Int64Array

@@ -1,8 +1,7 @@
 """A column as plain numpy buffers: what the vectorised codecs of this room read and write.
 
-The layout is Arrow's, without an Arrow object in sight, so that `records` can hand buffers over
-without copying. What is not here: any encoding (see `rows.formats.compacted`,
-`rows.formats.indexed`, …) and any Arrow type (see `records.convert.numpy_columns`).
+The layout is Arrow's, without Arrow objects, so that `records` can pass buffers without copying.
+Encodings are in `rows.formats`, Arrow types in `records.convert.numpy_columns`.
 
 ==================  ==========================================================================
 type                buffers

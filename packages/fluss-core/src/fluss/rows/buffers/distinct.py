@@ -1,6 +1,6 @@
 """The distinct values of a column: a code per row, and each value once.
 
-Whoever does something costly per value (print it, parse it) does it per distinct value this way
+Costly work per value, such as printing or parsing it, is done per distinct value this way
 (`rows.keys.partition_codes`, `rows.keys.hudi_keys`). Equal means bit for bit: 0.0 and -0.0 are two
 values, and a NaN equals itself.
 """
@@ -20,7 +20,7 @@ from fluss.rows.buffers.columns import ByteArray, Column, Int64Array, Values
 from fluss.rows.buffers.take import list_lengths, list_starts, take_rows, values_of
 
 _WORD_BYTES = 8
-# What remains of a word of which only so many bytes belong to the run.
+# Keeps the bytes of a word that belong to the run, by their number.
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
 
 
@@ -38,7 +38,7 @@ class Distinct:
         return len(self.rows)
 
     def combined(self, other: Distinct) -> Distinct:
-        """Rows are the same where both say so."""
+        """Combine two columns: rows are equal where both are."""
         if len(other) <= 1:
             return self
         if len(self) <= 1:
@@ -96,7 +96,7 @@ def _distinct_bits(column: Column) -> Distinct:
 
 def _distinct_runs(data: ByteArray, starts: Int64Array, lengths: Int64Array) -> Distinct:
     # Word by word: rows are the same so far, and have the same next word. Rows of another length
-    # are told apart first, so the zeros behind the end of a row mislead nobody.
+    # are separated first, so the zeros after the end of a row do no harm.
     found = distinct_numbers(lengths)
     source = padded(data)
     live = np.arange(len(lengths), dtype=np.int64)

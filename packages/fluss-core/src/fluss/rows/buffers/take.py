@@ -1,7 +1,7 @@
 """Some rows of a column as a column of their own, and back into a longer one with gaps.
 
-Codecs need the first where a NULL list or row hides children that must not be looked at (Arrow
-leaves them unspecified), and the second because they read only what is there.
+Codecs need the first where a NULL list or row hides children that must not be read (Arrow leaves
+them unspecified), and the second because they read only values that are not NULL.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def with_gaps(column: Column, rows: Int64Array | None, count: int) -> Column:
 def _spread_out(column: Column, rows: Int64Array, count: int) -> Column:
     spread_out = replace(column, length=count)
     if column.offsets is not None:
-        # Each row begins where the next row that is there begins; a gap is empty.
+        # A gap is empty: it begins where the next present row begins.
         is_there = np.zeros(count, np.int64)
         is_there[rows] = 1
         return replace(spread_out, offsets=column.offsets[offsets_of(is_there)])
@@ -87,7 +87,7 @@ def _spread_out(column: Column, rows: Int64Array, count: int) -> Column:
 
 
 def _child_spread_out(column: Column, rows: Int64Array, count: int) -> Column:
-    # Beneath a NULL row a NOT NULL field is not NULL either; it is nothing at all.
+    # Beneath a NULL row a NOT NULL field has no value, and is not marked as NULL.
     if column.valid is None and not column.type.nullable:
         return _spread_out(column, rows, count)
     return with_gaps(column, rows, count)

@@ -1,4 +1,4 @@
-"""Aligned rows: rows in which every field has a slot of eight bytes at a place known beforehand.
+"""Aligned rows: rows in which every field has a slot of eight bytes at a fixed position.
 
 ==================  ==========================================================================
 null bits           words of 8 bytes. Byte 0 is not theirs but the row kind, so field i is bit
@@ -10,8 +10,8 @@ variable part       in the order of the fields, nothing for a NULL
 Fluss keeps the least and greatest values of a log batch in them (Java: `AlignedRow`,
 `AlignedRowWriter`). Paimon's `BinaryRow` has the same bytes for the same values, and makes up the
 keys of tables that are tiered to Paimon (Java: `PaimonKeyEncoder`, `PaimonBinaryRowWriter`).
-Neither use knows nested types, so they are refused here. This file has the columns; single rows
-are in `rows.formats.aligned_row` and can be imported from either.
+Neither has nested types, so they are refused here. This file encodes columns; single rows are in
+`rows.formats.aligned_row` and can be imported from either.
 """
 
 from __future__ import annotations

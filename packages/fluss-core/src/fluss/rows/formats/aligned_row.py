@@ -1,7 +1,7 @@
 """Single aligned rows; the layout is drawn in `rows.formats.aligned`, which has the columns.
 
-`AlignedRowWriter` and `AlignedRowReader` are made once per table and then know what to do with
-every field; the functions are for those who have one row. NULL is None.
+`AlignedRowWriter` and `AlignedRowReader` are made once per table and then encode and decode many
+rows; the functions are for a single row. NULL is None.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADER_BITS = 8
 _NULL_SLOT = bytes(SLOT_BYTES)
 _unpack_long = struct.Struct("<q").unpack_from
 
-# Reads the value of a slot of the given row, and says how many bytes outside the slots it took.
+# Reads the value of a slot of the given row, and returns how many bytes outside the slots it took.
 _Opener = Callable[[bytes, int], tuple[Any, int]]
 
 
@@ -43,7 +43,7 @@ def null_words_bytes(fields: int) -> int:
 
 
 def check_flat(data_type: DataType) -> None:
-    """Refuses a type that aligned rows are never made of.
+    """Refuse a nested type, which aligned rows cannot hold.
 
     Raises:
         UnsupportedTypeError: The type is nested.
@@ -140,8 +140,8 @@ class AlignedRowReader:
                 value, size = (None, 0) if nulls & 1 else read_slot(given, at)
                 left -= size
                 if left < 0:
-                    # Slots that all point to one long run would ask for far more memory than
-                    # there are bytes; those of honest writers do not share any.
+                    # Valid slots share no bytes. Slots that all point to one long run would
+                    # need far more memory than there are bytes.
                     raise ValueError("slots share their bytes")
                 values.append(value)
                 nulls >>= 1

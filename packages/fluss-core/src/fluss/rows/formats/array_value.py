@@ -1,4 +1,4 @@
-"""Single arrays and maps, and everything else that is a run of bytes inside a row.
+"""Encodes and decodes single arrays and maps, and other values that are runs of bytes in a row.
 
 The layout is drawn in `rows.formats.binary_array`, which does the same for columns. Writers and
 readers are functions made once per type, so that a row pays only for its values.
@@ -229,7 +229,7 @@ def _number_reader(number: Number) -> _SlotsReader:
     return read
 
 
-# Reads the value of a slot, and says how many bytes outside of all slots it took.
+# Reads the value of a slot, and returns how many bytes outside the slots it took.
 _Opener = Callable[[_Section, int, int], tuple[Any, int]]
 
 
@@ -243,8 +243,8 @@ def _wide_reader(read_slot: _Opener) -> _SlotsReader:
             at += _SLOT_BYTES
             left -= size
             if left < 0:
-                # A few slots that all point to one long run would ask for far more memory than
-                # there are bytes; those of honest writers do not share any.
+                # Valid slots share no bytes. A few slots that all point to one long run would
+                # need far more memory than there are bytes.
                 raise ValueError("slots of an ARRAY share their bytes")
         return values
 

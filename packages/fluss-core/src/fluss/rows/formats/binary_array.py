@@ -81,7 +81,7 @@ class RowFormat:
     """
 
     write_rows: Callable[[Sequence[Column], int], RowBytes]
-    # Whoever calls this has checked that the runs lie inside the source.
+    # The caller has checked that the runs lie inside the source.
     read_rows: Callable[[Source, Int64Array, Int64Array, Sequence[DataType]], list[Column]]
 
 
@@ -122,7 +122,7 @@ def read_nested(
 
 @contextmanager
 def _naming_row(column: Column, *, counts: Int64Array) -> Iterator[None]:
-    """Tells of a refused value inside in which row it stands; `counts` says what each row has."""
+    """Add the row to a refused value inside; `counts` are the elements of each row."""
     try:
         yield
     except InvalidValueError as error:
@@ -134,7 +134,7 @@ def _write_rows(column: Column, rows: RowFormat) -> Runs:
     is_there = np.ones(column.length, np.bool_) if column.valid is None else column.valid
     present, children = np.flatnonzero(is_there), column.children
     if column.valid is not None:
-        # What stands beneath a NULL row is unspecified and must not be looked at.
+        # Values beneath a NULL row are unspecified and must not be read.
         children = tuple(take_rows(child, present) for child in children)
     with _naming_row(column, counts=is_there.astype(np.int64)):
         dense = rows.write_rows(children, len(present))
@@ -295,7 +295,7 @@ def _present_elements(
     firsts = offsets_of(counts)
     place = np.repeat(offsets[:-1] * 8 - firsts[:-1], counts) + np.arange(firsts[-1])
     is_null = np.unpackbits(bits, bitorder="little")[place] != 0
-    return np.flatnonzero(~is_null) if is_null.any() else None  # bits behind the last are no NULL
+    return np.flatnonzero(~is_null) if is_null.any() else None  # bits after the last are unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """Single compacted rows and keys; the layout is drawn in `compacted`, which has the columns.
 
-`CompactedRowWriter` and `CompactedRowReader` are made once per table and then know what to do with
-every field; the functions are for those who have one row. NULL is None.
+`CompactedRowWriter` and `CompactedRowReader` are made once per table and then encode and decode
+many rows; the functions are for a single row. NULL is None.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fluss.rows.formats.stored_value import (
 from fluss.rows.formats.varint import read_varint, read_varlong, varint, varlong
 from fluss.rows.row_errors import UNFIT, UNREADABLE, null_field, unfit_row, unreadable
 
-# Decodes the field that begins at this position, and says where it ends.
+# Decodes the field that begins at this position, and returns where it ends.
 FieldReader = Callable[[bytes, int], tuple[Any, int]]
 
 

@@ -2,7 +2,7 @@
 
 A column carries an unscaled value as a low and a high int64 word. Rows carry those of more than 18
 digits as big-endian two's complement without superfluous leading bytes (Java:
-`BigInteger.toByteArray`). Where the bytes go is for `rows.formats.stored` and the codecs.
+`BigInteger.toByteArray`). `rows.formats.stored` and the codecs decide where the bytes go.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def check_digits(
     data_type: DecimalType,
     refuse: Callable[[BoolArray, str], None],
 ) -> None:
-    """Lets `refuse` hear of values with more digits than the type has."""
+    """Call `refuse` for values with more digits than the type has."""
     largest = 10**data_type.precision - 1
     magnitude_low, magnitude_high, sign = _folded(low, high)
     # A negative value was folded to one less than its magnitude.
@@ -54,7 +54,7 @@ def words_of_runs(
     data_type: DecimalType,
     refuse: Callable[[BoolArray, str], None],
 ) -> Int64Array:
-    """The low and high words of big-endian values; `refuse` hears of what is no DECIMAL."""
+    """Return the low and high words of big-endian values; `refuse` is called for invalid ones."""
     wrong = (lengths < 1) | (lengths > DECIMAL_BYTES_MAX)
     if wrong.any():
         refuse(wrong, f"a DECIMAL takes 1 to {DECIMAL_BYTES_MAX} bytes")

@@ -1,7 +1,7 @@
 """Single indexed rows; the layout is drawn in `rows.formats.indexed`, which has the columns.
 
-`IndexedRowWriter` and `IndexedRowReader` are made once per table and then know what to do with
-every field; the functions are for those who have one row. NULL is None.
+`IndexedRowWriter` and `IndexedRowReader` are made once per table and then encode and decode many
+rows; the functions are for a single row. NULL is None.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _unpack_length = struct.Struct("<i").unpack_from
 
 
 def width_of(data_type: DataType) -> int | None:
-    """How many bytes a field of this type takes, or None if that is up to the value."""
+    """How many bytes a field of this type takes, or None if it depends on the value."""
     number = number_of(data_type)
     if number is not None:
         return number.width

@@ -1,7 +1,7 @@
 """NULLs at the head of a row: one bit per field, set where the field is NULL.
 
 Field i is bit i % 8 of byte i // 8. Compacted and indexed rows share this head; a NULL field has no
-bytes behind it. Java: `CompactedRow.calculateBitSetWidthInBytes`.
+further bytes. Java: `CompactedRow.calculateBitSetWidthInBytes`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def null_bytes(fields: int) -> int:
 
 
 def check_not_null(column: Column) -> None:
-    """Refuses NULL in a NOT NULL column, which a Java reader would take for a value.
+    """Refuse NULL in a NOT NULL column, which a Java reader would read as a value.
 
     Raises:
         InvalidValueError: A row is NULL and the type does not allow it.
@@ -40,7 +40,7 @@ def check_not_null(column: Column) -> None:
 
 @contextmanager
 def naming_column(index: int) -> Iterator[None]:
-    """Adds to a refused value in which column it stands; of nested ones the outermost counts."""
+    """Add the column to a refused value; the outermost column counts."""
     try:
         yield
     except InvalidValueError as error:

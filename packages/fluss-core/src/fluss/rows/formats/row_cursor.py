@@ -1,8 +1,8 @@
 """Reading many rows at once, column by column: one position per row, moved on together.
 
-The rows come from anywhere, so every step checks that each of them stays inside its row before
-anything it says is believed. A step reads only the rows it is given (those that are not NULL) and
-returns dense arrays. What is read in which order is for the codecs.
+The bytes are not trusted: every step checks that each position stays inside its row. A step reads
+only the rows it is given (those that are not NULL) and returns dense arrays. The codecs decide what
+is read in which order.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RowCursor:
         return cls(source=source, at=starts.copy(), ends=starts + lengths, what=what)
 
     def fork(self) -> RowCursor:
-        """Another cursor at the same place, which moves by itself."""
+        """Return another cursor at the same position, which moves independently."""
         return RowCursor(source=self.source, at=self.at.copy(), ends=self.ends, what=self.what)
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class RowCursor:
         return self.at.copy() if rows is None else self.at[rows]
 
     def skip(self, rows: Int64Array | None, lengths: Int64Array | int, why: str = "") -> None:
-        """Moves these rows on.
+        """Move these rows forward.
 
         Raises:
             CorruptDataError: A length is negative or leads out of its row.
@@ -136,7 +136,7 @@ class RowCursor:
         """Checks that every row has been read to its end."""
         left = self.at != self.ends
         if left.any():
-            self.refuse(self.at, left, "bytes are left over behind its last field")
+            self.refuse(self.at, left, "bytes are left over after its last field")
 
     def refusal(self, rows: Int64Array | None) -> Callable[[BoolArray, str], None]:
         """`refuse` for values that begin where these rows stand now."""

@@ -1,8 +1,8 @@
-"""How one value is put into a slot of eight bytes, and into the variable part behind the slots.
+"""Puts one value into a slot of eight bytes, and into the variable part after the slots.
 
-Aligned rows and binary arrays share this: short text lies in its slot, what is longer lies in the
-variable part and the slot says where. Columns do the same with numpy (`rows.formats.slots`);
-numbers, which rows and arrays place each in their way, are not here.
+Aligned rows and binary arrays share this: short text lies in its slot; longer text lies in the
+variable part, and the slot holds its position. `rows.formats.slots` does the same for columns.
+Numbers are not here, because rows and arrays place them differently.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _pack_long = struct.Struct("<q").pack
 
 
 def placer_of(data_type: DataType, write: Callable[[DataType], ValueWriter]) -> Placer:
-    """What places the values of a type that is no number.
+    """Return the function that places values of a type that is no number.
 
     Args:
         data_type: The type.
-        write: Makes what writes its values as runs of bytes; not asked for timestamps.
+        write: Returns the function that encodes values as bytes; not called for timestamps.
     """
     storage = data_type.storage
     if isinstance(storage, TimestampStorage):

@@ -1,7 +1,7 @@
-"""Eight-byte slots and the variable part behind them, shared by arrays, aligned and Paimon rows.
+"""Eight-byte slots and the variable part after them, shared by arrays, aligned and Paimon rows.
 
-A slot holds its value, or says where in the *section* (the array or row, counted from its first
-byte) the value lies. Everything in the variable part starts at a multiple of 8 and is filled up
+A slot holds its value, or the value's position in the *section* (the array or row, counted from
+its first byte). Everything in the variable part starts at a multiple of 8 and is filled up
 with zeros. Little endian; Java: `AbstractBinaryWriter`, `BinarySegmentUtils`.
 
 =====================  ==========================  ========================================
@@ -19,7 +19,7 @@ TIMESTAMP(4-9)         low half: nanoseconds,      int64 milliseconds
                        high half: offset
 =====================  ==========================  ========================================
 
-Sections, null bits and slots narrower than eight bytes are for the codecs that have them.
+Sections, null bits and narrower slots are handled by the codecs that have them.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _all_if_none(valid: BoolArray | None, count: int) -> BoolArray:
 class OpenSlots:
     """Slots that were read, with the section each of them belongs to.
 
-    Positions count in the source the sections were read from. `refuse` hears of slots that point
-    out of their section.
+    Positions count in the source the sections were read from. `refuse` is called for slots that
+    point out of their section.
     """
 
     words: UInt64Array
@@ -175,8 +175,8 @@ class OpenSlots:
         wrong |= starts + lengths > self.section_starts + self.section_lengths
         if wrong.any():
             self.refuse(wrong, "a slot points out of its section")
-        # Slots of honest writers do not share bytes. Without this, a few slots that all point to
-        # one long run would ask for far more memory than there are bytes.
+        # Valid slots share no bytes. Without this check, a few slots that all point to one long
+        # run would need far more memory than there are bytes.
         if int(lengths.sum()) > _total_of_sections(self.section_starts, self.section_lengths):
             self.refuse(lengths == lengths.max(), "slots share their bytes")
 

@@ -1,7 +1,7 @@
-"""Columns in the form in which every row format stores them, before any of them lays them out.
+"""The form in which every row format stores the values of a column, before it lays them out.
 
 Compacted rows, indexed rows, aligned rows and arrays differ in where bytes go and how numbers are
-written, never in what is written. That common part is one of three shapes:
+written. What they write is the same, and has one of three shapes:
 
 ==================  ==========================================================================
 `FixedWidth`        BOOLEAN as 0 or 1, integers, floats, DATE; TIME as int32 milliseconds;
@@ -104,12 +104,12 @@ def store(column: Column) -> Stored:
             raise TypeError(f"{data_type} is stored as {type(data_type.storage).__name__}")
 
 
-# Raises for the first of the wrong rows, and says why.
+# Raises an error for the first wrong row, with the reason.
 Refuse = Callable[[BoolArray, str], None]
 
 
 def restore_fixed(data_type: DataType, values: Values, refuse: Refuse) -> Column:
-    """The column whose stored form is one number per row; `refuse` hears of impossible ones."""
+    """Return the column stored as one number per row; `refuse` is called for impossible ones."""
     values = _NUMBERS[data_type].restore(values, data_type, refuse)
     return Column(type=data_type, length=len(values), values=values)
 
@@ -120,10 +120,10 @@ def restore_timestamps(
     nanos: npt.NDArray[np.int32],
     refuse: Refuse,
 ) -> Column:
-    """The column whose stored form is milliseconds and nanoseconds.
+    """Return the column stored as milliseconds and nanoseconds.
 
-    `refuse` hears of nanoseconds that reach a millisecond, and of instants that do not fit 64 bits
-    in the unit of the type.
+    `refuse` is called for nanoseconds that reach a millisecond, and for instants that do not fit
+    64 bits in the unit of the type.
     """
     wrong = (nanos < 0) | (nanos > 999_999)
     if wrong.any():
@@ -144,9 +144,9 @@ def restore_runs(
     lengths: Int64Array,
     refuse: Refuse,
 ) -> Column:
-    """The column whose stored form is one run of bytes per row; the caller checked all bounds.
+    """Return the column stored as one run of bytes per row; the caller checked all bounds.
 
-    `refuse` hears of runs that are too long, and of those that are no number of the type.
+    `refuse` is called for runs that are too long, and for those that are no number of the type.
 
     Raises:
         LimitExceededError: The column would be longer than columns can be.
@@ -272,7 +272,7 @@ def _padded_binaries(
 
 
 def refuse_value(data_type: DataType) -> Refuse:
-    """Raises InvalidValueError for values that somebody wants to write."""
+    """Return a function that raises InvalidValueError for values to be written."""
 
     def refuse(wrong: BoolArray, why: str) -> None:
         row = int(np.flatnonzero(wrong)[0])

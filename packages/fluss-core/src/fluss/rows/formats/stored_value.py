@@ -2,8 +2,8 @@
 
 The same three shapes as for columns (`rows.formats.stored` explains them), each as a pair of
 functions made once per type: a *number* with its `struct` code, the two halves of a timestamp, or a
-*run* of bytes. What cannot be raises ValueError, TypeError or the like; whoever knows the field and
-the position makes an error of ours out of it.
+*run* of bytes. An impossible value raises ValueError, TypeError or the like; `rows.row_errors`
+makes an error with field and position of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ValueWriter = Callable[[Any], bytes]
 # Decodes the section data[start:end]; the bounds have been checked.
 SectionReader = Callable[[bytes, int, int], Any]
 
-# A look-up rather than bool(): it refuses what is not a truth value.
+# A look-up rather than bool(): it refuses values that are not boolean.
 _BITS = {False: 0, True: 1}
 
 
@@ -76,7 +76,7 @@ def split_timestamp(unit: str) -> Callable[[int], tuple[int, int]]:
 
 
 def join_timestamp(unit: str) -> Callable[[int, int], int]:
-    """The inverse of `split_timestamp`; what the unit cannot say is cut off, as in Java."""
+    """The inverse of `split_timestamp`; digits below the unit are cut off, as in Java."""
     per_milli = UNITS_PER_SECOND[unit] // 1000
     nanos_each = 1_000_000 // per_milli
 

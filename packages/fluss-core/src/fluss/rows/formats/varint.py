@@ -19,7 +19,7 @@ from fluss.rows.buffers.columns import ByteArray, Int64Array
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
-# What `read_varint_column` says of a number that does not end where it must.
+# The length that `read_varint_column` gives for a number that does not end within ten bytes.
 UNENDING = VARLONG_BYTES_MAX + 1
 
 _INT_MASK = 2**32 - 1

@@ -1,1 +1,1 @@
-"""Keys: which bytes they are, which bucket they hash to, and which partition a row belongs to."""
+"""Keys: their bytes, the bucket they hash to, and the partition a row belongs to."""

@@ -1,4 +1,4 @@
-"""Which bytes are a key: the encoders of primary keys and bucket keys, and which one a table has.
+"""The encoders of primary keys and bucket keys, and the choice of a table's encoder.
 
 The table's `table.datalake.format` and `table.kv.format-version` decide, even where the lake is
 switched off (Java: `KeyEncoder.ofPrimaryKeyEncoder`, `ofBucketKeyEncoder`). A table without a
@@ -16,8 +16,8 @@ hudi              any          any                    compacted         lake
 ================  ===========  =====================  ================  ==============
 
 The columns are those of the physical key: without the partition's, in key order. Prefix lookups
-work where both keys are compacted, and need the primary key to begin with the bucket key. What
-becomes of a bucket key is in `rows.keys.bucketing`.
+work where both keys are compacted, and need the primary key to begin with the bucket key. Buckets
+are computed from bucket keys in `rows.keys.bucketing`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def primary_key_encoder(
 
 
 def bucket_key_encoder(types: Sequence[DataType], *, lake_format: str | None) -> KeyEncoder:
-    """The encoder of a table's bucket keys, whose bytes `rows.keys.bucketing` makes buckets of.
+    """Return the encoder of a table's bucket keys; `rows.keys.bucketing` hashes their bytes.
 
     It equals the encoder of the primary keys where a key has the same bytes for both.
 

@@ -1,7 +1,7 @@
 """Bucket keys of tables tiered to Hudi: a hash of the columns' texts, 4 bytes, big endian.
 
 Hudi buckets by Java's `List.hashCode` of the record key's parts, as text; Fluss's key is that hash
-(Java 1.0: `HudiKeyEncoder`; decision 0013). It cannot be turned back, so a primary key is never
+(Java 1.0: `HudiKeyEncoder`; decision 0013). A hash cannot be decoded, so a primary key is never
 encoded like this. The texts:
 
 =========================  ================================================================
@@ -130,7 +130,7 @@ def _distinct_hashes(column: Column, index: int, *, is_only: bool) -> UInt32Arra
 def hudi_key_writer(types: Sequence[DataType]) -> Callable[[Sequence[Any]], bytes]:
     """Encodes single rows of physical values of `HUDI_KEY_TYPES`.
 
-    Values that cannot be make it raise what `rows.row_errors` calls unfit.
+    An impossible value raises one of `rows.row_errors.UNFIT`.
     """
     hash_parts = [_part_hash(each, is_only=len(types) == 1) for each in types]
 

@@ -1,15 +1,15 @@
 """Numbers and instants as Java prints them: the text inside partition names and Hudi keys.
 
-Two clients must print one value alike, or its rows live in two partitions. The reference is the
-Java client, so what Java prints is right here, also where it is odd. What is not here: which
-text a Fluss type becomes (`rows.keys.partition_text`, `rows.keys.hudi_keys`).
+Two clients must print a value alike, or its rows go to two partitions. The reference is the Java
+client, including its oddities. Which text a Fluss type becomes is decided in
+`rows.keys.partition_text` and `rows.keys.hudi_keys`.
 
 FLOAT and DOUBLE print as JDK 8 to 18 print them, the JDKs that Fluss and its Flink connector are
 run on (witness: JDK 17). Those digits always read back as the same number but are not always the
 shortest that do: 2E23 is 1.9999999999999998E23 there, 2^-44 is 5.6843418860808015E-14, the FLOAT
 3.4E10 is 3.3999999E10. Since JDK 19 (JDK-4511638) the shortest digits are printed, as in Python.
 A Java client on JDK 19 or later thus names the partition of such a value differently from one on
-JDK 17, and from this one. Nobody can agree with both; servers take any name.
+JDK 17, and from this one. No client can agree with both; servers accept any name.
 """
 
 from __future__ import annotations

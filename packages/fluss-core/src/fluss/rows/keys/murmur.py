@@ -38,7 +38,7 @@ _RADIX_SORT_MAX = 2**16 - 1
 
 
 class Tail(Enum):
-    """What becomes of the bytes after the last whole word."""
+    """How the bytes after the last whole word are mixed in."""
 
     SIGNED_BYTES = auto()
     """Each is mixed in as a word of its own, sign-extended: Fluss's and Flink's Java."""

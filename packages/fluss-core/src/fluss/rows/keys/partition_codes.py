@@ -1,7 +1,6 @@
 """Which partition each row of a batch belongs to.
 
-Every distinct value is printed once, however many rows have it; what is printed is in
-`rows.keys.partition_text`.
+Every distinct value is printed once; its text is in `rows.keys.partition_text`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def partition_codes(
 
     Args:
         columns: The partition columns, at least one, in the order of the partition keys.
-        names: What the columns are called, for errors; their positions where it is None.
+        names: The columns' names for errors; their positions are used where it is None.
 
     Returns:
         The distinct partitions in order of first appearance, one text per column each, and an

@@ -1,9 +1,9 @@
 """The text of one partition column value, in both directions, exactly as Java writes it.
 
-A partition is known by these texts, so a letter's difference is another partition (Java:
-`PartitionUtils.convertValueOfType`, `PartitionNameConverters`). Whole columns are for
-`rows.keys.partition_codes`, the printing of floating point numbers, with traps of its own, is in
-`rows.keys.java_text`, and which characters a name may have is known to `model.names`.
+A partition is identified by these texts, so every character counts (Java:
+`PartitionUtils.convertValueOfType`, `PartitionNameConverters`). Whole columns are in
+`rows.keys.partition_codes`, the printing of floating point numbers is in `rows.keys.java_text`, and
+the characters of a name are checked by `model.names`.
 
 ========================  =================================================================
 type                      text
@@ -22,7 +22,7 @@ TIMESTAMP, TIMESTAMP_LTZ  `yyyy-MM-dd-HH-mm-ss_`, then the fraction of the secon
 
 DATE counts years astronomically (`0000` is 1 BC) and prints `10000` and `-001` bare. TIMESTAMP
 prints the year of the era (1 BC and AD 1 are both `0001`) and a plus before years past 9999, which
-no name may contain. Nobody chose that, but it is what Java does.
+no name may contain. Java does so.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _read_boolean(text: str, data_type: DataType) -> bool:
 
 def _read_integer(text: str, data_type: IntegerFamily) -> int:
     bits = data_type.bits
-    # 20 characters hold every integer; Python refuses, at its own price, beyond some thousand.
+    # 20 characters hold every integer; Python refuses longer ones, but only after some thousand.
     if len(text) > 20 or not _INTEGER.fullmatch(text):
         _refuse(text, data_type, "it is a decimal number")
     value = int(text)
