@@ -1,7 +1,6 @@
 """Adapters come in by the door of scans, and the rules of a scan are decided behind it alone.
 
-An adapter imports what `ALLOWED` lists, each for the reason beside it, and what `BESIDE_READING`
-lists for it alone.
+An adapter imports what `ALLOWED` lists, each for the reason beside it, and nothing else.
 """
 
 import ast
@@ -46,20 +45,6 @@ ALLOWED = {
     "fluss.rows.formats.civil": "days of the calendar, which texts of the command line name",
 }
 
-# What single adapters need for other things than reading.
-BESIDE_READING = {
-    "fluss_spark": {
-        "fluss.connection.connection": "a connection is retried as long as a request would be",
-        "fluss.connection.shared_connections": "the same",
-        "fluss.net.plan_retry": "the same, by the rules of all other retries",
-        "fluss.admin.admin": "tasks that create a table wait for each other",
-    },
-    "fluss.fsspec": {
-        "fluss.admin.admin": "databases and tables are listed as directories",
-        "fluss.connection.shared_connections": "the same, without a session",
-    },
-}
-
 # Names of decisions about scans. Outside of the room a name is a rule that is decided again.
 RULES = re.compile(
     r"\b(takes_filter|filter_prunes|repeatable_order|plan_scan|shape_of|ScanShape|SplitReader|"
@@ -87,8 +72,7 @@ def is_allowed(module, adapter):
     if module.partition(".")[0] != "fluss" or module == own or module.startswith(own + "."):
         return True
     rooms = tuple(name for name in ALLOWED if name.endswith("."))
-    alone = BESIDE_READING.get(adapter, {})
-    return module in ALLOWED or module in alone or module.startswith((*rooms, "fluss.pandas"))
+    return module in ALLOWED or module.startswith((*rooms, "fluss.pandas"))
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -100,12 +84,6 @@ def test_an_adapter_imports_the_door_and_nothing_beneath(adapter):
         if not is_allowed(module, adapter)
     }
     assert not beneath, f"{adapter} imports from beneath the door: {beneath}"
-
-
-def test_what_an_adapter_may_import_besides_is_imported():
-    for adapter, modules in BESIDE_READING.items():
-        imported = {module for path in files_of(adapter) for module in imported_by(path)}
-        assert set(modules) <= imported, f"{adapter}: take out {set(modules) - imported}"
 
 
 def test_a_rule_of_a_scan_is_named_in_its_room_alone():

@@ -19,9 +19,10 @@ from pyspark.errors import StreamingQueryException
 import fluss
 from fluss.connection.config_sources import resolve
 from fluss.errors import AuthenticationError, ConnectError
+from fluss.session import with_retries
 from fluss_server.local_cluster import LocalCluster
 from fluss_spark import FlussDataSource, error_context
-from fluss_spark.first_connection import shared_connection, with_retries
+from fluss_spark.first_connection import log_retry, shared_session
 from fluss_spark.spark_types import spark_schema
 from tests.support.scripted.micro_batches import MicroBatches, given, rows
 
@@ -103,17 +104,17 @@ def test_only_what_may_heal_is_tried_again_and_not_for_ever(caplog):
     with pytest.raises(
         ConnectError, match=r"anybody\. It was retried for 0\.3 s \(operation-timeout"
     ):
-        with_retries(lambda: connect(refused), config)
+        with_retries(lambda: connect(refused), config, log_retry)
     assert len(tried) > 2
     assert caplog.text.count("trying to connect") == 1
     tried.clear()
     with pytest.raises(AuthenticationError):
-        with_retries(lambda: connect(AuthenticationError("No.")), config)
+        with_retries(lambda: connect(AuthenticationError("No.")), config, log_retry)
     assert len(tried) == 1
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     with pytest.raises(ConnectError, match="operation-timeout"):
-        shared_connection({"bootstrap.servers": f"127.0.0.1:{port}", "operation-timeout": "100ms"})
+        shared_session({"bootstrap.servers": f"127.0.0.1:{port}", "operation-timeout": "100ms"})
 
 
 def test_a_micro_batch_is_given_up_without_asking_servers(server):

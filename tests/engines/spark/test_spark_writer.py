@@ -268,11 +268,11 @@ def test_a_table_that_is_there_is_as_it_would_have_been_made(options_of):
         ),
         ("keyed", {"primaryKey": "id, n"}, "has id, but primaryKey is id, n"),
         ("keyed", {"partitionBy": "day"}, "has none, but partitionBy is day"),
-        ("days", {"partitionBy": "id"}, "has day where partitionBy says id"),
+        ("days", {"partitionBy": "id"}, "has day, but partitionBy is id"),
     ):
         with pytest.raises(InvalidValueError, match=said):
             plan(options_of(table, createIfNotExists="true", **options), frame())
-    with pytest.raises(InvalidValueError, match="has 1 where bucketNum says 7"):
+    with pytest.raises(InvalidValueError, match="has 1, but bucketNum is 7"):
         plan(options_of("keyed", createIfNotExists="true", bucketNum="7"), frame())
     plan(options_of("keyed", createIfNotExists="true", primaryKey="ID", bucketNum="1"), frame())
 
@@ -335,7 +335,7 @@ def test_a_micro_batch_that_is_written_is_committed_though_the_table_has_more_co
             r"'t' cannot take .* the table keeps milliseconds",
         ),
         ("keyed", {"_change_type": cells(None, pa.string())}, {}, "'_change_type' is NULL"),
-        ("keyed", {"_change_type": cells("put", pa.string())}, {}, "says 'put'"),
+        ("keyed", {"_change_type": cells("put", pa.string())}, {}, "has 'put'"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused_with_its_column(

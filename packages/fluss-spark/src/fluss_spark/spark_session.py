@@ -271,10 +271,10 @@ def register_views(spark: SparkSession, database: str, **options: Any) -> list[s
     parsed = read_options(
         {"path": database, **{k: _text(v) for k, v in options.items()}}, what="read"
     )
-    from fluss_spark.table_access import isolated_session  # heavy; planners import this file, too
+    from fluss_spark.first_connection import shared_session  # heavy; planners import this file, too
 
-    with isolated_session(parsed.settings) as opened:
-        names = opened.tables(database)
+    # As another process would, without the active session of this one.
+    names = shared_session(parsed.settings, with_active=False).tables(database)
     _check_views(spark, database, names)
     for name in names:
         view = f"`{name.replace('`', '``')}`"

@@ -43,7 +43,7 @@ from fluss_spark.exactly_once import (
     guarantee_of,
     log_guarantee,
 )
-from fluss_spark.first_connection import open_table, shared_connection
+from fluss_spark.first_connection import open_table, shared_session
 from fluss_spark.frame_check import check_fit, log_missing
 from fluss_spark.spark_options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.spark_types import arrow_schema
@@ -199,10 +199,10 @@ class WritePlan:
         except TableNotFoundError:
             if self.new_table is None:
                 raise
-        connection = shared_connection(self.options.settings)
+        session = shared_session(self.options.settings)
         if first is not None:
-            self.new_table.check_rows(connection, self.operation, first)
-        self.new_table.create(connection)
+            self.new_table.check_rows(session, self.operation, first)
+        self.new_table.create(session)
         return table_of(self.options)
 
     def write(self, batches: Iterator[pa.RecordBatch], run: str | None) -> Written:
@@ -263,7 +263,7 @@ def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
         if not is_created:
             raise
         new_table = NewTable.of(options, source.path, columns_of)
-        table = new_table.planned(shared_connection(source.config))
+        table = new_table.planned(shared_session(source.config))
     operation = _operation(options, table)
     columns = options.names("targetColumns")
     named = None if columns is None else tuple(match_names(columns, table.schema.names))

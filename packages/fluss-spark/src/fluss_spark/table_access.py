@@ -6,19 +6,16 @@ of one must not become the default of another. The process keeps its connections
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fluss import TableInfo
-from fluss.connection.config_sources import resolve
-from fluss.connection.shared_connections import share_connection
 from fluss.errors import InvalidValueError
 from fluss.scan import Scan, TableSource, source_of
-from fluss.session import Session, Table
+from fluss.session import Table
 from fluss_spark.column_names import match_names
 from fluss_spark.conditions import parse_condition
-from fluss_spark.first_connection import open_scan, open_table, with_retries
+from fluss_spark.first_connection import open_scan, open_table
 from fluss_spark.spark_options import FILTER, TIME_ZONE, FlussOptions
 
 
@@ -93,15 +90,6 @@ def with_columns(scan: Scan, columns: Sequence[str]) -> Scan:
 
 
 # --- connections -------------------------------------------------------------------------------
-
-
-@contextmanager
-def isolated_session(settings: dict[str, Any]) -> Iterator[Session]:
-    """Open a session as another process would, ignoring the active session of this one."""
-    config = resolve(settings, with_active=False).config
-    share = with_retries(lambda: share_connection(config), config)
-    with Session(share, config) as session:
-        yield session
 
 
 def table_of(options: FlussOptions) -> Table:

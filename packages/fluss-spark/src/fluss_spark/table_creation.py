@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -18,23 +19,17 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from fluss import TablePath
-from fluss.admin.admin import admin_of
-from fluss.connection.connection import ClientConnection, TableHandle
-from fluss.errors import InvalidValueError, ServerError
+from fluss.errors import InvalidValueError, ServerError, TableNotFoundError
 from fluss.model.tables.descriptor import TableDescriptor
-from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table
 from fluss.scan import CHANGE_TYPE
-from fluss.session import Table
+from fluss.session import Session, Table
 from fluss.write.table_from_frame import schema_of_frame
 from fluss_spark.column_names import Layout, match_names
 from fluss_spark.error_context import should_log
 from fluss_spark.spark_options import FlussOptions, Operation
 from fluss_spark.spark_types import arrow_schema, type_of_new_column
 
-# The number of buckets and the id of a table that does not exist yet; they are never sent.
-_PLANNED_BUCKETS: Final = 1
-_PLANNED_ID: Final = 0
 _BY_KEY: Final = frozenset({"upsert", "update", "delete"})
 _HOW: Final = ("primaryKey", "partitionBy", "bucketNum")
 _NODE_EXISTS: Final = "NodeExists"
@@ -94,48 +89,39 @@ class NewTable:
         check_new_table(described)
         return cls(path, described.to_json())
 
-    def planned(self, connection: ClientConnection) -> Table:
+    def planned(self, session: Session) -> Table:
         """Return the table as it would be, for checks; it is never written to.
 
         Raises:
             DatabaseNotFoundError: There is no database for it; the hint names the nearest.
         """
-        connection.engine.run(admin_of(connection).get_database_info(self.path.database_name))
-        descriptor = self._descriptor()
-        if descriptor.bucket_count is None:
-            descriptor = descriptor.with_bucket_count(_PLANNED_BUCKETS)
-        info = TableInfo.of(
-            descriptor, table_path=self.path, table_id=_PLANNED_ID, schema_id=_PLANNED_ID
-        )
-        return Table(TableHandle(connection, info))
+        return session.planned_table(self.path, self._descriptor())
 
-    def create(self, connection: ClientConnection) -> None:
+    def create(self, session: Session) -> None:
         """Create the table, unless another task has done so.
 
         Where two tasks create it concurrently, Fluss 0.9.1 answers one of them with ZooKeeper's
         error NodeExists. The table exists then, or is about to exist.
         """
-        admin, run = admin_of(connection), connection.engine.run
         try:
-            run(admin.create_table(self.path, self._descriptor(), ignore_if_exists=True))
+            session.create_table(self.path, self._descriptor(), ignore_if_exists=True)
         except ServerError as error:
             if _NODE_EXISTS not in error.message:
                 raise
             for _ in range(_LOOKS_MAX):
-                if run(admin.table_exists(self.path)):
+                with suppress(TableNotFoundError):
+                    session.table(self.path)
                     return
                 time.sleep(_LOOK_EVERY_S)
             raise
 
-    def check_rows(
-        self, connection: ClientConnection, operation: Operation, rows: pa.RecordBatch
-    ) -> None:
+    def check_rows(self, session: Session, operation: Operation, rows: pa.RecordBatch) -> None:
         """Refuse rows that the table would not accept.
 
         Raises:
             InvalidValueError: A key is NULL, or a value names no partition.
         """
-        table = self.planned(connection)
+        table = self.planned(session)
         layout = Layout.of(table, operation, rows.schema.names)
         batch = layout.batch(rows)
         if operation == "delete":

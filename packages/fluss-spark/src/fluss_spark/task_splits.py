@@ -19,7 +19,7 @@ from pyspark.sql.datasource import InputPartition
 from fluss.scan import Mode, ScanSplit, ScanStats, open_split
 from fluss_spark.column_names import match_names
 from fluss_spark.error_context import log_for_spark
-from fluss_spark.first_connection import shared_connection
+from fluss_spark.first_connection import shared_session
 from fluss_spark.spark_options import FlussOptions
 from fluss_spark.spark_types import to_spark
 
@@ -56,7 +56,7 @@ class SplitsPartition(InputPartition):
         """Yield their rows as Fluss has them."""
         if not self.splits:
             return
-        shared_connection(self.settings)
+        shared_session(self.settings)  # retries the first connection of this worker
         stats = ScanStats()
         reader = open_split(
             self.splits,

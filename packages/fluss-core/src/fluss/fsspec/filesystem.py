@@ -9,14 +9,11 @@ from __future__ import annotations
 import errno
 import io
 import json
-from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 import fsspec
 
-from fluss.admin.admin import AdminCore, admin_of
-from fluss.connection.config_sources import Settings, resolve, written
-from fluss.connection.shared_connections import connection_for
+from fluss.connection.config_sources import Settings, written
 from fluss.connection.url import parse_url
 from fluss.errors import (
     DatabaseNotFoundError,
@@ -39,7 +36,7 @@ from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
 from fluss.model.options.secrets import is_marker
 from fluss.scan import Scan, source_of
-from fluss.session import Table, open_table
+from fluss.session import Session, Table, open_table, session_for
 
 Info = dict[str, Any]
 
@@ -167,12 +164,9 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
 
     def _listed(self, path: VirtualPath) -> list[Info]:
         if path.database is None:
-            return [_directory(each) for each in sorted(self._run(self._admin.list_databases()))]
+            return [_directory(each) for each in self._session.databases()]
         if path.table is None:
-            return [
-                _directory(f"{path.path}/{each}")
-                for each in sorted(self._asked(path, self._admin.list_tables(path.database)))
-            ]
+            return [_directory(f"{path.path}/{each}") for each in self._tables(path)]
         table = self._table(path)
         if path.partition is not None:
             self._check_partition(path, table)
@@ -184,7 +178,7 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
         if path.database is None:
             return _directory("")
         if path.table is None:
-            self._asked(path, self._admin.list_tables(path.database))
+            self._tables(path)
             return _directory(path.path)
         table = self._table(path)
         if path.partition is not None:
@@ -230,15 +224,12 @@ class FlussFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc] # fsspec
             raise _as_missing(path, error) from error
 
     @property
-    def _admin(self) -> AdminCore:
-        return admin_of(connection_for(resolve(self._config).config))
+    def _session(self) -> Session:
+        return session_for(self._config)
 
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return connection_for(resolve(self._config).config).engine.run(work)
-
-    def _asked(self, path: VirtualPath, work: Coroutine[Any, Any, Any]) -> Any:
+    def _tables(self, path: VirtualPath) -> list[str]:
         try:
-            return self._run(work)
+            return self._session.tables(path.database)
         except _NOT_FOUND as error:
             raise _as_missing(path, error) from error
 

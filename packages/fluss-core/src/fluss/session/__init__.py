@@ -8,6 +8,7 @@ from fluss.connection import config_sources as config
 from fluss.net.cancellation import Cancellation
 from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableName
+from fluss.session.first_connection import session_for, with_retries
 from fluss.session.session import Session, connect
 from fluss.session.session_scan import Scan
 from fluss.session.table import Table, open_table
@@ -22,4 +23,6 @@ __all__ = [
     "config",
     "connect",
     "open_table",
+    "session_for",
+    "with_retries",
 ]

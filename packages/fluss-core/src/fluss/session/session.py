@@ -24,6 +24,7 @@ from fluss.connection.config_sources import (
     resolve,
     written,
 )
+from fluss.connection.connection import TableHandle
 from fluss.connection.embedded_launcher import launch
 from fluss.connection.shared_connections import Share, share_connection
 from fluss.connection.url import FlussUrl, parse_url
@@ -39,6 +40,8 @@ from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
 from fluss.model.servers import ServerNode
 from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.given_types import columns_of
 from fluss.scan.table_source import without_view
 from fluss.session.creating import ensured_table, table_for_frame
@@ -123,6 +126,8 @@ class Session:
         config: Config,
         url: FlussUrl | None = None,
         stop: Callable[[], None] | None = None,
+        *,
+        is_of_adapter: bool = False,
     ) -> None:
         self._connection = share.connection
         self._config = config
@@ -130,7 +135,7 @@ class Session:
         self._stop = stop
         self._closed = False
         self._share = share
-        self._note = opened(config)
+        self._note = OpenedConfig(config) if is_of_adapter else opened(config)
         self._entered: list[AbstractContextManager[None]] = []
         # A session that is dropped gives its share back; its tables keep the connection.
         self._finalizer = weakref.finalize(self, _drop, share, self._note)
@@ -264,6 +269,19 @@ class Session:
         )
         self._run(self._admin.create_table(path, descriptor, ignore_if_exists=ignore_if_exists))
         return self.table(path)
+
+    def planned_table(self, name: TablePath | str, descriptor: TableDescriptor) -> Table:
+        """A table as it would be if it were created now, for `check`; it cannot be used otherwise.
+
+        Raises:
+            DatabaseNotFoundError: There is no such database; the hint names the nearest.
+        """
+        path = self._path(name)
+        self._run(self._admin.get_database_info(path.database_name))
+        if descriptor.bucket_count is None:
+            descriptor = descriptor.with_bucket_count(1)
+        info = TableInfo.of(descriptor, table_path=path, table_id=0, schema_id=0)
+        return Table(TableHandle(self._connection, info))
 
     def ensure_table(
         self, name: TablePath | str, schema: Any, *, rows: Any = None, **how: Any
