@@ -111,7 +111,7 @@ class FlussError(Exception):
     # --- context --------------------------------------------------------------------------------
 
     def with_context(self, **context: Any) -> Self:
-        """A copy that also reports where the error happened; see `add_context` for the arguments.
+        """Return a copy that reports where the error happened; see `add_context`.
 
         The copy has no traceback, so it can be raised to several callers:
         `raise error.with_context(row=5) from error`.
@@ -125,7 +125,7 @@ class FlussError(Exception):
         return made.add_context(**context)
 
     def without_context(self) -> Self:
-        """A copy that reports only what happened: without place, ending and notes."""
+        """Return a copy that reports only what happened: without place, ending and notes."""
         made = type(self)(self.sentence, self.error_code)
         made.hints, made.server_trace = self.hints, self.server_trace
         made.facts = dict(self.facts)
@@ -193,7 +193,7 @@ _PLACES: Final = {
 
 
 def _place(facts: dict[str, Any], named: tuple[str, ...], known: str) -> str:
-    """The beginning of a message: what of the place the rest of it does not name by itself."""
+    """Return the beginning of a message: the parts of the place that the sentence lacks."""
     shown = {
         name: text.format(getattr(facts[name], "bucket_id", facts[name]))
         for name, text in _PLACES.items()

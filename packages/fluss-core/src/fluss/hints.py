@@ -488,7 +488,7 @@ DATA_HINTS: Final[Mapping[HintKey, Mapping[FrameKind, str]]] = MappingProxyType(
 
 
 def render(hint: str | Hint, door: Door | None = None, frame: FrameKind | None = None) -> str:
-    """The text of a hint.
+    """Return the text of a hint.
 
     Args:
         hint: A text, or a key with its facts.

@@ -95,7 +95,7 @@ def join(thread: threading.Thread, timeout_s: float | None = None) -> bool:
 
 
 def result_of(future: Future[T]) -> T:
-    """The result of a future of a thread pool."""
+    """Return the result of a future of a thread pool."""
     if not future.done():
         wait_until(partial(is_done, future))
     return future.result()
@@ -116,12 +116,12 @@ def in_thread(work: Callable[[], T], name: str) -> Future[T]:
 
 
 def is_done(future: Future[Any], timeout_s: float) -> bool:
-    """Whether a future has its result within this time. One slice: for short times."""
+    """Return whether a future has its result within this time. One slice: for short times."""
     return bool(wait_for_futures([future], timeout=timeout_s).done)
 
 
 def was_interrupted() -> bool:
-    """Whether a signal has ended a wait of this process a moment ago, or a run of asyncio."""
+    """Return whether a signal has just ended a wait of this process, or a run of asyncio."""
     return monotonic() - _interrupted_at < INTERRUPT_LASTS_S or _has_interrupted_runner()
 
 
@@ -179,7 +179,7 @@ def _wait_in_slices(attempt: Callable[[float], object], timeout_s: float | None)
 
 
 def _cancellations() -> int:
-    """How often tasks of this thread's event loop have been cancelled; 0 without a loop."""
+    """Return how often tasks of this thread's event loop have been cancelled; 0 without a loop."""
     if threading.current_thread() is not threading.main_thread():
         return 0  # only the main thread runs signal handlers
     try:

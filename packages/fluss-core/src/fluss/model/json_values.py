@@ -23,7 +23,7 @@ def json_text(value: Json) -> str:
 
 
 def parse_json(text: str | bytes, what: str) -> Json:
-    """The JSON object in this text.
+    """Return the JSON object in this text.
 
     Raises:
         CorruptDataError: When the text is not UTF-8, not JSON, or no object.
@@ -49,14 +49,14 @@ def corrupt(what: str, why: str, *, at: int | None = None) -> CorruptDataError:
 
 
 def as_object(value: object, what: str) -> Json:
-    """The value, which has to be a JSON object."""
+    """Return the value, which has to be a JSON object."""
     if not isinstance(value, dict):
         raise corrupt(what, f"expected an object, found {_shown(value)}")
     return cast("Json", value)
 
 
 def as_text(node: Mapping[str, Any], key: str, what: str) -> str:
-    """The text under this key."""
+    """Return the text under this key."""
     value = node.get(key)
     if not isinstance(value, str):
         raise corrupt(what, f"{key!r} is {_shown(value)}, not text")
@@ -66,7 +66,7 @@ def as_text(node: Mapping[str, Any], key: str, what: str) -> str:
 
 
 def as_integer(node: Mapping[str, Any], key: str, what: str) -> int:
-    """The integer under this key."""
+    """Return the integer under this key."""
     value = node.get(key)
     if isinstance(value, bool) or not isinstance(value, int):
         raise corrupt(what, f"{key!r} is {_shown(value)}, not an integer")
@@ -74,7 +74,7 @@ def as_integer(node: Mapping[str, Any], key: str, what: str) -> int:
 
 
 def as_list(node: Mapping[str, Any], key: str, what: str) -> list[Any]:
-    """The list under this key."""
+    """Return the list under this key."""
     value = node.get(key)
     if not isinstance(value, list):
         raise corrupt(what, f"{key!r} is {_shown(value)}, not a list")
@@ -82,7 +82,7 @@ def as_list(node: Mapping[str, Any], key: str, what: str) -> list[Any]:
 
 
 def as_texts(node: Mapping[str, Any], key: str, what: str) -> list[str]:
-    """The list of texts under this key; an absent key is an empty list."""
+    """Return the list of texts under this key; an absent key is an empty list."""
     if key not in node:
         return []
     values = as_list(node, key, what)
@@ -93,7 +93,7 @@ def as_texts(node: Mapping[str, Any], key: str, what: str) -> list[str]:
 
 
 def as_text_map(node: Mapping[str, Any], key: str, what: str) -> dict[str, str]:
-    """The object of texts under this key; an absent key is an empty one."""
+    """Return the object of texts under this key; an absent key is an empty one."""
     if key not in node:
         return {}
     values = as_object(node[key], f"{what}'s {key!r}")
@@ -108,7 +108,7 @@ def _shown(value: object) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether UTF-8 can carry the text: JSON can spell half a surrogate pair, UTF-8 cannot."""
+    """Return whether UTF-8 can encode the text; it cannot encode half a surrogate pair."""
     if text.isascii():
         return True
     try:

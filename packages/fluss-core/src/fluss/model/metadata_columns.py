@@ -24,7 +24,7 @@ METADATA_TYPES: Final[Mapping[str, DataType]] = MappingProxyType(
 
 
 def metadata_types(names: Mapping[str, str]) -> dict[str, DataType]:
-    """The types of metadata columns by the names that a scan gives them.
+    """Return the types of metadata columns by the names that a scan gives them.
 
     Args:
         names: For each name in the scan, the column's own name.

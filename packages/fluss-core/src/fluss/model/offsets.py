@@ -57,17 +57,17 @@ class OffsetSpec:
 
     @staticmethod
     def earliest() -> OffsetSpec:
-        """The first offset that is still retained."""
+        """Return the first offset that is still retained."""
         return OffsetSpec.Earliest
 
     @staticmethod
     def latest() -> OffsetSpec:
-        """The offset of the next row."""
+        """Return the offset of the next row."""
         return OffsetSpec.Latest
 
     @staticmethod
     def timestamp(ts: int) -> OffsetSpec:
-        """The first offset at or after a time, in milliseconds since 1970 in UTC."""
+        """Return the first offset at or after a time, in milliseconds since 1970 in UTC."""
         return OffsetSpec(OffsetType.TIMESTAMP, _milliseconds(ts))
 
     Timestamp = timestamp

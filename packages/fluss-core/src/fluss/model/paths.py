@@ -31,7 +31,7 @@ class TablePath:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The path that `database.table` names.
+        """Return the path that `database.table` names.
 
         Raises:
             InvalidNameError: When the text is not two names with a dot between them.
@@ -101,7 +101,7 @@ class TableBucket:
 
     @staticmethod
     def with_partition(table_id: int, partition_id: int | None, bucket: int) -> TableBucket:
-        """A bucket of a partition."""
+        """Return a bucket of a partition."""
         return TableBucket(table_id, bucket, partition_id=partition_id)
 
     new_with_partition = with_partition

@@ -26,7 +26,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """The address that `host:port`, `[ipv6]:port` or `host` names.
+    """Return the address that `host:port`, `[ipv6]:port` or `host` names.
 
     Raises:
         ConfigError: When it names none.
@@ -54,7 +54,7 @@ def parse_address(text: str) -> Address:
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """The addresses in a list with commas.
+    """Return the addresses in a list with commas.
 
     Raises:
         ConfigError: When it names none, or something in it is no address.
@@ -121,11 +121,11 @@ class LakeSnapshot:
         object.__setattr__(self, "table_buckets_offset", dict(table_buckets_offset or {}))
 
     def get_bucket_offset(self, bucket: TableBucket) -> int | None:
-        """The end of what the snapshot holds of a bucket, or None."""
+        """Return the end of what the snapshot holds of a bucket, or None."""
         return self.table_buckets_offset.get(bucket)
 
     def get_table_buckets(self) -> list[TableBucket]:
-        """The buckets of which the snapshot holds something."""
+        """Return the buckets of which the snapshot holds something."""
         return list(self.table_buckets_offset)
 
     def __repr__(self) -> str:

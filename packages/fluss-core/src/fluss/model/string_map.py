@@ -40,7 +40,7 @@ class StringMap(Mapping[str, str]):
         return repr(self._items)
 
     def with_items(self, items: Mapping[str, Any]) -> StringMap:
-        """The same mapping with these items put in or replaced."""
+        """Return the same mapping with these items put in or replaced."""
         return StringMap({**self._items, **items})
 
 

@@ -13,7 +13,7 @@ from fluss.errors import CorruptBatchError
 def corrupt_batch(
     what: str, *, at: int, why: str, code: ErrorCode = ErrorCode.CORRUPT_RECORD_EXCEPTION
 ) -> CorruptBatchError:
-    """The error for `what`, which begins at byte `at` of the bytes given to the reader."""
+    """Return the error for `what`, which begins at byte `at` of the bytes given to the reader."""
     return CorruptBatchError(
         f"{what[0].upper()}{what[1:]} at byte {at} cannot be read: {why}.",
         int(code),

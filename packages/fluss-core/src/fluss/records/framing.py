@@ -37,12 +37,12 @@ class Frames:
         return self.data[self.starts[index] : self.ends[index]].tobytes()
 
     def gathered(self) -> RowBytes:
-        """The records back to back, without their lengths."""
+        """Return the records back to back, without their lengths."""
         data, offsets = gather_runs(self.data, self.starts, self.ends - self.starts)
         return RowBytes(data=data, offsets=offsets)
 
     def beyond(self, skipped: int | Int64Array) -> Frames:
-        """The same records without the first `skipped` bytes of each."""
+        """Return the same records without the first `skipped` bytes of each."""
         return Frames(data=self.data, starts=self.starts + skipped, ends=self.ends)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Frames:
@@ -115,10 +115,10 @@ def write_frames(heads: Sequence[Part], rows: int) -> RowBytes:
 
 
 def length_words(lengths: Int64Array) -> Words:
-    """The lengths as the int32 in front of records."""
+    """Return the lengths as the int32 in front of records."""
     return byte_words(lengths.astype(np.uint64), LENGTH_BYTES)
 
 
 def byte_words(words: UInt64Array, width: int) -> Words:
-    """The low `width` bytes of each word."""
+    """Return the low `width` bytes of each word."""
     return Words(words=words, lengths=np.full(len(words), width, dtype=np.int64))

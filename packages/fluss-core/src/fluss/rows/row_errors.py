@@ -30,7 +30,7 @@ UNREADABLE = (ValueError, IndexError, struct.error)
 def unfit_row(
     types: Sequence[DataType], writers: Sequence[Callable[[Any], object]], values: Sequence[Any]
 ) -> InvalidValueError:
-    """The error for a row of which some value could not be written."""
+    """Return the error for a row of which some value could not be written."""
     if len(values) != len(types):
         return InvalidValueError(f"A row of {len(types)} fields was given {len(values)} values.")
     for index, (write, value) in enumerate(zip(writers, values, strict=True)):
@@ -50,7 +50,7 @@ def unfit_row(
 def null_field(
     types: Sequence[DataType], values: Sequence[Any], *, is_key: bool
 ) -> InvalidValueError:
-    """The error for NULL where it must not be."""
+    """Return the error for NULL where it must not be."""
     index = next(
         index
         for index, (value, data_type) in enumerate(zip(values, types, strict=True))
@@ -61,7 +61,7 @@ def null_field(
 
 
 def unreadable(what: str, at: int, data: bytes, error: Exception) -> CorruptDataError:
-    """The error for a row in `data` of which the field at `at` cannot be read."""
+    """Return the error for a row in `data` of which the field at `at` cannot be read."""
     is_cut_off = isinstance(error, IndexError | struct.error)
     why = f"it ends after {len(data)} bytes, in the middle of a value" if is_cut_off else str(error)
     return CorruptDataError(

@@ -63,7 +63,7 @@ class Cursor:
 
     @classmethod
     def of(cls, table_id: int, offsets: Mapping[TableBucket, int]) -> Self:
-        """The cursor at these offsets."""
+        """Return the cursor at these offsets."""
         places = (
             ((bucket.partition_id, bucket.bucket_id), offset)
             for bucket, offset in sorted(offsets.items())
@@ -71,7 +71,7 @@ class Cursor:
         return cls(table_id=table_id, offsets=tuple(places))
 
     def to_json(self) -> str:
-        """The cursor as text."""
+        """Return the cursor as text."""
         rows = [[partition, bucket, offset] for (partition, bucket), offset in self.offsets]
         return json.dumps(
             {"version": _CURSOR_VERSION, "table_id": self.table_id, "offsets": rows},
@@ -129,7 +129,7 @@ class Bound:
         return self.kind in {BoundKind.TIME, BoundKind.AGO}
 
     def at(self, now_ms: int) -> Bound:
-        """The same bound, with a time ago counted from `now_ms`."""
+        """Return the same bound, with a time ago counted from `now_ms`."""
         if self.kind is not BoundKind.AGO:
             return self
         return Bound(kind=BoundKind.TIME, number=max(0, now_ms - self.number))

@@ -50,7 +50,7 @@ class Config(ClientOptions):
 
     @classmethod
     def option(cls, key: str) -> Option[Any]:
-        """The option of a key, an alias, a key of Java's clients, or a property's name.
+        """Return the option of a key, an alias, a key of Java's clients, or a property's name.
 
         Raises:
             ConfigError: When there is none.

@@ -106,7 +106,7 @@ class OptionSet:
         self._values: dict[str, Any] = {}
 
     def value_of(self, option: Option[T]) -> T:
-        """The value of an option, or its default."""
+        """Return the value of an option, or its default."""
         value: T = self._values.get(option.key, option.default)
         return value
 
@@ -119,12 +119,12 @@ class OptionSet:
         self._values[option.key] = option.read(value)
 
     def is_set(self, option: Option[Any]) -> bool:
-        """Whether a value was given, even if it is the default."""
+        """Return whether a value was given, even if it is the default."""
         return option.key in self._values
 
 
 def markdown_table(options: Iterable[Option[Any]]) -> str:
-    """The options as a table for the documentation."""
+    """Return the options as a table for the documentation."""
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for each in options:
         default = "" if each.default is None or each.default == "" else f"`{each.default}`"
@@ -137,14 +137,14 @@ def markdown_table(options: Iterable[Option[Any]]) -> str:
 
 
 def text(value: object) -> str:
-    """Text, as it is."""
+    """Parse text, unchanged."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not text")  # noqa: TRY004 - Option.read waits for ValueError
     return value
 
 
 def boolean(value: object) -> bool:
-    """`true` or `false` in any case, or a bool."""
+    """Parse `true` or `false` in any case, or a bool."""
     if isinstance(value, bool):
         return value
     folded = value.lower() if isinstance(value, str) else ""
@@ -154,7 +154,7 @@ def boolean(value: object) -> bool:
 
 
 def integer(low: int, high: int) -> Callable[[object], int]:
-    """A whole number between two others, or text of one."""
+    """Return a parser of integers between two limits, or their text."""
 
     def parse(value: object) -> int:
         number = value
@@ -168,7 +168,7 @@ def integer(low: int, high: int) -> Callable[[object], int]:
 
 
 def size_bytes(low: int, high: int = 2**63 - 1) -> Callable[[object], int]:
-    """A size: bytes, or text such as `2mb`."""
+    """Return a parser of sizes: bytes, or text such as `2mb`."""
 
     def parse(value: object) -> int:
         size = parse_size(value)
@@ -182,7 +182,7 @@ def size_bytes(low: int, high: int = 2**63 - 1) -> Callable[[object], int]:
 def duration_ms(
     low: int = 0, high: int = 2**64 - 1, *, unit_required: bool = False
 ) -> Callable[[object], int]:
-    """A duration: milliseconds, a timedelta, or text such as `10s`."""
+    """Return a parser of durations: milliseconds, a timedelta, or text such as `10s`."""
 
     def parse(value: object) -> int:
         if unit_required and isinstance(value, str) and value.strip().isdecimal():
@@ -196,7 +196,7 @@ def duration_ms(
 
 
 def member(members: type[E]) -> Callable[[object], E]:
-    """A member of an enum, or its value in any case."""
+    """Return a parser of the members of an enum, or their values in any case."""
     by_value = {str(each.value).lower(): each for each in members}
 
     def parse(value: object) -> E:

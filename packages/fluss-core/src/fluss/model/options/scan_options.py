@@ -126,7 +126,7 @@ def with_options(options: ScanOptions, given: Mapping[str, Any]) -> ScanOptions:
 
 
 def unknown_option(name: str) -> ConfigError:
-    """The error for an option that no scan has."""
+    """Return the error for an option that no scan has."""
     hint = did_you_mean(name, SCAN_OPTIONS) or f"the options are {', '.join(SCAN_OPTIONS)}"
     return ConfigError(f"A scan has no option {name!r}.", hint=hint, key=name)
 
@@ -149,7 +149,7 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
 
 
 def is_arrow_expression(value: Any) -> bool:
-    """Whether a value is an expression of pyarrow; pyarrow is not loaded to find out."""
+    """Return whether a value is an expression of pyarrow; pyarrow is not loaded to find out."""
     kind = type(value)
     return kind.__name__ == "Expression" and kind.__module__.partition(".")[0] == "pyarrow"
 
@@ -184,7 +184,7 @@ def _parallel(value: Any, name: str) -> int:
 
 
 def _number(value: Any) -> int | None:
-    """A whole number, or the text of one; None for any other value."""
+    """Return a whole number, or the text of one; None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         return int(value[: len(str(ROWS_MAX))])
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -40,7 +40,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text."""
+        """Return the text."""
         return self._text
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ _HEX_DIGITS = 4
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of a Java properties file (Java: `Properties.load`).
+    """Return the keys and values of a Java properties file (Java: `Properties.load`).
 
     Raises:
         ConfigError: When an escape in it is cut off.

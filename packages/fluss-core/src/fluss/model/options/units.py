@@ -36,7 +36,7 @@ _NANOSECONDS_OF = {label: size for size, labels in _NANOSECONDS.items() for labe
 
 
 def parse_size(value: object) -> int:
-    """A size in bytes, from an int or from text such as `2097152`, `2mb`, `64 kb`.
+    """Return a size in bytes, from an int or from text such as `2097152`, `2mb`, `64 kb`.
 
     Raises:
         ValueError: When the value is no size.

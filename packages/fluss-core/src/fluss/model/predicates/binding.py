@@ -368,7 +368,7 @@ def columns_of(bound: BoundPredicate) -> frozenset[str]:
 
 
 def every_zero(values: Collection[Any], data_type: DataType) -> tuple[Any, ...]:
-    """The values, with both zeros where one is among them.
+    """Return the values, with both zeros where one is among them.
 
     0.0 and -0.0 are equal but have different bytes, so hashes of both are needed.
     """

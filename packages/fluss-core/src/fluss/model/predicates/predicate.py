@@ -162,55 +162,55 @@ class ColumnRef:
         return self._name
 
     def equal(self, value: Any) -> Predicate:
-        """Whether the column has this value."""
+        """Return whether the column has this value."""
         return self._compare(LeafFunction.EQUAL, value)
 
     def not_equal(self, value: Any) -> Predicate:
-        """Whether it has another value."""
+        """Return whether it has another value."""
         return self._compare(LeafFunction.NOT_EQUAL, value)
 
     def less_than(self, value: Any) -> Predicate:
-        """Whether its value comes before this one."""
+        """Return whether its value comes before this one."""
         return self._compare(LeafFunction.LESS_THAN, value)
 
     def less_or_equal(self, value: Any) -> Predicate:
-        """Whether its value is this one or comes before it."""
+        """Return whether its value is this one or comes before it."""
         return self._compare(LeafFunction.LESS_OR_EQUAL, value)
 
     def greater_than(self, value: Any) -> Predicate:
-        """Whether its value comes after this one."""
+        """Return whether its value comes after this one."""
         return self._compare(LeafFunction.GREATER_THAN, value)
 
     def greater_or_equal(self, value: Any) -> Predicate:
-        """Whether its value is this one or comes after it."""
+        """Return whether its value is this one or comes after it."""
         return self._compare(LeafFunction.GREATER_OR_EQUAL, value)
 
     def is_null(self) -> Predicate:
-        """Whether it has no value."""
+        """Return whether it has no value."""
         return Leaf(column=self._name, function=LeafFunction.IS_NULL)
 
     def is_not_null(self) -> Predicate:
-        """Whether it has a value."""
+        """Return whether it has a value."""
         return Leaf(column=self._name, function=LeafFunction.IS_NOT_NULL)
 
     def starts_with(self, prefix: str) -> Predicate:
-        """Whether its text starts with this one."""
+        """Return whether its text starts with this one."""
         return self._search(LeafFunction.STARTS_WITH, prefix)
 
     def contains(self, infix: str) -> Predicate:
-        """Whether its text has this one in it."""
+        """Return whether its text has this one in it."""
         return self._search(LeafFunction.CONTAINS, infix)
 
     def ends_with(self, suffix: str) -> Predicate:
-        """Whether its text ends with this one."""
+        """Return whether its text ends with this one."""
         return self._search(LeafFunction.ENDS_WITH, suffix)
 
     def is_in(self, values: Iterable[Any]) -> Predicate:
-        """Whether it has one of these values."""
+        """Return whether it has one of these values."""
         return self._listed(LeafFunction.IN, values)
 
     def not_in(self, values: Iterable[Any]) -> Predicate:
-        """Whether it has another value than these; never, when NULL is among them."""
+        """Return whether it has another value than these; never, when NULL is among them."""
         return self._listed(LeafFunction.NOT_IN, values)
 
     def __eq__(self, value: Any, /) -> Predicate:  # type: ignore[override]
@@ -276,7 +276,7 @@ def columns_in(predicate: Predicate) -> frozenset[str]:
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """The conditions that must all be true for the whole to be."""
+    """Return the conditions that must all be true for the whole to be."""
     if isinstance(predicate, Compound) and predicate.function is CompoundFunction.AND:
         return tuple(each for child in predicate.children for each in conjuncts(child))
     return (predicate,)

@@ -76,7 +76,7 @@ class AggFunction:
 
     @classmethod
     def of(cls, name: str, **parameters: str) -> Self:
-        """The function of this name; hyphens and capitals do not matter.
+        """Return the function of this name; hyphens and capitals do not matter.
 
         Raises:
             InvalidSchemaError: When Fluss has no such function, or it has no such parameter.
@@ -95,7 +95,7 @@ class AggFunction:
 
     @staticmethod
     def find(name: str) -> AggFunctionType | None:
-        """The function of this name, or None."""
+        """Return the function of this name, or None."""
         folded = name.strip().replace("-", "_").lower()
         return AggFunctionType(folded) if folded in set(AggFunctionType) else None
 

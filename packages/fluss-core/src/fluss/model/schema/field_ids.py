@@ -18,7 +18,7 @@ FIELD_ID_MAX = 2**31 - 1
 
 
 def with_field_ids(columns: Sequence[Column], *, highest: int = -1) -> tuple[Column, ...]:
-    """The columns, each with an id, and the fields nested in them too.
+    """Return the columns, each with an id, and the fields nested in them too.
 
     Columns have ids all together or not at all; a nested field without one gets the next free
     number. Existing ids stay as they are.
@@ -43,14 +43,14 @@ def with_field_ids(columns: Sequence[Column], *, highest: int = -1) -> tuple[Col
 
 
 def without_field_ids(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns without any id, also in their nested fields."""
+    """Return the columns without any id, also in their nested fields."""
     return tuple(
         replace(each, column_id=None, data_type=_stripped(each.data_type)) for each in columns
     )
 
 
 def highest_field_id(columns: Sequence[Column]) -> int:
-    """The highest id among the columns and their nested fields, or -1."""
+    """Return the highest id among the columns and their nested fields, or -1."""
     return max((given for given, _ in _given_ids(columns)), default=-1)
 
 

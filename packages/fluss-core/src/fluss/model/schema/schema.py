@@ -85,14 +85,14 @@ class Schema:
 
     @staticmethod
     def builder() -> SchemaBuilder:
-        """A builder: `.column(name, type)`, `.primary_key([...])`, `.build()`."""
+        """Return a builder: `.column(name, type)`, `.primary_key([...])`, `.build()`."""
         from fluss.model.schema.schema_builder import SchemaBuilder
 
         return SchemaBuilder()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The schema that Fluss's JSON describes.
+        """Return the schema that Fluss's JSON describes.
 
         Reserved names are accepted, because older tables may have them.
 
@@ -104,21 +104,21 @@ class Schema:
 
     @classmethod
     def from_json_object(cls, value: object) -> Self:
-        """The schema that a JSON object describes, as `from_json`."""
+        """Return the schema that a JSON object describes, as `from_json`."""
         made = cls.__new__(cls)
         _fill(made, schema_from_json(value))
         return made
 
     def to_json(self) -> str:
-        """The schema in Fluss's JSON."""
+        """Return the schema in Fluss's JSON."""
         return json_text(self.to_json_object())
 
     def to_json_object(self) -> Json:
-        """The schema as the JSON object that Fluss writes."""
+        """Return the schema as the JSON object that Fluss writes."""
         return schema_to_json(_parts(self))
 
     def to_arrow(self) -> pa.Schema:
-        """The Arrow schema of the table's data."""
+        """Return the Arrow schema of the table's data."""
         from fluss.model.types.type_to_arrow import to_arrow_schema
 
         return to_arrow_schema(self)
@@ -145,7 +145,7 @@ class Schema:
         return RowType(tuple(fields))
 
     def column(self, name: str) -> Column:
-        """The column of this name.
+        """Return the column of this name.
 
         Raises:
             InvalidSchemaError: When there is none.
@@ -153,7 +153,7 @@ class Schema:
         return self.columns[self.column_index(name)]
 
     def column_index(self, name: str) -> int:
-        """The position of the column of this name.
+        """Return the position of the column of this name.
 
         Raises:
             InvalidSchemaError: When there is none.
@@ -164,11 +164,11 @@ class Schema:
         raise no_such_column(name, self.column_names)
 
     def column_indexes(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The positions of the columns of these names."""
+        """Return the positions of the columns of these names."""
         return tuple(self.column_index(each) for each in names)
 
     def with_column(self, column: Column) -> Self:
-        """The schema with one more column at the end: the one change that Fluss allows.
+        """Return the schema with one more column at the end: the one change that Fluss allows.
 
         The column gets ids above every id ever assigned, so that none is reused.
 
@@ -209,23 +209,23 @@ class Schema:
     # --- names of the documented API -------------------------------------------------------------
 
     def get_column_names(self) -> list[str]:
-        """The names of the columns, in order."""
+        """Return the names of the columns, in order."""
         return list(self.column_names)
 
     def get_column_types(self) -> list[str]:
-        """The types of the columns, in order, as text."""
+        """Return the types of the columns, in order, as text."""
         return [type_name(each) for each in self.column_types]
 
     def get_columns(self) -> list[tuple[str, str]]:
-        """Name and type of each column, in order, as text."""
+        """Return name and type of each column, in order, as text."""
         return list(zip(self.get_column_names(), self.get_column_types(), strict=True))
 
     def get_primary_keys(self) -> list[str]:
-        """The names of the primary key's columns; empty where there is no primary key."""
+        """Return the names of the primary key's columns; empty where there is no primary key."""
         return list(self.primary_keys)
 
     def get_auto_increment_columns(self) -> list[str]:
-        """The names of the columns whose values the server generates."""
+        """Return the names of the columns whose values the server generates."""
         return list(self.auto_increment_columns)
 
     def __str__(self) -> str:

@@ -47,7 +47,7 @@ class SchemaBuilder:
         return self
 
     def primary_key(self, keys: Sequence[str]) -> Self:
-        """Name the columns that identify a row."""
+        """Return name the columns that identify a row."""
         self._primary_keys = names_of(keys, "primary key")
         return self
 
@@ -57,7 +57,7 @@ class SchemaBuilder:
         return self
 
     def build(self) -> Schema:
-        """The schema.
+        """Return the schema.
 
         Raises:
             InvalidSchemaError: When columns and keys contradict each other.

@@ -25,7 +25,7 @@ SCHEMA_VERSION = 1
 
 
 def schema_to_json(parts: SchemaParts) -> Json:
-    """The JSON object of a schema, keys in Fluss's order."""
+    """Return the JSON object of a schema, keys in Fluss's order."""
     written: Json = {
         "version": SCHEMA_VERSION,
         "columns": [column_to_json(each) for each in parts.columns],
@@ -55,7 +55,7 @@ def schema_from_json(value: object) -> SchemaParts:
 
 
 def column_to_json(column: Column) -> Json:
-    """The JSON object of a column."""
+    """Return the JSON object of a column."""
     written: Json = {"name": column.name, "data_type": type_to_json(column.data_type)}
     if column.comment is not None:
         written["comment"] = column.comment
@@ -67,7 +67,7 @@ def column_to_json(column: Column) -> Json:
 
 
 def column_from_json(value: object) -> Column:
-    """The column that a JSON object stands for."""
+    """Return the column that a JSON object stands for."""
     node = as_object(value, "column")
     # Java writes -1 for no id.
     column_id = as_integer(node, "id", "column") if "id" in node else -1
@@ -84,7 +84,7 @@ def column_from_json(value: object) -> Column:
 
 
 def agg_function_to_json(function: AggFunction) -> Json:
-    """The JSON object of an aggregation function."""
+    """Return the JSON object of an aggregation function."""
     written: Json = {"type": function.type.value}
     if function.parameters:
         written["parameters"] = dict(function.parameters)
@@ -92,7 +92,7 @@ def agg_function_to_json(function: AggFunction) -> Json:
 
 
 def agg_function_from_json(value: object) -> AggFunction | None:
-    """The function of a JSON object; None for one that only a newer Fluss knows, as in Java."""
+    """Return the function of a JSON object; None for an unknown one, as in Java."""
     node = as_object(value, "aggregation function")
     known = AggFunction.find(as_text(node, "type", "aggregation function"))
     if known is None:

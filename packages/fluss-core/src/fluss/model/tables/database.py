@@ -35,12 +35,12 @@ class DatabaseDescriptor:
 
     @staticmethod
     def builder() -> DatabaseDescriptorBuilder:
-        """A builder: `.comment(text).custom_property(key, value).build()`."""
+        """Return a builder: `.comment(text).custom_property(key, value).build()`."""
         return DatabaseDescriptorBuilder()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The database that Fluss's JSON describes.
+        """Return the database that Fluss's JSON describes.
 
         Raises:
             CorruptDataError: When the text is not what Fluss writes.
@@ -50,7 +50,7 @@ class DatabaseDescriptor:
         return cls(comment, as_text_map(node, "custom_properties", "database"))
 
     def to_json(self) -> str:
-        """The database in Fluss's JSON."""
+        """Return the database in Fluss's JSON."""
         written: Json = {"version": DATABASE_VERSION}
         if self.comment is not None:
             written["comment"] = self.comment
@@ -58,7 +58,7 @@ class DatabaseDescriptor:
         return json_text(written)
 
     def get_custom_properties(self) -> dict[str, str]:
-        """The user's own properties."""
+        """Return the user's own properties."""
         return dict(self.custom_properties)
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class DatabaseDescriptorBuilder:
         return self
 
     def build(self) -> DatabaseDescriptor:
-        """The descriptor."""
+        """Return the descriptor."""
         return DatabaseDescriptor(self._comment, self._custom_properties)
 
 

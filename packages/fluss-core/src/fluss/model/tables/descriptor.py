@@ -101,14 +101,14 @@ class TableDescriptor:
 
     @staticmethod
     def builder() -> TableDescriptorBuilder:
-        """A builder: `.schema(s).partitioned_by([...]).distributed_by(4, [...]).build()`."""
+        """Return a builder: `.schema(s).partitioned_by([...]).distributed_by(4, [...]).build()`."""
         from fluss.model.tables.descriptor_builder import TableDescriptorBuilder
 
         return TableDescriptorBuilder()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The table that Fluss's JSON describes.
+        """Return the table that Fluss's JSON describes.
 
         Raises:
             CorruptDataError: When the text is not what Fluss writes.
@@ -128,11 +128,11 @@ class TableDescriptor:
         )
 
     def to_json(self) -> str:
-        """The table in Fluss's JSON."""
+        """Return the table in Fluss's JSON."""
         return json_text(self.to_json_object())
 
     def to_json_object(self) -> Json:
-        """The table as the JSON object that Fluss writes."""
+        """Return the table as the JSON object that Fluss writes."""
         written: Json = {"version": TABLE_VERSION, "schema": self.schema.to_json_object()}
         if self.comment is not None:
             written["comment"] = self.comment
@@ -167,7 +167,7 @@ class TableDescriptor:
         return physical_primary_keys(self.schema, self.partition_keys)
 
     def with_bucket_count(self, bucket_count: int) -> Self:
-        """The same table with this many buckets."""
+        """Return the same table with this many buckets."""
         return replace(self, bucket_count=bucket_count)
 
     def with_properties(self, properties: Mapping[str, Any]) -> Self:
@@ -175,7 +175,7 @@ class TableDescriptor:
         return replace(self, properties=self.properties.with_items(properties))
 
     def get_schema(self) -> Schema:
-        """The columns and the primary key."""
+        """Return the columns and the primary key."""
         return self.schema
 
 

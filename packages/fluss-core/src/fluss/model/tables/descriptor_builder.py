@@ -59,7 +59,7 @@ class TableDescriptorBuilder:
         return self
 
     def partitioned_by(self, keys: Sequence[str]) -> Self:
-        """Name the columns that divide the table into partitions."""
+        """Return name the columns that divide the table into partitions."""
         self._facts["partition_keys"] = keys
         return self
 
@@ -77,7 +77,7 @@ class TableDescriptorBuilder:
         return self
 
     def build(self) -> TableDescriptor:
-        """The table.
+        """Return the table.
 
         Raises:
             InvalidSchemaError: When there is no schema, or keys contradict each other.

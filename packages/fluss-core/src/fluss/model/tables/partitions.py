@@ -59,7 +59,7 @@ class PartitionSpec:
         object.__setattr__(self, "spec_map", StringMap(given, what="partition spec"))
 
     def get_spec_map(self) -> dict[str, str]:
-        """The value of each partition key."""
+        """Return the value of each partition key."""
         return dict(self.spec_map)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class PartitionSpec:
 
 
 def partition_values(spec: PartitionSpec, partition_keys: Sequence[str]) -> tuple[str, ...]:
-    """The values in the order of the table's partition keys.
+    """Return the values in the order of the table's partition keys.
 
     Raises:
         InvalidSchemaError: When a key is missing, or is none of the table's.
@@ -91,7 +91,7 @@ def partition_values(spec: PartitionSpec, partition_keys: Sequence[str]) -> tupl
 
 
 def partition_name(spec: PartitionSpec, partition_keys: Sequence[str]) -> str:
-    """The name of the partition: its values joined with `$`.
+    """Return the name of the partition: its values joined with `$`.
 
     Raises:
         InvalidSchemaError: When the keys are not the table's.
@@ -106,7 +106,7 @@ def check_new_partition(spec: PartitionSpec) -> None:
 
 
 def parse_partition_name(name: str, partition_keys: Sequence[str]) -> PartitionSpec:
-    """The values that a partition's name is made of.
+    """Return the values that a partition's name is made of.
 
     Raises:
         InvalidNameError: When the name does not have one value for each partition key.
@@ -156,11 +156,11 @@ class PartitionInfo:
     remote_data_dir: str | None = field(default=None, kw_only=True)
 
     def get_partition_id(self) -> int:
-        """The number of the partition."""
+        """Return the number of the partition."""
         return self.partition_id
 
     def get_partition_name(self) -> str:
-        """The values of the partition, joined with `$`."""
+        """Return the values of the partition, joined with `$`."""
         return self.partition_name
 
     def __repr__(self) -> str:

@@ -157,35 +157,35 @@ class TableInfo:
     # --- names of the documented API -------------------------------------------------------------
 
     def has_primary_key(self) -> bool:
-        """Whether rows are identified by a primary key."""
+        """Return whether rows are identified by a primary key."""
         return self.schema.has_primary_key
 
     def is_partitioned(self) -> bool:
-        """Whether the table is divided into partitions."""
+        """Return whether the table is divided into partitions."""
         return bool(self.partition_keys)
 
     def get_schema(self) -> Schema:
-        """The columns and the primary key."""
+        """Return the columns and the primary key."""
         return self.schema
 
     def get_primary_keys(self) -> list[str]:
-        """The primary key's columns; empty for a log table."""
+        """Return the primary key's columns; empty for a log table."""
         return list(self.primary_keys)
 
     def get_partition_keys(self) -> list[str]:
-        """The columns that divide the table into partitions."""
+        """Return the columns that divide the table into partitions."""
         return list(self.partition_keys)
 
     def get_bucket_keys(self) -> list[str]:
-        """The columns that choose the bucket."""
+        """Return the columns that choose the bucket."""
         return list(self.bucket_keys)
 
     def get_column_names(self) -> list[str]:
-        """The names of the columns, in order."""
+        """Return the names of the columns, in order."""
         return self.schema.get_column_names()
 
     def get_column_count(self) -> int:
-        """How many columns there are."""
+        """Return how many columns there are."""
         return len(self.schema.columns)
 
     def get_properties(self) -> dict[str, str]:
@@ -193,5 +193,5 @@ class TableInfo:
         return dict(self.properties)
 
     def get_custom_properties(self) -> dict[str, str]:
-        """The user's own properties."""
+        """Return the user's own properties."""
         return dict(self.custom_properties)

@@ -13,7 +13,7 @@ BUCKETS_MAX = 2**31 - 1
 
 
 def physical_primary_keys(schema: Schema, partition_keys: Sequence[str]) -> tuple[str, ...]:
-    """The primary key's columns without those that choose the partition."""
+    """Return the primary key's columns without those that choose the partition."""
     return tuple(each for each in schema.primary_keys if each not in partition_keys)
 
 

@@ -66,7 +66,7 @@ _UINT64_DIGITS = 20
 def from_arrow_type(
     arrow_type: pa.DataType, *, nullable: bool = True, column: str = ""
 ) -> DataType:
-    """The Fluss type that holds every value of this Arrow type.
+    """Return the Fluss type that holds every value of this Arrow type.
 
     Args:
         arrow_type: The Arrow type.
@@ -81,7 +81,7 @@ def from_arrow_type(
 
 
 def from_arrow_field(field: pa.Field) -> DataType:
-    """The Fluss type of an Arrow field, with what its metadata adds to the Arrow type.
+    """Return the Fluss type of an Arrow field, with what its metadata adds to the Arrow type.
 
     Raises:
         UnsupportedTypeError: When Fluss has no such type.
@@ -90,7 +90,7 @@ def from_arrow_field(field: pa.Field) -> DataType:
 
 
 def from_arrow_schema(schema: pa.Schema) -> tuple[Column, ...]:
-    """The columns of a table for data of this Arrow schema.
+    """Return the columns of a table for data of this Arrow schema.
 
     Ids in the metadata are kept if every column has one and all differ; otherwise the schema is not
     the one they were written for, and they are dropped.
@@ -139,7 +139,7 @@ def _hinted(field: pa.Field, natural: DataType) -> DataType | None:
 
 
 def _natural(arrow_type: Any, path: str, depth: int) -> DataType:
-    """The Fluss type of an Arrow type by itself, nullable."""
+    """Return the Fluss type of an Arrow type by itself, nullable."""
     import pyarrow as pa
 
     if depth > ARROW_DEPTH_MAX:

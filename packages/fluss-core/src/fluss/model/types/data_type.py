@@ -57,7 +57,7 @@ UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def unit_of_precision(precision: int) -> str:
-    """The unit (s, ms, us, ns) in which a TIME or TIMESTAMP of this precision is counted."""
+    """Return the unit (s, ms, us, ns) in which a TIME or TIMESTAMP of this precision is counted."""
     return _UNITS[precision]
 
 
@@ -115,7 +115,7 @@ class DataType:
         raise NotImplementedError
 
     def arrow_arguments(self, *, for_wire: bool = False) -> tuple[Any, ...]:
-        """The arguments of the function `arrow_name`; the children of nested types are not here."""
+        """Return the arguments of the function `arrow_name`, without children of nested types."""
         own = (getattr(self, each) for each in self.arrow_parameters)
         return tuple(own) if for_wire or self.arrow_zone is None else (*own, self.arrow_zone)
 
@@ -131,11 +131,11 @@ class DataType:
                 return 4
 
     def not_null(self) -> Self:
-        """The same type without NULL."""
+        """Return the same type without NULL."""
         return self if not self.nullable else replace(self, nullable=False)
 
     def as_nullable(self) -> Self:
-        """The same type with NULL."""
+        """Return the same type with NULL."""
         return self if self.nullable else replace(self, nullable=True)
 
     def children(self) -> Iterator[DataType]:

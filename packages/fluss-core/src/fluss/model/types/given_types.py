@@ -220,7 +220,7 @@ def _of_arrow(given: Any, column: str) -> DataType:
 
 
 def _is_numpy(given: Any) -> bool:
-    """Whether this is a class of numpy's values, or a dtype."""
+    """Return whether this is a class of numpy's values, or a dtype."""
     kind = given if isinstance(given, type) else type(given)
     if kind.__module__.partition(".")[0] != "numpy":
         return False
@@ -241,7 +241,7 @@ def _of_numpy(given: Any, column: str) -> DataType:
 
 
 def _is_pandas(given: Any) -> bool:
-    """Whether this is a dtype of pandas' own."""
+    """Return whether this is a dtype of pandas' own."""
     return not isinstance(given, type) and hasattr(given, "construct_array_type")
 
 

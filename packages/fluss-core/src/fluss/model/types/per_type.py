@@ -45,7 +45,7 @@ class PerType(Generic[Entry]):
         self._entries = {each: given[found] for each, found in nearest.items() if found is not None}
 
     def __getitem__(self, data_type: DataType) -> Entry:
-        """The entry of a type.
+        """Return the entry of a type.
 
         Raises:
             UnsupportedTypeError: The type is none of Fluss's.
@@ -58,5 +58,5 @@ class PerType(Generic[Entry]):
             ) from None
 
     def of_class(self, kind: type[DataType]) -> Entry:
-        """The entry of a type by its class."""
+        """Return the entry of a type by its class."""
         return self._entries[kind]

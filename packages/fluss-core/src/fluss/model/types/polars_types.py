@@ -33,7 +33,7 @@ def exportable_schema(schema: pl.Schema) -> pl.Schema:
 
 
 def arrow_type_of(dtype: Any, column: str) -> pa.DataType:
-    """The Arrow type of a type of Polars, or of a class of them.
+    """Return the Arrow type of a type of Polars, or of a class of them.
 
     Raises:
         UnsupportedTypeError: It holds Python objects.

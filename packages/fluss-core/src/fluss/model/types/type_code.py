@@ -80,7 +80,7 @@ _FIELDS: Final = _Spelling(
 
 
 def code_of(data_type: DataType) -> dict[str, str]:
-    """The type as code: by `arrow`, `pandas`, `polars`, `duckdb` and `spark`; `type` is Fluss's."""
+    """Return the type as code of arrow, pandas, polars, duckdb and spark; `type` is Fluss's."""
     arrow = _code(data_type, "arrow")
     return {
         "type": str(data_type.as_nullable()),

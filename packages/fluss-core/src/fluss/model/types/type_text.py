@@ -40,7 +40,7 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
 
 
 def type_name(data_type: DataType) -> str:
-    """The lower-case name: `int`, `timestamp(3)`, `map<string NOT NULL,int> NOT NULL`."""
+    """Return the lower-case name: `int`, `timestamp(3)`, `map<string NOT NULL,int> NOT NULL`."""
     match data_type:
         case TimeType(precision=0) | TimestampFamily(precision=6):  # the default precision
             text = data_type.sql_name.lower()
@@ -59,7 +59,7 @@ def type_name(data_type: DataType) -> str:
 
 
 def parse_type(text: str) -> DataType:
-    """The type that this text names, in either spelling and in any case.
+    """Return the type that this text names, in either spelling and in any case.
 
     Field names that are more than one word stand between backquotes, doubled where they are
     part of the name.

@@ -62,12 +62,12 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def to_wire_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of the bytes in a log batch: no zones, no metadata."""
+    """Return the Arrow type of the bytes in a log batch: no zones, no metadata."""
     return _Writer(for_wire=True).type_of(data_type)
 
 
 def to_arrow_field(column: Column) -> pa.Field:
-    """The Arrow field of a column, its name, comment, id and aggregation included."""
+    """Return the Arrow field of a column, its name, comment, id and aggregation included."""
     return _Writer(for_wire=False).column_field(column)
 
 
@@ -148,7 +148,7 @@ class _Writer:
 
 
 def needs_type_hint(data_type: DataType) -> bool:
-    """Whether the Arrow type alone would be read back as another Fluss type."""
+    """Return whether the Arrow type alone would be read back as another Fluss type."""
     match data_type:
         case CharType():
             return True

@@ -69,7 +69,7 @@ class Target:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it, cut to a line."""
+    """Return a value as a message shows it, cut to a line."""
     try:
         return _shown.repr(value)
     except ValueError:  # an integer of more digits than Python prints
@@ -77,7 +77,7 @@ def shown(value: object) -> str:
 
 
 def is_nothing(value: object) -> bool:
-    """Whether this is NULL: None, or pandas's NA or NaT; a NaN is a number."""
+    """Return whether this is NULL: None, or pandas's NA or NaT; a NaN is a number."""
     if value is None:
         return True
     kind = type(value)
@@ -85,7 +85,7 @@ def is_nothing(value: object) -> bool:
 
 
 def is_numpy(value: object) -> bool:
-    """Whether this is a value of numpy's own."""
+    """Return whether this is a value of numpy's own."""
     return type(value).__module__ == "numpy"
 
 

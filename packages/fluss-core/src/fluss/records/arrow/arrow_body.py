@@ -262,7 +262,7 @@ def _head_without_codec(metadata: BodyMetadata) -> bytes:
 
 
 def _aligned(body: pa.Buffer) -> pa.Buffer:
-    """The same bytes at a multiple of eight.
+    """Return the same bytes at a multiple of eight.
 
     A batch lies anywhere in a response, and engines read unaligned arrays slowly or not at all.
     """

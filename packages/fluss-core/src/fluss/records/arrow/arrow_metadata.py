@@ -146,7 +146,7 @@ def _follow(metadata: memoryview, position: int) -> int:
 
 
 def _fields(metadata: memoryview, table: int) -> tuple[int, int, int, int]:
-    """Where the first four fields of a table are; 0 for an absent one."""
+    """Return where the first four fields of a table are; 0 for an absent one."""
     vtable = table - _I32.unpack_from(metadata, table)[0]
     if vtable < 0:
         raise struct.error("a vtable lies before the metadata")
@@ -167,7 +167,7 @@ def _scalar(kind: struct.Struct, metadata: memoryview, position: int) -> int:
 
 
 def _pairs(metadata: memoryview, position: int, at: int) -> list[Pair]:
-    """A vector of structs of two int64 each."""
+    """Return a vector of structs of two int64 each."""
     if not position:
         return []
     vector = _follow(metadata, position)
@@ -204,7 +204,7 @@ def write_body_metadata(
     codec: int | None,
     body_length: int,
 ) -> bytes:
-    """The start of an encapsulated message whose body has these nodes and buffers.
+    """Return the start of an encapsulated message whose body has these nodes and buffers.
 
     The result's length is a multiple of eight, so the body begins aligned.
     """
@@ -236,7 +236,7 @@ def write_body_metadata(
 def write_message(
     metadata: BodyMetadata, contents: Iterable[bytes | memoryview], *, codec: int | None
 ) -> bytes:
-    """A message of the same rows whose buffers have other contents, one after the other, aligned.
+    """Return a message of the same rows with other buffers, one after the other, aligned.
 
     Args:
         metadata: The metadata of the rows.

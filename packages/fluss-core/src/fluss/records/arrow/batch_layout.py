@@ -59,7 +59,7 @@ class BatchLayout:
         user_schema: pa.Schema | None = None,
         limits: ValueLimits = NO_LIMITS,
     ) -> Self:
-        """The layout of columns with these names and types.
+        """Return the layout of columns with these names and types.
 
         Args:
             names: The columns' names.
@@ -83,7 +83,7 @@ class BatchLayout:
 
     @classmethod
     def of_schema(cls, schema: Schema, *, limits: ValueLimits = NO_LIMITS) -> Self:
-        """The layout of whole batches of a schema."""
+        """Return the layout of whole batches of a schema."""
         ids = [each.column_id for each in schema.columns]
         return cls.of(
             schema.column_names,
@@ -94,7 +94,7 @@ class BatchLayout:
         )
 
     def project(self, positions: Sequence[int]) -> BatchLayout:
-        """The layout of the columns at these positions, in the order given."""
+        """Return the layout of the columns at these positions, in the order given."""
         ids = self.column_ids
         return BatchLayout.of(
             [self.names[each] for each in positions],

@@ -73,7 +73,7 @@ class CompressionKind:
 
 
 def codec_of_number(number: int | None) -> BodyCodec:
-    """The codec with this number in a message's metadata, of the default level."""
+    """Return the codec with this number in a message's metadata, of the default level."""
     return BodyCodec(_OF_NUMBER[number])
 
 
@@ -92,7 +92,7 @@ _BLOCK_LENGTH = struct.Struct("<I")
 
 
 def compress_lz4_frame(data: memoryview) -> bytes:
-    """The bytes as one frame."""
+    """Return the bytes as one frame."""
     parts: list[bytes | memoryview] = [_HEAD]
     for start in range(0, len(data), BLOCK_BYTES):
         block: bytes | memoryview = data[start : start + BLOCK_BYTES]

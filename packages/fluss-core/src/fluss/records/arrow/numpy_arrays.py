@@ -47,7 +47,7 @@ def to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def texts(values: Iterable[str | None]) -> pa.StringArray:
-    """A few texts as an Arrow array."""
+    """Return a few texts as an Arrow array."""
     given = list(values)
     encoded = [b"" if each is None else each.encode() for each in given]
     offsets = np.zeros(len(given) + 1, dtype=np.int32)
@@ -58,7 +58,7 @@ def texts(values: Iterable[str | None]) -> pa.StringArray:
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """A batch without rows."""
+    """Return a batch without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
 
 

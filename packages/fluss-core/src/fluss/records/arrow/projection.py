@@ -95,7 +95,7 @@ class Projection:
 
 
 def project_log_batch(batch: LogBatch, projection: Projection) -> list[ByteSource]:
-    """The batch with some of its columns, as buffers to send back to back.
+    """Return the batch with some of its columns, as buffers to send back to back.
 
     Offsets, timestamp, checksum and change types stay, statistics are dropped.
 
@@ -146,7 +146,7 @@ def read_projected(
 def project_arrow_body(
     body: ByteSource, projection: Projection, *, row_count: int, at: int = 0
 ) -> list[ByteSource]:
-    """An encapsulated message with some of the columns of another one.
+    """Return an encapsulated message with some of the columns of another one.
 
     Args:
         body: A message of the projection's source layout.
@@ -186,7 +186,7 @@ def project_arrow_body(
 def _moved(
     body: memoryview, metadata: BodyMetadata, chosen: Sequence[int], at: int
 ) -> tuple[list[Pair], list[ByteSource], int]:
-    """The chosen buffers moved together: their new places, the bytes, and how many those are.
+    """Move the chosen buffers together; return their positions, the bytes and their size.
 
     Buffers that lie side by side become one slice, so that there are few to send.
     """

@@ -18,20 +18,20 @@ ByteSource: TypeAlias = Any
 
 
 def to_buffer(data: ByteSource) -> pa.Buffer:
-    """The bytes as an Arrow buffer over the same memory."""
+    """Return the bytes as an Arrow buffer over the same memory."""
     return data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
 
 
 def to_view(data: ByteSource) -> memoryview:
-    """The bytes as a view of unsigned bytes over the same memory."""
+    """Return the bytes as a view of unsigned bytes over the same memory."""
     return memoryview(data).cast("B")
 
 
 def size_of(buffers: Iterable[ByteSource]) -> int:
-    """How many bytes stand in the buffers of one written batch."""
+    """Return how many bytes stand in the buffers of one written batch."""
     return sum(memoryview(each).nbytes for each in buffers)
 
 
 def joined(buffers: Sequence[ByteSource]) -> bytes:
-    """The buffers of one written batch back to back, for callers that need one block."""
+    """Return the buffers of one written batch back to back, for callers that need one block."""
     return b"".join(buffers)

@@ -52,7 +52,7 @@ class NoCastError(Exception):
 
 
 def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
-    """How arrays of an Arrow type become those of a Fluss type.
+    """Return how arrays of an Arrow type become those of a Fluss type.
 
     Args:
         source: The type of the arrays there are.
@@ -86,7 +86,7 @@ def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataTy
 
 
 def decoded(array: pa.Array) -> pa.Array:
-    """The values of a dictionary array; those of Polars hold views and stay views."""
+    """Return the values of a dictionary array; those of Polars hold views and stay views."""
     values = array.dictionary
     if at.is_string_view(values.type) or at.is_binary_view(values.type):
         # Arrow has no kernel that takes from views.
@@ -261,7 +261,7 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
 
 
 def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
-    """The field of a struct, NULL where the struct is."""
+    """Return the field of a struct, NULL where the struct is."""
     if not parent.null_count:
         return child
     if at.is_dictionary(child.type):
@@ -291,7 +291,7 @@ def _masked_nested(child: pa.Array, parent: pa.Array) -> pa.Array:
 
 
 def _own_buffers(kind: pa.DataType) -> int:
-    """How many buffers an array of lists has beside those of its elements."""
+    """Return how many buffers an array of lists has beside those of its elements."""
     if at.is_fixed_size_list(kind):
         return 1  # validity
     if at.is_list_view(kind) or at.is_large_list_view(kind):
@@ -305,7 +305,7 @@ def _is_list(source: pa.DataType) -> bool:
 
 
 def as_list(array: pa.Array) -> pa.Array:
-    """A map as the list of its entries."""
+    """Return a map as the list of its entries."""
     entries = array.values
     buffers = array.buffers()[:2]
     return pa.Array.from_buffers(
@@ -327,7 +327,7 @@ def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
 
 
 def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
-    """The same buffers under the wire's name for their type: no zone, the wire's field names."""
+    """Return the same buffers as the wire's type: without zone, with the wire's field names."""
     if array.type.equals(wire, check_metadata=True):
         return array
     if at.is_list(wire) or at.is_map(wire):

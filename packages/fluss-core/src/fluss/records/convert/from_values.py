@@ -113,7 +113,7 @@ def _spans(
     data_type: DataType,
     arrow_type: pa.DataType,
 ) -> pa.Array:
-    """An array of values whose bytes stand back to back in `data`."""
+    """Return an array of values whose bytes stand back to back in `data`."""
     if len(data) >= _SIGN >> 32:
         raise LimitExceededError(
             f"The values of a {data_type} column hold more than 2 GiB together.",

@@ -22,7 +22,7 @@ from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int32Array,
 
 
 def to_columns(batch: pa.RecordBatch, types: Sequence[DataType]) -> list[Column]:
-    """The columns of a batch in wire form."""
+    """Return the columns of a batch in wire form."""
     return [to_column(array, each) for array, each in zip(batch.columns, types, strict=True)]
 
 
@@ -162,7 +162,7 @@ def _entries(column: Column, arrow_type: pa.MapType) -> pa.Array:
 
 
 def validity_buffer(array: pa.Array) -> pa.Buffer | None:
-    """Which rows of an array are valid, from bit 0 on whatever its offset; None where all are."""
+    """Return the validity of an array from bit 0 on; None where all rows are valid."""
     return _validity(_valid(array), len(array))[0]
 
 

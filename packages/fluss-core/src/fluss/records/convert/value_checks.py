@@ -41,7 +41,7 @@ class DoesNotFitError(Exception):
 
 
 def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> ValueCheck | None:
-    """The check for a column of this type, None where there is nothing to check.
+    """Return the check for a column of this type, None where there is nothing to check.
 
     Args:
         data_type: The type.

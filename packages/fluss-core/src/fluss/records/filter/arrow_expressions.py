@@ -46,7 +46,7 @@ from fluss.records.filter.expression_tree import (
 def from_arrow(
     expression: pc.Expression, schema: Schema, metadata: Mapping[str, DataType] | None = None
 ) -> Predicate:
-    """The predicate that is true, false and unknown where a pyarrow expression is.
+    """Return the predicate that is true, false and unknown where a pyarrow expression is.
 
     Args:
         expression: The expression.

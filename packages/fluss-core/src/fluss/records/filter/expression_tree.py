@@ -66,7 +66,7 @@ Options = dict[str, Any]
 
 
 def read_tree(expression: pc.Expression) -> Node:
-    """The tree of an expression. Each node also has the expression that it stands for.
+    """Return the tree of an expression. Each node also has the expression that it stands for.
 
     Raises:
         UnsupportedOperationError: Something in it is unknown here.
@@ -79,13 +79,13 @@ def read_tree(expression: pc.Expression) -> Node:
 
 
 def fields_of(expression: pc.Expression) -> frozenset[str] | None:
-    """The columns that an expression names, whatever it does with them; None if it is unknown."""
+    """Return the columns that an expression names; None if they are unknown."""
     return _read_fields(expression) if is_form_known() else None
 
 
 @cache
 def is_form_known() -> bool:
-    """Whether this pyarrow pickles expressions in the form that is read here."""
+    """Return whether this pyarrow pickles expressions in the form that is read here."""
     values = texts(["x", None])
     sample = (pc.field("a") > 1) & ~pc.is_in(pc.field("b"), value_set=values)
     try:

@@ -170,7 +170,7 @@ def _split(records: Frames) -> tuple[Frames, Frames]:
 
 
 def _key_lengths(records: Frames) -> tuple[Int64Array, Int64Array]:
-    """The varint at the start of each record, and how many bytes it takes."""
+    """Return the varint at the start of each record, and how many bytes it takes."""
     if not len(records):
         return records.starts, records.starts
     first = records.data[records.starts]

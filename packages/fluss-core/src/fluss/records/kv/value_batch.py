@@ -107,7 +107,7 @@ def frames_of_ranges(data: ByteSource, starts: Int64Array, ends: Int64Array) -> 
 
 
 def schema_ids_of(values: Frames) -> Int64Array:
-    """The schema id of each value."""
+    """Return the schema id of each value."""
     if not len(values):
         return values.starts
     return words_of(values.data, "<i2")[values.starts].astype(np.int64)

@@ -137,12 +137,12 @@ class LogBatchHeader:
 
 
 def format_of(magic: int) -> HeaderFormat:
-    """The format that the 1.0 line writes under a magic byte of 0, 1 or 2."""
+    """Return the format that the 1.0 line writes under a magic byte of 0, 1 or 2."""
     return _FORMATS["statistics"][magic]
 
 
 def read_length(data: memoryview, at: int) -> int:
-    """The length field of the batch at `at`; at least LENGTH_END bytes must be there."""
+    """Return the length field of the batch at `at`; at least LENGTH_END bytes must be there."""
     length: int = _LENGTH.unpack_from(data, at + _LENGTH_AT)[0]
     return length
 
@@ -187,7 +187,7 @@ def read_log_header(
 
 
 def write_log_header(header: LogBatchHeader) -> bytearray:
-    """The header's bytes, in its own format and with its own length and checksum."""
+    """Return the header's bytes, in its own format and with its own length and checksum."""
     shape = header.format
     fields: list[Any] = [
         header.base_offset,

@@ -33,7 +33,7 @@ _FILE_NAME_DIGITS: Final = 20
 
 
 def segment_file_name(first_offset: int, suffix: str) -> str:
-    """The name of a segment's file: `log`, `index` or `timeindex`."""
+    """Return the name of a segment's file: `log`, `index` or `timeindex`."""
     return f"{first_offset:0{_FILE_NAME_DIGITS}d}.{suffix}"
 
 
@@ -67,7 +67,7 @@ class OffsetIndex:
         return 0 if slot < 0 else int(self.positions[slot])
 
     def write(self) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         entries = np.empty(len(self.offsets), dtype=_OFFSET_ENTRY)
         entries["offset"] = self.offsets - self.first_offset
         entries["position"] = self.positions
@@ -104,7 +104,7 @@ class TimeIndex:
         return self.first_offset if slot < 0 else int(self.offsets[slot])
 
     def write(self) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         entries = np.empty(len(self.offsets), dtype=_TIME_ENTRY)
         entries["timestamp"] = self.timestamps
         entries["offset"] = self.offsets - self.first_offset

@@ -33,7 +33,7 @@ BYTES_MAX = 2**31 - 1
 
 
 def words_of(data: ByteArray, dtype: str) -> npt.NDArray[Any]:
-    """A view in which element i is the `dtype` that starts at byte i, aligned or not."""
+    """Return a view in which element i is the `dtype` that starts at byte i, aligned or not."""
     count = max(len(data) - np.dtype(dtype).itemsize + 1, 0)
     return np.ndarray(shape=(count,), dtype=dtype, buffer=data.data, strides=(1,))
 
@@ -46,7 +46,7 @@ def padded(data: ByteArray) -> ByteArray:
 
 
 def offsets_of(lengths: Int64Array) -> Int64Array:
-    """Where runs of these lengths begin when they lie back to back, and where the last one ends."""
+    """Return where runs of these lengths begin back to back, and where the last one ends."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -77,7 +77,7 @@ def copy_runs(
 def gather_runs(
     source: ByteArray, starts: Int64Array, lengths: Int64Array
 ) -> tuple[ByteArray, Int64Array]:
-    """The runs back to back, and the offsets between them; the caller checked all bounds."""
+    """Return the runs back to back, and the offsets between them; the caller checked all bounds."""
     offsets = offsets_of(lengths)
     target = np.empty(int(offsets[-1]), np.uint8)
     copy_runs(
@@ -91,7 +91,7 @@ def gather_runs(
 
 
 def narrow_offsets(offsets: Int64Array) -> Int32Array:
-    """The offsets as columns carry them.
+    """Return the offsets as columns carry them.
 
     Raises:
         LimitExceededError: The column would be longer than 32-bit offsets can count.
@@ -141,7 +141,7 @@ class Words:
             self._write_tails(target, starts, self.tails)
 
     def only(self, valid: npt.NDArray[np.bool_]) -> Words:
-        """The same where a row is valid, and nothing elsewhere."""
+        """Return the same where a row is valid, and nothing elsewhere."""
         words = np.where(valid, self.words, np.uint64(0))
         return Words(words=words, lengths=self.lengths * valid, tails=self.tails)
 
@@ -188,7 +188,7 @@ Part = Words | Runs
 
 
 def fixed_words(words: UInt64Array, width: int, valid: npt.NDArray[np.bool_] | None) -> Words:
-    """The low `width` bytes of each word, and nothing where a row is not valid."""
+    """Return the low `width` bytes of each word, and nothing where a row is not valid."""
     fixed = Words(words=words, lengths=np.full(len(words), width, np.int64))
     return fixed if valid is None else fixed.only(valid)
 
@@ -204,7 +204,7 @@ def runs_of_rows(rows: RowBytes) -> Runs:
 
 
 def zeros(spans: Int64Array) -> Runs:
-    """A part of zeros."""
+    """Return a part of zeros."""
     nothing = np.zeros(len(spans), np.int64)
     return Runs(data=np.empty(0, np.uint8), starts=nothing, lengths=nothing, spans=spans)
 

@@ -48,7 +48,7 @@ class Distinct:
 
 
 def distinct_values(column: Column) -> tuple[Distinct, list[Any]]:
-    """The distinct values of a column that is not nested: the codes, and a physical value each.
+    """Return the distinct values of a flat column: the codes, and a physical value for each.
 
     NULL is a value of its own: None.
 
@@ -62,7 +62,7 @@ def distinct_values(column: Column) -> tuple[Distinct, list[Any]]:
 
 
 def distinct_numbers(values: Values) -> Distinct:
-    """The distinct bit patterns of an array."""
+    """Return the distinct bit patterns of an array."""
     bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
     if len(bits) == 0:
         return Distinct(codes=np.zeros(0, np.int64), rows=np.zeros(0, np.int64))

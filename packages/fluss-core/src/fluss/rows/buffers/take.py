@@ -27,19 +27,19 @@ def take_rows(column: Column, rows: Int64Array) -> Column:
 
 
 def values_of(column: Column) -> Values:
-    """The values of a column of a flat type."""
+    """Return the values of a column of a flat type."""
     if column.values is None:
         raise ValueError(f"A column of {column.type} has no values.")
     return column.values
 
 
 def list_starts(column: Column) -> Int64Array:
-    """Where each row of a column with offsets begins."""
+    """Return where each row of a column with offsets begins."""
     return _offsets(column)[:-1].astype(np.int64)
 
 
 def list_lengths(column: Column) -> Int64Array:
-    """How many bytes or elements each row of a column with offsets has: none where it is NULL."""
+    """Return the bytes or elements of each row of a column with offsets; 0 where it is NULL."""
     lengths = np.diff(_offsets(column)).astype(np.int64)
     if column.valid is not None:
         lengths[~column.valid] = 0
@@ -47,7 +47,7 @@ def list_lengths(column: Column) -> Int64Array:
 
 
 def list_elements(column: Column) -> tuple[Int64Array, tuple[Column, ...]]:
-    """The lengths of the lists or maps of a column, and exactly the elements of those not NULL."""
+    """Return the lengths of a column's lists or maps, and the elements of those not NULL."""
     lengths, offsets = list_lengths(column), _offsets(column)
     used = int(lengths.sum())
     if offsets[0] == 0 and all(used == offsets[-1] == child.length for child in column.children):
@@ -58,7 +58,7 @@ def list_elements(column: Column) -> tuple[Int64Array, tuple[Column, ...]]:
 
 
 def with_gaps(column: Column, rows: Int64Array | None, count: int) -> Column:
-    """A column of `count` rows that has row i of `column` as row `rows[i]` and NULL elsewhere.
+    """Return `count` rows with row i of `column` as row `rows[i]`, and NULL elsewhere.
 
     `rows` ascends; it is None where there are no gaps.
     """

@@ -38,7 +38,7 @@ _Opener = Callable[[bytes, int], tuple[Any, int]]
 
 
 def null_words_bytes(fields: int) -> int:
-    """How many bytes the row kind and the null bits of so many fields take."""
+    """Return how many bytes the row kind and the null bits of so many fields take."""
     return (fields + HEADER_BITS + 63) // 64 * 8
 
 

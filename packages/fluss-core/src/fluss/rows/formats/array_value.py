@@ -63,7 +63,7 @@ def run_writer(data_type: DataType, rows: RowValueFormat) -> ValueWriter:
 
 
 def run_reader(data_type: DataType, rows: RowValueFormat) -> SectionReader:
-    """The inverse of `run_writer`."""
+    """Return the inverse of `run_writer`."""
     match data_type:
         case ArrayType(element=element):
             return _array_reader(element, rows)

@@ -86,7 +86,7 @@ class RowFormat:
 
 
 def write_nested(column: Column, rows: RowFormat) -> Runs:
-    """The bytes of every ARRAY, MAP or ROW of a column; none where it is NULL."""
+    """Return the bytes of every ARRAY, MAP or ROW of a column; none where it is NULL."""
     match column.type:
         case ArrayType():
             counts, (elements,) = list_elements(column)
@@ -101,7 +101,7 @@ def write_nested(column: Column, rows: RowFormat) -> Runs:
 def read_nested(
     data_type: DataType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
 ) -> Column:
-    """The column of the ARRAYs, MAPs or ROWs at these places; the bounds have been checked.
+    """Return the column of the ARRAYs, MAPs or ROWs at these places; the bounds have been checked.
 
     Raises:
         CorruptDataError: The bytes cannot be values of this type.
@@ -212,7 +212,7 @@ def _null_bits(
 def _placed_slots(
     slots: Slots, counts: Int64Array, firsts: Int64Array, fixed_sizes: Int64Array
 ) -> tuple[Values, Runs]:
-    """The slots with their offsets, and the variable part of every array."""
+    """Return the slots with their offsets, and the variable part of every array."""
     joined = join_parts([slots.variable], len(slots.words))
     ends = joined.offsets[firsts]
     shifts = np.repeat(fixed_sizes - ends[:-1], counts)
@@ -259,7 +259,7 @@ def _read_maps(
 def _read_arrays(
     element: DataType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
 ) -> tuple[Int64Array, Column]:
-    """The number of elements of every array, and all elements as one column."""
+    """Return the number of elements of every array, and all elements as one column."""
     cursor = RowCursor.inside(source, starts, lengths, what="ARRAY")
     counts = cursor.fixed(None, "<i4").astype(np.int64)
     negative = counts < 0
@@ -288,7 +288,7 @@ def _read_arrays(
 def _present_elements(
     source: Source, null_starts: Int64Array, counts: Int64Array
 ) -> Int64Array | None:
-    """Which of all elements are not NULL; None for all."""
+    """Return which of all elements are not NULL; None for all."""
     bits, offsets = gather_runs(source.data, null_starts, _null_bytes(counts))
     if not bits.any():
         return None
@@ -312,7 +312,7 @@ class _Elements:
     rows: Int64Array | None
 
     def column(self, element: DataType, rows: RowFormat) -> Column:
-        """The elements that are not NULL."""
+        """Return the elements that are not NULL."""
         present = self.slots if self.rows is None else self.slots[self.rows]
         if fixed_dtype(element) is not None:
             return restore_fixed(element, present, self.refuse)
@@ -338,13 +338,13 @@ class _Elements:
         self.arrays.refuse(self._at(), wrong, why)
 
     def _at(self) -> Int64Array:
-        """Where the slots of the elements that are not NULL are."""
+        """Return where the slots of the elements that are not NULL are."""
         firsts, width = offsets_of(self.counts), self.slots.dtype.itemsize
         at = np.repeat(self.slot_starts - firsts[:-1] * width, self.counts)
         at += np.arange(len(self.slots)) * width
         return at if self.rows is None else at[self.rows]
 
     def _of_array(self, values: Int64Array) -> Int64Array:
-        """The value of its array for every element that is not NULL."""
+        """Return the value of its array for every element that is not NULL."""
         repeated = np.repeat(values, self.counts)
         return repeated if self.rows is None else repeated[self.rows]

@@ -25,7 +25,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """The day number of a date that exists; see `is_civil`."""
+    """Return the day number of a date that exists; see `is_civil`."""
     era, year_of_era = divmod(year - (month <= 2), 400)
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
     day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
@@ -33,7 +33,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def is_civil(year: int, month: int, day: int) -> bool:
-    """Whether the calendar has this day."""
+    """Return whether the calendar has this day."""
     if not 1 <= month <= 12:
         return False
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

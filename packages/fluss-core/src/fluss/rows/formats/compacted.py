@@ -174,7 +174,7 @@ def _read_rows(cursor: RowCursor, types: Sequence[DataType]) -> list[Column]:
 
 
 def _read_field(cursor: RowCursor, data_type: DataType, rows: Int64Array | None) -> Column:
-    """The next field of the rows in which it is not NULL."""
+    """Return the next field of the rows in which it is not NULL."""
     refuse = cursor.refusal(rows)
     dtype = fixed_dtype(data_type)
     if dtype in _VARINT_DTYPES:

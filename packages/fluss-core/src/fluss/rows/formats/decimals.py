@@ -75,7 +75,7 @@ def words_of_runs(
 
 
 def _folded(low: Int64Array, high: Int64Array) -> tuple[UInt64Array, UInt64Array, UInt64Array]:
-    """The value, or its complement where it is negative, in two words; and 1 where it is."""
+    """Return the value, or its complement where it is negative, in two words; and 1 where it is."""
     sign = high >> 63
     return (low ^ sign).view(np.uint64), (high ^ sign).view(np.uint64), (sign & 1).view(np.uint64)
 

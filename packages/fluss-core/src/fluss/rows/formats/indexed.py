@@ -178,7 +178,7 @@ def _read_rows(cursor: RowCursor, types: Sequence[DataType]) -> list[Column]:
 def _read_field(
     cursor: RowCursor, lengths: RowCursor, data_type: DataType, rows: Int64Array | None
 ) -> Column:
-    """The next field of the rows in which it is not NULL; `lengths` stands at its length."""
+    """Return the next field of the rows in which it is not NULL; `lengths` stands at its length."""
     refuse = cursor.refusal(rows)
     dtype = fixed_dtype(data_type)
     if dtype is not None:
@@ -200,7 +200,7 @@ def _read_field(
 
 
 def _without_padding(data: ByteArray, starts: Int64Array, size: int) -> Int64Array:
-    """How many bytes of each CHAR stand before the zeros at its end."""
+    """Return how many bytes of each CHAR stand before the zeros at its end."""
     found, _ = gather_runs(data, starts, np.full(len(starts), size, np.int64))
     is_text = found.reshape(len(starts), size)[:, ::-1] != 0
     return np.where(is_text.any(axis=1), size - is_text.argmax(axis=1), 0)

@@ -34,7 +34,7 @@ _unpack_length = struct.Struct("<i").unpack_from
 
 
 def width_of(data_type: DataType) -> int | None:
-    """How many bytes a field of this type takes, or None if it depends on the value."""
+    """Return how many bytes a field of this type takes, or None if it depends on the value."""
     number = number_of(data_type)
     if number is not None:
         return number.width

@@ -20,7 +20,7 @@ _FIELDS_PER_WORD = 64
 
 
 def null_bytes(fields: int) -> int:
-    """How many bytes the bits of so many fields take."""
+    """Return how many bytes the bits of so many fields take."""
     return (fields + 7) // 8
 
 
@@ -49,7 +49,7 @@ def naming_column(index: int) -> Iterator[None]:
 
 
 def rows_in_columns(columns: Sequence[Column], rows: int | None) -> int:
-    """The length that all columns have, or `rows` where there are none."""
+    """Return the length that all columns have, or `rows` where there are none."""
     lengths = {column.length for column in columns} | ({rows} if rows is not None else set())
     if len(lengths) != 1:
         raise ValueError(f"Columns and rows differ in length: {sorted(lengths)}.")
@@ -57,7 +57,7 @@ def rows_in_columns(columns: Sequence[Column], rows: int | None) -> int:
 
 
 def null_bits(columns: Sequence[Column], rows: int) -> list[Part]:
-    """The head of every row."""
+    """Return the head of every row."""
     parts: list[Part] = []
     for first in range(0, len(columns), _FIELDS_PER_WORD):
         some = columns[first : first + _FIELDS_PER_WORD]

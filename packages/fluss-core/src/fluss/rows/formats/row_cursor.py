@@ -47,7 +47,7 @@ class RowCursor:
 
     @classmethod
     def over(cls, data: ByteArray, starts: Int64Array, ends: Int64Array, *, what: str) -> Self:
-        """A cursor over rows `data[starts[i]:ends[i]]`.
+        """Return a cursor over rows `data[starts[i]:ends[i]]`.
 
         Raises:
             CorruptDataError: A row does not lie inside the data.
@@ -72,7 +72,7 @@ class RowCursor:
 
     @classmethod
     def inside(cls, source: Source, starts: Int64Array, lengths: Int64Array, *, what: str) -> Self:
-        """A cursor over parts of rows whose bounds another cursor has checked."""
+        """Return a cursor over parts of rows whose bounds another cursor has checked."""
         return cls(source=source, at=starts.copy(), ends=starts + lengths, what=what)
 
     def fork(self) -> RowCursor:
@@ -83,7 +83,7 @@ class RowCursor:
         return len(self.at)
 
     def position(self, rows: Int64Array | None) -> Int64Array:
-        """Where these rows stand; all of them for None. The result is the caller's own."""
+        """Return where these rows stand; all of them for None. The result is the caller's own."""
         return self.at.copy() if rows is None else self.at[rows]
 
     def skip(self, rows: Int64Array | None, lengths: Int64Array | int, why: str = "") -> None:
@@ -103,22 +103,22 @@ class RowCursor:
             self.at[rows] += lengths
 
     def fixed(self, rows: Int64Array | None, dtype: str) -> Values:
-        """The next value of this little-endian type in each of these rows."""
+        """Read the next value of this little-endian type in each of these rows."""
         at = self.position(rows)
         values: Values = words_of(self.source.data, dtype)[at]
         self.skip(rows, values.dtype.itemsize)
         return values
 
     def varints(self, rows: Int64Array | None) -> npt.NDArray[np.int32]:
-        """The next 32-bit varint in each of these rows."""
+        """Read the next 32-bit varint in each of these rows."""
         return self._numbers(rows, VARINT_BYTES_MAX).astype("<u4").view("<i4")
 
     def varlongs(self, rows: Int64Array | None) -> Int64Array:
-        """The next 64-bit varint in each of these rows."""
+        """Read the next 64-bit varint in each of these rows."""
         return self._numbers(rows, VARLONG_BYTES_MAX).view("<i8")
 
     def runs(self, rows: Int64Array | None) -> tuple[Int64Array, Int64Array]:
-        """A varint length and as many bytes: where they begin in each of these rows, how many."""
+        """Read a varint length and its bytes in each of these rows; return starts and lengths."""
         lengths = self.varints(rows).astype(np.int64)
         starts = self.position(rows)
         self.skip(rows, lengths, "a length leads out of it")

@@ -51,12 +51,12 @@ class Slots:
     variable: Runs
 
     def with_offsets(self, offsets: Int64Array) -> UInt64Array:
-        """The slots, where the run of value i begins `offsets[i]` bytes into its section."""
+        """Return the slots, where the run of value i begins `offsets[i]` bytes into its section."""
         return np.where(self.placed, self.words | offsets.view(np.uint64) << _u64(32), self.words)
 
 
 def rounded_up(lengths: Int64Array) -> Int64Array:
-    """The next multiples of 8."""
+    """Return the next multiples of 8."""
     return (lengths + 7) & ~7
 
 
@@ -140,7 +140,7 @@ class OpenSlots:
     refuse: Refuse
 
     def texts(self) -> tuple[Int64Array, Int64Array]:
-        """Where the text or bytes of each slot are, and how many."""
+        """Return where the text or bytes of each slot are, and how many."""
         starts, lengths = self._run(self._low_half())
         inline = self.words >> _u64(63) == 1
         inline_lengths = (self.words >> _u64(56)).astype(np.int64) & 0x7F
@@ -153,13 +153,13 @@ class OpenSlots:
         return starts, lengths
 
     def sections(self) -> tuple[Int64Array, Int64Array]:
-        """Where the array, map, row or large decimal of each slot is, and its length."""
+        """Return where the array, map, row or large decimal of each slot is, and its length."""
         starts, lengths = self._run(self._low_half())
         self._check(starts, lengths)
         return starts, lengths
 
     def timestamps(self) -> tuple[Int64Array, npt.NDArray[np.int32]]:
-        """Where the milliseconds of each slot are, and its nanoseconds."""
+        """Return where the milliseconds of each slot are, and its nanoseconds."""
         starts, eights = self._run(np.full(len(self.words), 8, np.int64))
         self._check(starts, eights)
         return starts, self._low_half().astype(np.int32)
@@ -182,7 +182,7 @@ class OpenSlots:
 
 
 def _total_of_sections(starts: Int64Array, lengths: Int64Array) -> int:
-    """The bytes of all sections, each counted once; slots of one section are neighbours."""
+    """Return the bytes of all sections, each counted once; slots of one section are neighbours."""
     if len(starts) == 0:
         return 0
     first = np.ones(len(starts), np.bool_)
@@ -195,6 +195,6 @@ pack_halves: Callable[[int, int], bytes] = struct.Struct("<II").pack
 
 
 def inline_slot(data: bytes) -> bytes:
-    """The slot of up to seven bytes of text."""
+    """Return the slot of up to seven bytes of text."""
     size = len(data)
     return data + bytes(INLINE_BYTES_MAX - size) + bytes((_INLINE_MARK | size,))

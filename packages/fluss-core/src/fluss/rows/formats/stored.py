@@ -76,13 +76,13 @@ Stored = FixedWidth | SplitTimestamp | Runs
 
 
 def fixed_dtype(data_type: DataType) -> str | None:
-    """The numpy type in which values of this type are stored, or None if it is not `FixedWidth`."""
+    """Return the numpy type of the stored values, or None if they are not `FixedWidth`."""
     storage = data_type.storage
     return storage.dtype if isinstance(storage, NumberStorage) else None
 
 
 def store(column: Column) -> Stored:
-    """The stored form of a column of any type that is not nested.
+    """Return the stored form of a column of any type that is not nested.
 
     Raises:
         InvalidValueError: A value is outside what the type can hold.
@@ -164,7 +164,7 @@ def restore_runs(
 
 
 def _cleared(column: Column) -> Values:
-    """The values with zeros where the column is NULL."""
+    """Return the values with zeros where the column is NULL."""
     values = values_of(column)
     if column.valid is None:
         return values

@@ -55,7 +55,7 @@ class Number:
 
 
 def number_of(data_type: DataType) -> Number | None:
-    """How this type is stored as one number, or None if it is not."""
+    """Return how this type is stored as one number, or None if it is not."""
     storage = data_type.storage
     if not isinstance(storage, NumberStorage):
         return None
@@ -64,7 +64,7 @@ def number_of(data_type: DataType) -> Number | None:
 
 
 def split_timestamp(unit: str) -> Callable[[int], tuple[int, int]]:
-    """A TIMESTAMP(4-9) as milliseconds, rounded down, and the nanoseconds above them."""
+    """Return a TIMESTAMP(4-9) as milliseconds, rounded down, and the nanoseconds above them."""
     per_milli = UNITS_PER_SECOND[unit] // 1000
     nanos_each = 1_000_000 // per_milli
 
@@ -76,7 +76,7 @@ def split_timestamp(unit: str) -> Callable[[int], tuple[int, int]]:
 
 
 def join_timestamp(unit: str) -> Callable[[int, int], int]:
-    """The inverse of `split_timestamp`; digits below the unit are cut off, as in Java."""
+    """Return the inverse of `split_timestamp`; digits below the unit are cut off, as in Java."""
     per_milli = UNITS_PER_SECOND[unit] // 1000
     nanos_each = 1_000_000 // per_milli
 
@@ -94,7 +94,7 @@ def run_writer(data_type: DataType) -> ValueWriter:
 
 
 def run_reader(data_type: DataType) -> SectionReader:
-    """The inverse of `run_writer`."""
+    """Return the inverse of `run_writer`."""
     return _RUNS[data_type](data_type)[1]
 
 
@@ -106,7 +106,7 @@ def _unchanged(_: DataType) -> _Conversion:
 
 
 def _millis_conversion(data_type: Any) -> _Conversion:
-    """A TIME, or a TIMESTAMP up to milliseconds."""
+    """Return a TIME, or a TIMESTAMP up to milliseconds."""
     match data_type.unit:
         case "s":
             return (1000).__mul__, _seconds

@@ -39,7 +39,7 @@ _PAIRS = _two_bytes_each(128)
 
 
 def varint(value: int) -> bytes:
-    """A 32-bit number, signed or not; anything wider raises OverflowError."""
+    """Return a 32-bit number, signed or not; anything wider raises OverflowError."""
     if 0 <= value < 16384:
         return _SHORT[value]
     if not -(2**31) <= value < 2**31:
@@ -48,7 +48,7 @@ def varint(value: int) -> bytes:
 
 
 def varlong(value: int) -> bytes:
-    """A 64-bit signed number; anything wider raises OverflowError."""
+    """Return a 64-bit signed number; anything wider raises OverflowError."""
     if 0 <= value < 16384:
         return _SHORT[value]
     if not -(2**63) <= value < 2**63:
@@ -65,7 +65,7 @@ def _long_form(value: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The 32-bit signed number at `at`, and where it ends; IndexError if `data` ends before it."""
+    """Return the signed 32-bit number at `at`, and its end; IndexError if `data` ends before."""
     first = data[at]
     if first < 128:
         return first, at + 1
@@ -75,7 +75,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_varlong(data: bytes, at: int) -> tuple[int, int]:
-    """The 64-bit signed number at `at`, and where it ends; IndexError if `data` ends before it."""
+    """Return the signed 64-bit number at `at`, and its end; IndexError if `data` ends before."""
     first = data[at]
     if first < 128:
         return first, at + 1
@@ -129,14 +129,14 @@ def _with_tails(unsigned: UInt64Array, spread: UInt64Array, more: UInt64Array) -
 
 
 def _spread(unsigned: UInt64Array) -> UInt64Array:
-    """The low 56 bits, seven to a byte."""
+    """Return the low 56 bits, seven to a byte."""
     x = (unsigned & _u64(0x000000000FFFFFFF)) | ((unsigned & _u64(0x00FFFFFFF0000000)) << _u64(4))
     x = (x & _u64(0x00003FFF00003FFF)) | ((x & _u64(0x0FFFC0000FFFC000)) << _u64(2))
     return (x & _u64(0x007F007F007F007F)) | ((x & _u64(0x3F803F803F803F80)) << _u64(1))
 
 
 def _continuation_bits(spread: UInt64Array) -> UInt64Array:
-    """The high bit of every byte that has a non-zero byte above it."""
+    """Return the high bit of every byte that has a non-zero byte above it."""
     x = spread >> _u64(8)
     for shift in (8, 16, 32):
         x |= x >> _u64(shift)
@@ -144,7 +144,7 @@ def _continuation_bits(spread: UInt64Array) -> UInt64Array:
 
 
 def read_varint_column(data: ByteArray, at: Int64Array) -> tuple[UInt64Array, Int64Array]:
-    """The number at each position of a padded source, and its length.
+    """Return the number at each position of a padded source, and its length.
 
     The length is `UNENDING` where ten bytes do not end a number. Bits beyond the 64th are ignored,
     as in Java.
@@ -176,7 +176,7 @@ def _read_tails(
 
 
 def _gather(x: UInt64Array) -> UInt64Array:
-    """The inverse of `_spread`."""
+    """Return the inverse of `_spread`."""
     x = (x & _u64(0x007F007F007F007F)) | ((x & _u64(0x7F007F007F007F00)) >> _u64(1))
     x = (x & _u64(0x00003FFF00003FFF)) | ((x & _u64(0x3FFF00003FFF0000)) >> _u64(2))
     return (x & _u64(0x000000000FFFFFFF)) | ((x & _u64(0x0FFFFFFF00000000)) >> _u64(4))

@@ -32,7 +32,7 @@ _HUDI_KEY_BYTES = 4
 
 
 def bucket_function(lake_format: str | None) -> BucketFunction:
-    """The function of a table with this `table.datalake.format`, or with none.
+    """Return the function of a table with this `table.datalake.format`, or with none.
 
     Raises:
         ConfigError: The format is not one that Fluss knows.
@@ -62,7 +62,7 @@ class BucketFunction(ABC):
     """
 
     def bucket(self, key: bytes, bucket_count: int) -> int:
-        """The bucket of one key.
+        """Return the bucket of one key.
 
         Raises:
             InvalidValueError: The key is empty, or not one this function is made for.
@@ -73,7 +73,7 @@ class BucketFunction(ABC):
         return self._bucket(key, bucket_count)
 
     def buckets(self, keys: RowBytes, bucket_count: int) -> Int32Array:
-        """The bucket of every key; the same as `bucket`, for many keys at once.
+        """Return the bucket of every key; the same as `bucket`, for many keys at once.
 
         Raises:
             InvalidValueError: A key is empty, or not one this function is made for.

@@ -59,7 +59,7 @@ def primary_key_encoder(
     kv_format_version: int = KV_FORMAT_VERSION_DEFAULT,
     is_default_bucket_key: bool,
 ) -> KeyEncoder:
-    """The encoder of a table's primary keys.
+    """Return the encoder of a table's primary keys.
 
     Args:
         types: The types of the physical key's columns.
@@ -132,7 +132,7 @@ class KeyEncoder(ABC):
         return f"{type(self).__name__}({', '.join(map(str, self.types))})"
 
     def encode_rows(self, columns: Sequence[Column]) -> RowBytes:
-        """The key of every row.
+        """Return the key of every row.
 
         Raises:
             InvalidValueError: A value is NULL where it must not be, or no value of its type;
@@ -148,7 +148,7 @@ class KeyEncoder(ABC):
 
     @abstractmethod
     def encode_row(self, values: Sequence[Any]) -> bytes:
-        """The key of one row of physical values.
+        """Return the key of one row of physical values.
 
         Raises:
             InvalidValueError: A value is NULL where it must not be, or no value of its type;

@@ -67,7 +67,7 @@ _Printer = Callable[[Any], str]
 
 
 def write_hudi_keys(columns: Sequence[Column]) -> RowBytes:
-    """The key of every row of columns of `HUDI_KEY_TYPES`.
+    """Return the key of every row of columns of `HUDI_KEY_TYPES`.
 
     Raises:
         InvalidValueError: A value is none of its type, or one that Hudi would misread; `column`
@@ -85,7 +85,7 @@ def write_hudi_keys(columns: Sequence[Column]) -> RowBytes:
 
 
 def _ascii_hashes(column: Column, *, is_only: bool) -> UInt32Array | None:
-    """The hashes of integers, and of short texts that Hudi cannot misread; None of other values."""
+    """Return the hashes of integers and short single texts; None for other values."""
     if isinstance(column.type, t.IntegerFamily):
         texts = values_of(column).astype(f"S{_INT64_CHARS}")
         data = texts.view(np.uint8)
@@ -107,7 +107,7 @@ def _ascii_hashes(column: Column, *, is_only: bool) -> UInt32Array | None:
 
 
 def _distinct_hashes(column: Column, index: int, *, is_only: bool) -> UInt32Array:
-    """The hashes of any values, of which each distinct one is printed once."""
+    """Return the hashes of any values, of which each distinct one is printed once."""
     try:
         distinct, values = distinct_values(column)
     except InvalidValueError as error:  # a text is not UTF-8

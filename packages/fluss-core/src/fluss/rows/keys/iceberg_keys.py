@@ -37,7 +37,7 @@ _NANOS_PER_MICRO = 1000
 
 
 def write_iceberg_keys(column: Column) -> RowBytes:
-    """The key of every row of a column of one of `ICEBERG_KEY_TYPES` that has no NULL."""
+    """Return the key of every row of a column of one of `ICEBERG_KEY_TYPES` that has no NULL."""
     match store(column):
         case FixedWidth() if isinstance(column.type, DecimalType):
             words = values_of(column)

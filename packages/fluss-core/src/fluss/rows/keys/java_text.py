@@ -137,7 +137,7 @@ def _notation(digits: str, exponent: int) -> str:
 
 
 def _digits(mantissa: int, exponent: int, precision_bits: int) -> tuple[str, int]:
-    """The digits of mantissa * 2^k, where mantissa is odd and `exponent` is that of its top bit."""
+    """Return the digits of mantissa * 2^k; mantissa is odd, `exponent` is that of its top bit."""
     bits = mantissa.bit_length()
     if exponent >= bits - 1 and exponent < _LONG_BITS:
         return _digits_of_long(mantissa << exponent - bits + 1, exponent - precision_bits - 1)

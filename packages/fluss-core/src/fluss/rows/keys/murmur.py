@@ -51,7 +51,7 @@ class Tail(Enum):
 
 
 def hash_bytes(key: bytes, *, seed: int, tail: Tail) -> int:
-    """The hash of one key."""
+    """Return the hash of one key."""
     state = seed
     # Written out, because every single write and lookup passes here.
     for word in _words(len(key), tail).unpack_from(key):
@@ -65,13 +65,13 @@ def hash_bytes(key: bytes, *, seed: int, tail: Tail) -> int:
 
 @lru_cache(maxsize=256)
 def _words(length: int, tail: Tail) -> struct.Struct:
-    """How a key of this length becomes words; what is signed is extended as Java does it."""
+    """Return how a key of this length becomes words; what is signed is extended as Java does it."""
     kinds = {Tail.SIGNED_BYTES: "b", Tail.ONE_WORD: "x"}
     return struct.Struct(f"<{length // 4}i{length % 4}{kinds[tail]}")
 
 
 def hash_int(value: int) -> int:
-    """The hash of one 32-bit integer, as Fluss scrambles a key's hash a second time."""
+    """Return the hash of one 32-bit integer, as Fluss scrambles a key's hash a second time."""
     return finish(_mix_into(0, _mix(value)) ^ 4)
 
 
@@ -96,7 +96,7 @@ def _mix_into(state: int, mixed: int) -> int:
 
 
 def hash_rows(keys: RowBytes, *, seed: int, tail: Tail) -> UInt32Array:
-    """The hash of every key."""
+    """Return the hash of every key."""
     count = len(keys)
     hashes = np.empty(count, np.uint32)
     data = np.ascontiguousarray(keys.data)
@@ -127,7 +127,7 @@ def hash_ints(values: UInt32Array) -> UInt32Array:
 
 
 def _hash_block(block: ByteArray, seed: int, tail: Tail) -> UInt32Array:
-    """The hashes of keys of one length: a matrix of a key per line."""
+    """Return the hashes of keys of one length: a matrix of a key per line."""
     count, length = block.shape
     aligned = length & ~3
     words = np.ascontiguousarray(block[:, :aligned]).view("<u4")

@@ -24,7 +24,7 @@ VALUE_BYTES_MAX = 200
 def partition_codes(
     columns: Sequence[Column], *, names: Sequence[str] | None = None
 ) -> tuple[list[tuple[str, ...]], Int32Array]:
-    """The partitions that occur in a batch, and for each row the index of its own.
+    """Return the partitions that occur in a batch, and for each row the index of its own.
 
     Args:
         columns: The partition columns, at least one, in the order of the partition keys.
@@ -49,7 +49,7 @@ def partition_codes(
 
 
 def _named_codes(column: Column, label: str | int) -> tuple[Distinct, list[str]]:
-    """The distinct texts of a column; several values may share one, such as all the NaNs."""
+    """Return the distinct texts of a column; several values may share one, such as all the NaNs."""
     check_partition_type(column.type)
     _check_values(column, label)
     distinct, values = distinct_values(column)

@@ -92,7 +92,7 @@ def _text_functions(data_type: DataType) -> _TextFunctions:
 
 
 def partition_text(value: Any, data_type: DataType) -> str:
-    """The text of a physical value.
+    """Return the text of a physical value.
 
     Raises:
         InvalidValueError: The value is NULL, or lies beyond what Java's type can hold.
@@ -108,7 +108,7 @@ def partition_text(value: Any, data_type: DataType) -> str:
 
 
 def partition_value(text: str, data_type: DataType) -> Any:
-    """The physical value that a text stands for.
+    """Return the physical value that a text stands for.
 
     Digits below the precision of a TIME or TIMESTAMP type are dropped, as Fluss drops them where
     it writes such a column to Arrow.
