@@ -108,7 +108,7 @@ def in_thread(work: Callable[[], T], name: str) -> Future[T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised again where the result is wanted
+        except BaseException as error:  # noqa: BLE001 - raised again for the reader of the result
             future.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()

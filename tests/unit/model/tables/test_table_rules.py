@@ -68,7 +68,7 @@ def test_a_table_that_servers_make_is_let_through(schema, properties, facts):
             AUTO,
             {"partition_keys": ["day", "id"]},
             InvalidSchemaError,
-            "which of them is the time",
+            "does not name the one with the time",
         ),
         (
             LOG,

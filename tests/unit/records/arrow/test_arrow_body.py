@@ -131,7 +131,7 @@ def test_every_cut_is_refused(codec):
 
 def test_the_rows_must_be_those_of_the_header():
     body = write_arrow_body(text_batch(["a", "b"]), BodyCodec())
-    assert "2 rows where the header says 3" in refused(body, TEXT_LAYOUT, row_count=3).why
+    assert "2 rows where the header has 3" in refused(body, TEXT_LAYOUT, row_count=3).why
 
 
 def test_the_columns_must_be_those_of_the_layout():
@@ -166,7 +166,7 @@ def test_a_node_that_cannot_be_is_refused(node):
 
 def test_a_null_count_must_be_that_of_the_bits():
     message = message_of([b"\x01", bytes(16)], row_count=2, nodes=[(2, 2)])
-    assert "Arrow says" in refused(message, layout_of(BigIntType()), row_count=2).why
+    assert "Arrow: " in refused(message, layout_of(BigIntType()), row_count=2).why
     message = message_of([b"", bytes(16)], row_count=2, nodes=[(2, 1)])
     refused(message, layout_of(BigIntType()), row_count=2)
 

@@ -2,7 +2,7 @@
 
 Row logs, KV batches and value batches all frame their records so. Where record i begins is only
 known after the length of record i - 1, so finding them is the one loop over rows in this room
-(80 ns each); everything after it is done for all records at once. The
+(80 ns each); all further steps are vectorised. The
 callers know what is in a record.
 """
 

@@ -277,7 +277,7 @@ def _is_nan(value: object) -> bool:
 def _not_asked(leaf: Leaf, data_type: DataType, why: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"The column {leaf.column!r} is {data_type}, {why}; "
-        f"it was asked for {leaf.function.name.lower()}.",
+        f"the condition is {leaf.function.name.lower()}.",
         column=leaf.column,
     )
 

@@ -83,7 +83,7 @@ def partition_values(spec: PartitionSpec, partition_keys: Sequence[str]) -> tupl
     for key in partition_keys:
         if key not in spec.spec_map:
             raise InvalidSchemaError(
-                f"The partition {spec} says nothing about the partition key {key!r}.",
+                f"The partition {spec} lacks the partition key {key!r}.",
                 hint=f"give a value for each of {', '.join(partition_keys)}",
                 key=key,
             )

@@ -308,5 +308,5 @@ class TableOptions(OptionSet):
         written = self.statistics_columns_text
         if written is None:
             return ()
-        wanted = {each.strip() for each in written.split(",")}
-        return names if wanted == {"*"} else tuple(each for each in names if each in wanted)
+        requested = {each.strip() for each in written.split(",")}
+        return names if requested == {"*"} else tuple(each for each in names if each in requested)

@@ -173,7 +173,7 @@ def _check_several_keys(options: TableOptions, keys: tuple[str, ...]) -> None:
     key_option = TableOptions.auto_partition_key.key
     if not options.auto_partition_key:
         raise InvalidSchemaError(
-            f"The table has {len(keys)} partition keys; which of them is the time is not said.",
+            f"The table has {len(keys)} partition keys, but does not name the one with the time.",
             hint=f"set {key_option!r} to one of {', '.join(keys)}",
         )
     if options.auto_partition_key not in keys:

@@ -27,36 +27,36 @@ def keep_zone(column: str) -> Hint:
     return Hint(KEEP_ZONE, column=column)
 
 
-def lacks_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
+def lacks_zone(given: pa.DataType, target: pa.DataType) -> bool:
     """Return whether values of one Arrow type lack a zone that the other has; also nested ones."""
-    return _any_timestamp(given, wanted, given_has_zone=False)
+    return _any_timestamp(given, target, given_has_zone=False)
 
 
-def loses_zone(given: pa.DataType, wanted: pa.DataType) -> bool:
+def loses_zone(given: pa.DataType, target: pa.DataType) -> bool:
     """Return whether values of one Arrow type have a zone that the other lacks."""
-    return _any_timestamp(given, wanted, given_has_zone=True)
+    return _any_timestamp(given, target, given_has_zone=True)
 
 
-def _any_timestamp(given: pa.DataType, wanted: pa.DataType, *, given_has_zone: bool) -> bool:
+def _any_timestamp(given: pa.DataType, target: pa.DataType, *, given_has_zone: bool) -> bool:
     from pyarrow import types
 
-    if types.is_timestamp(given) and types.is_timestamp(wanted):
+    if types.is_timestamp(given) and types.is_timestamp(target):
         has_zone = given.tz is not None
-        return has_zone is given_has_zone and (wanted.tz is not None) is not has_zone
+        return has_zone is given_has_zone and (target.tz is not None) is not has_zone
     return any(
         _any_timestamp(one, other, given_has_zone=given_has_zone)
-        for one, other in _inner(given, wanted)
+        for one, other in _inner(given, target)
     )
 
 
-def _inner(given: pa.DataType, wanted: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]]:
+def _inner(given: pa.DataType, target: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]]:
     """Return pairs of the types inside two types; fields of structs are matched by name."""
     from pyarrow import types
 
-    if types.is_struct(given) and types.is_struct(wanted):
-        names = {field.name for field in given} & {field.name for field in wanted}
-        return [(given.field(name).type, wanted.field(name).type) for name in sorted(names)]
-    if types.is_struct(given) or types.is_struct(wanted) or given.num_fields != wanted.num_fields:
+    if types.is_struct(given) and types.is_struct(target):
+        names = {field.name for field in given} & {field.name for field in target}
+        return [(given.field(name).type, target.field(name).type) for name in sorted(names)]
+    if types.is_struct(given) or types.is_struct(target) or given.num_fields != target.num_fields:
         return []
     fields = range(given.num_fields)
-    return [(given.field(index).type, wanted.field(index).type) for index in fields]
+    return [(given.field(index).type, target.field(index).type) for index in fields]

@@ -23,7 +23,7 @@ def check_arrays(batch: pa.RecordBatch) -> None:
     """Validate every column of a batch of untrusted origin.
 
     Raises:
-        pyarrow.ArrowException: A column is not what its type says; the caller knows which bytes
+        pyarrow.ArrowException: A column does not match its type; the caller knows which bytes
             it came from and names them.
     """
     if batch.num_rows <= _FEW_ROWS:

@@ -60,7 +60,7 @@ class _Stored(Enum):
     """How the buffers of a message lie in it."""
 
     AS_IT_IS = auto()  # there is no codec
-    PLAIN = auto()  # there is one, but each buffer says that it is not compressed
+    PLAIN = auto()  # there is one, but each buffer is marked as not compressed
     COMPRESSED = auto()  # each one is, so no array will lie over the message
     MIXED = auto()
 
@@ -166,7 +166,7 @@ def read_arrow_body(
         batch = ipc.read_record_batch(source, layout.user_schema)
         check_arrays(batch)
     except (pa.ArrowException, OSError) as error:
-        raise corrupt_batch("Arrow message", at=at, why=f"Arrow says: {error}") from error
+        raise corrupt_batch("Arrow message", at=at, why=f"Arrow: {error}") from error
     return batch
 
 
@@ -190,7 +190,7 @@ def _contradiction(
     if not 0 <= end <= room:
         return f"its body claims {end} bytes where {room} are left"
     if metadata.row_count != row_count:
-        return f"it has {metadata.row_count} rows where the header says {row_count}"
+        return f"it has {metadata.row_count} rows where the header has {row_count}"
     if len(nodes) != layout.node_count or len(buffers) != layout.buffer_count:
         return (
             f"it has {len(nodes)} nodes and {len(buffers)} buffers"

@@ -75,29 +75,29 @@ def _keys(layout: BatchLayout, other: BatchLayout) -> Sequence[int | str]:
 
 
 def _check_column(source: BatchLayout, target: BatchLayout, index: int, place: int | None) -> None:
-    name, wanted = target.names[index], target.types[index]
+    name, requested = target.names[index], target.types[index]
     if place is None:
-        if not wanted.nullable:
+        if not requested.nullable:
             raise SchemaMismatchError(
-                f"The column {name!r} is {wanted}, but older rows have no such column.",
+                f"The column {name!r} is {requested}, but older rows have no such column.",
                 column=name,
             )
         return
     if source.wire_schema.field(place).type != target.wire_schema.field(index).type:
         found = source.types[place]
         raise SchemaMismatchError(
-            f"The column {name!r} is {wanted} but was written as {found}.",
+            f"The column {name!r} is {requested} but was written as {found}.",
             column=name,
-            expected=wanted,
+            expected=requested,
             found=found,
         )
 
 
-def read_positions(source: BatchLayout, wanted: BatchLayout) -> tuple[int, ...]:
+def read_positions(source: BatchLayout, requested: BatchLayout) -> tuple[int, ...]:
     """Return the ascending positions of the requested columns in a schema, for a fetch.
 
     Columns that the schema does not have yet are left out, because a server answers a projection
     beyond a batch's columns with an error; `Evolution` fills them with NULL.
     """
-    places = {key: index for index, key in enumerate(_keys(source, wanted))}
-    return tuple(sorted(places[each] for each in _keys(wanted, source) if each in places))
+    places = {key: index for index, key in enumerate(_keys(source, requested))}
+    return tuple(sorted(places[each] for each in _keys(requested, source) if each in places))

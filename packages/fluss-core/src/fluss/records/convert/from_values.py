@@ -43,7 +43,7 @@ def batch_from_values(rows: Sequence[Sequence[Any]], layout: BatchLayout) -> pa.
 
 
 def _transposed(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    # Block by block: all rows at once would walk through memory once for every column (measured:
+    # Block by block: transposing all rows together would read all memory once per column (measured:
     # 0.67 instead of 0.12 microseconds for each of 100 000 rows of six columns).
     columns: list[list[Any]] = [[] for _ in rows[0]]
     for start in range(0, len(rows), _BLOCK_ROWS):

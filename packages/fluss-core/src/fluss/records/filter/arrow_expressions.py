@@ -76,14 +76,14 @@ def split_arrow(
         parts = _conjuncts(read_tree(expression))
     except UnsupportedOperationError:
         return None, expression
-    said: list[Predicate] = []
+    converted: list[Predicate] = []
     rest: list[pc.Expression] = []
     for each in parts:
         try:
-            said.append(conversion.checked(each))
+            converted.append(conversion.checked(each))
         except (UnsupportedOperationError, InvalidValueError):
             rest.append(each.expression)
-    return conjoined(said), reduce(and_, rest) if rest else None
+    return conjoined(converted), reduce(and_, rest) if rest else None
 
 
 def _conjuncts(tree: Node) -> list[Node]:

@@ -136,12 +136,12 @@ def read_kv_batch(data: ByteSource, *, verify_crc: bool = True) -> KvBatch:
     length, magic, crc, schema_id, _, writer_id, sequence, count = _HEADER.unpack_from(view)
     if length != len(view) - LENGTH_END or magic != MAGIC or count < 0 or schema_id < 0:
         why = (
-            f"its header claims magic {magic}, {length} bytes behind the length,"
+            f"its header claims magic {magic}, {length} bytes after the length,"
             f" schema id {schema_id} and {count} records, of {len(view)} bytes"
         )
         raise corrupt_batch(what, at=0, why=why)
     if verify_crc and (computed := crc32c(view[CRC_END:])) != crc:
-        why = f"its checksum is {computed:08x} where the header says {crc:08x}"
+        why = f"its checksum is {computed:08x} where the header has {crc:08x}"
         raise corrupt_batch(what, at=0, why=why)
     records = find_frames(
         np.frombuffer(view, dtype=np.uint8),

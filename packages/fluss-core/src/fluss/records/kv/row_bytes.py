@@ -45,7 +45,7 @@ def batch_from_rows(
         row_format: The format they were encoded in.
 
     Raises:
-        CorruptDataError: A row is not what the layout says.
+        CorruptDataError: A row does not match the layout.
     """
     if isinstance(rows, RowBytes):
         rows = Frames(data=rows.data, starts=rows.offsets[:-1], ends=rows.offsets[1:])
@@ -55,6 +55,6 @@ def batch_from_rows(
         check_arrays(batch)
     except pa.ArrowException as error:
         at = int(rows.starts[0]) if len(rows) else 0
-        why = f"Arrow says: {error}"
+        why = f"Arrow: {error}"
         raise corrupt_batch(f"{row_format.value.lower()} rows", at=at, why=why) from error
     return batch

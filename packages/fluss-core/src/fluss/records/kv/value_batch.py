@@ -59,7 +59,7 @@ def read_value_batch(data: ByteSource) -> Frames:
     length, magic, count = _HEADER.unpack_from(view)
     if length != len(view) - _LENGTH_END or magic != MAGIC or count < 0:
         why = (
-            f"its header claims magic {magic}, {length} bytes behind the length"
+            f"its header claims magic {magic}, {length} bytes after the length"
             f" and {count} records, of {len(view)} bytes"
         )
         raise corrupt_batch("value batch", at=0, why=why)
@@ -139,7 +139,7 @@ def batch_from_values(
         source = layouts.get(schema_id)
         if source is None:
             at = int(values.starts[rows[0]])
-            raise corrupt_batch("value", at=at, why=f"nobody knows its schema id {schema_id}")
+            raise corrupt_batch("value", at=at, why=f"its schema id {schema_id} is unknown")
         own = values if len(rows) == len(values) else values.take(rows)
         decoded = batch_from_rows(own.beyond(SCHEMA_ID_BYTES), source, row_format)
         parts.append(Evolution.between(source, target).apply(decoded))

@@ -138,7 +138,7 @@ class LogBatch:
         header = self.header
         computed = crc32c(to_view(self.data)[header.format.checked_from :])
         if computed != header.crc:
-            why = f"its checksum is {computed:08x} where the header says {header.crc:08x}"
+            why = f"its checksum is {computed:08x} where the header has {header.crc:08x}"
             raise corrupt_batch("log batch", at=self.at, why=why)
 
 
@@ -223,7 +223,7 @@ def check_log_header(header: LogBatchHeader, *, at: int = 0) -> None:
     elif header.statistics_length < 0 or records_bytes < 0:
         why = f"{header.statistics_length} bytes of statistics do not fit its {header.length} bytes"
     elif records_bytes < (0 if header.is_append_only else count):
-        why = f"{count} change types do not fit the {records_bytes} bytes behind its header"
+        why = f"{count} change types do not fit the {records_bytes} bytes after its header"
     if why is not None:
         raise corrupt_batch("log batch", at=at, why=why)
 

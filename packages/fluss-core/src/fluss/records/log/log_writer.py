@@ -108,8 +108,8 @@ def write_log_batch(
     """
     magic = 2 if leader_epoch is not None else 0 if body.statistics is None else 1
     shape = format_of(magic)
-    behind = (body.statistics or b"", *body.buffers)
-    length = shape.size - LENGTH_END + size_of(behind)
+    rest = (body.statistics or b"", *body.buffers)
+    length = shape.size - LENGTH_END + size_of(rest)
     if length > _LENGTH_MAX:
         raise LimitExceededError(
             f"A batch of {length} bytes is longer than the {_LENGTH_MAX} that its header can say.",
@@ -132,13 +132,13 @@ def write_log_batch(
             format=shape,
         )
     )
-    seal(header, shape, behind)
-    return [header, *(each for each in behind if memoryview(each).nbytes)]
+    seal(header, shape, rest)
+    return [header, *(each for each in rest if memoryview(each).nbytes)]
 
 
-def seal(header: bytearray, shape: HeaderFormat, behind: Sequence[ByteSource]) -> None:
+def seal(header: bytearray, shape: HeaderFormat, rest: Sequence[ByteSource]) -> None:
     """Compute the checksum over the end of the header and what follows, and set it."""
     crc = crc32c(memoryview(header)[shape.checked_from :])
-    for each in behind:
+    for each in rest:
         crc = crc32c(each, crc)
     patch_crc(header, shape, crc)

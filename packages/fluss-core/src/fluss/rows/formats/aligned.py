@@ -67,7 +67,7 @@ def write_aligned_rows(columns: Sequence[Column], *, row_kind: int = INSERT_KIND
     """Encodes columns as aligned rows.
 
     Raises:
-        InvalidValueError: A value does not fit its column; `column` and `row` say which.
+        InvalidValueError: A value does not fit its column; `column` and `row` name it.
         UnsupportedTypeError: A column is nested.
     """
     count = rows_in_columns(columns, None)
@@ -94,7 +94,7 @@ def write_paimon_rows(columns: Sequence[Column]) -> RowBytes:
     """Encodes columns as the `BinaryRow`s of Paimon: aligned rows of kind INSERT.
 
     Raises:
-        InvalidValueError: A value does not fit its column; `column` and `row` say which.
+        InvalidValueError: A value does not fit its column; `column` and `row` name it.
         UnsupportedTypeError: A column is nested.
     """
     return write_aligned_rows(columns)

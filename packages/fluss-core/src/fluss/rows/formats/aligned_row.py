@@ -77,7 +77,7 @@ class AlignedRowWriter:
         """Encodes one row of physical values.
 
         Raises:
-            InvalidValueError: A value does not fit its type; `column` says which.
+            InvalidValueError: A value does not fit its type; `column` names it.
         """
         slots: list[bytes] = []
         runs: list[bytes] = []

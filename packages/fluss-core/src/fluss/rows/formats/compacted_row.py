@@ -51,7 +51,7 @@ class CompactedRowWriter:
         """Encodes one row of physical values.
 
         Raises:
-            InvalidValueError: A value does not fit its type; `column` says which.
+            InvalidValueError: A value does not fit its type; `column` names it.
         """
         fields: list[bytes] = []
         nulls, bit = 0, 1
@@ -123,7 +123,7 @@ def write_compacted_key(values: Sequence[Any], types: Sequence[DataType]) -> byt
     """Encodes one key: the fields of a row, without null bits.
 
     Raises:
-        InvalidValueError: A value is NULL or does not fit its type; `column` says which.
+        InvalidValueError: A value is NULL or does not fit its type; `column` names it.
     """
     return CompactedRowWriter(types, is_key=True).write(values)
 

@@ -90,7 +90,7 @@ def write_indexed_rows(columns: Sequence[Column], *, rows: int | None = None) ->
         rows: How many rows; needed only where there are no columns.
 
     Raises:
-        InvalidValueError: A value does not fit its column; `column` and `row` say which.
+        InvalidValueError: A value does not fit its column; `column` and `row` name it.
         LimitExceededError: All rows together would be longer than 2 GiB.
     """
     return _write_rows(columns, rows_in_columns(columns, rows))

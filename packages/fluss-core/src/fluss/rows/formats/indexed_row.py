@@ -61,7 +61,7 @@ class IndexedRowWriter:
         """Encodes one row of physical values.
 
         Raises:
-            InvalidValueError: A value does not fit its type; `column` says which.
+            InvalidValueError: A value does not fit its type; `column` names it.
         """
         fields: list[bytes] = []
         lengths: list[int] = []

@@ -1,4 +1,4 @@
-"""Reading many rows at once, column by column: one position per row, moved on together.
+"""Reads many rows column by column, with one position per row.
 
 The bytes are not trusted: every step checks that each position stays inside its row. A step reads
 only the rows it is given (those that are not NULL) and returns dense arrays. The codecs decide what

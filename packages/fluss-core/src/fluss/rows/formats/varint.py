@@ -1,4 +1,4 @@
-"""Unsigned LEB128 numbers, as Fluss's compacted rows count: one value, or a whole column at once.
+"""Unsigned LEB128 numbers, as compacted rows store integers: single values and whole columns.
 
 Negative numbers are written as their two's complement, hence always in 5 bytes (INT) or 10 bytes
 (BIGINT); there is no zigzag. Java: `CompactedRowWriter.writeInt`, `writeLong`. A column is spread

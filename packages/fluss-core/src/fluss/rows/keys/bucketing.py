@@ -73,7 +73,7 @@ class BucketFunction(ABC):
         return self._bucket(key, bucket_count)
 
     def buckets(self, keys: RowBytes, bucket_count: int) -> Int32Array:
-        """Return the bucket of every key; the same as `bucket`, for many keys at once.
+        """Return the bucket of every key; as `bucket` for each key.
 
         Raises:
             InvalidValueError: A key is empty, or not one this function is made for.

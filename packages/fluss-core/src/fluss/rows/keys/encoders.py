@@ -136,7 +136,7 @@ class KeyEncoder(ABC):
 
         Raises:
             InvalidValueError: A value is NULL where it must not be, or no value of its type;
-                `column` and `row` say which.
+                `column` and `row` name it.
         """
         if len(columns) != len(self.types):
             raise ValueError(f"a key of {len(self.types)} columns was given {len(columns)}")
@@ -152,7 +152,7 @@ class KeyEncoder(ABC):
 
         Raises:
             InvalidValueError: A value is NULL where it must not be, or no value of its type;
-                `column` says which.
+                `column` names it.
         """
 
     @abstractmethod

@@ -71,7 +71,7 @@ def write_hudi_keys(columns: Sequence[Column]) -> RowBytes:
 
     Raises:
         InvalidValueError: A value is none of its type, or one that Hudi would misread; `column`
-            and `row` say which.
+            and `row` name it.
     """
     codes = np.ones(columns[0].length, np.uint32)
     for index, column in enumerate(columns):
