@@ -13,6 +13,7 @@ from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Constant
 from fluss.scan import plan_filters, shape
 from fluss.scan.narrow import narrow, narrow_splits
+from fluss.scan.plan_filters import FilterPlan
 from fluss.scan.plan_scan import Window
 from fluss.scan.shape import shape_of, split_schema
 from fluss.scan.split import ScanSplit
@@ -61,6 +62,7 @@ def test_nothing_requested_changes_nothing():
     found = narrow(scan)
     assert found.shape is scan
     assert (found.residual, found.takes_limit) == (None, True)
+    assert shaped().plan_filter() == FilterPlan()
 
 
 def test_columns_are_read_in_the_order_requested_and_once():

@@ -158,20 +158,6 @@ class ScanFilter:
         return planning.plan() if prunes else planning.without_pruning()
 
 
-def plan_filter(
-    predicate: Predicate | None,
-    table: TableInfo,
-    partitions: Sequence[PartitionInfo] | None = None,
-    *,
-    metadata_names: Mapping[str, str] | None = None,
-    prunes: bool = True,
-) -> FilterPlan:
-    """Plan a filter that is used once; see `ScanFilter`. A filter of None requests all rows."""
-    if predicate is None:
-        return FilterPlan()
-    return ScanFilter.of(predicate, table, metadata_names).plan(partitions, prunes=prunes)
-
-
 class _Planning:
     def __init__(self, bound: ScanFilter, partitions: Sequence[PartitionInfo] | None) -> None:
         self._predicate = bound.predicate
