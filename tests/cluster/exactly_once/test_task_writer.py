@@ -500,7 +500,7 @@ FAR = {None: 2**31 - 1, "s": 10**12, "ms": 10**15, "us": 10**18, "ns": 2**62}
 )
 def test_times_are_compared_by_rows(session, task, kind):
     schema = pa.schema([("id", pa.int64()), ("v", kind)])
-    # The last of them lies behind the year 9999, where Python's calendar ends.
+    # The last of them lies after the year 9999, where Python's calendar ends.
     values = [1, None, FAR[re.search(r"timestamp\[(\w+)|date", str(kind))[1]]] * 5
     starts = pa.array(range(16), pa.int32())
     if pa.types.is_struct(kind):
@@ -577,7 +577,7 @@ def test_a_table_with_a_primary_key_is_refused(session, task):
         append_exactly_once(keyed, task(), rows_of(0, 1))
 
 
-def test_what_can_be_doubted_is_said(session, table, cluster, database):
+def test_caveats_are_listed(session, table, cluster, database):
     assert any("1 replica" in each for each in delivery_caveats(table))
     hasty = {"writer_acks": "1", "writer_enable_idempotence": "false"}
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **hasty) as other:

@@ -228,7 +228,7 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "text"),
     [
         ({"filter": col("idd") == 7}, FlussError, "did you mean 'id'"),
         ({"filter": pc.field("idd") == 7}, FlussError, "did you mean 'id'"),
@@ -245,13 +245,15 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
         ({"mode": "binlog"}, UnsupportedOperationError, "no primary key"),
     ],
 )
-def test_a_mistake_is_told_before_anybody_is_asked(session, wire, events, options, error, said):
-    with wire.recording() as seen, pytest.raises(error, match=said):
+def test_a_mistake_is_an_error_before_a_server_is_asked(
+    session, wire, events, options, error, text
+):
+    with wire.recording() as seen, pytest.raises(error, match=text):
         events.scan(**options).to_arrow()
     assert seen.counts() == {}
 
 
-def test_a_slip_in_a_url_is_told_before_anybody_is_asked(wire, database):
+def test_a_slip_in_a_url_is_an_error_before_a_server_is_asked(wire, database):
     with wire.recording() as seen, pytest.raises(ConfigError, match="did you mean 'tail'"):
         fluss.connect(f"fluss://{wire.bootstrap}/{database}.events?tial=5")
     assert seen.exchanges == []

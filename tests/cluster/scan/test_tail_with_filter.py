@@ -113,11 +113,11 @@ def test_a_tail_is_cut_before_the_filter(written):
     table, rows, options = written
     for name, (predicate, expression) in conditions(rows).items():
         for tail in TAILS:
-            wanted = places(kept(rows, tail, expression))
+            expected = places(kept(rows, tail, expression))
             scan = table.scan(**options, tail=tail, filter=predicate, with_metadata=True)
-            assert places(scan.to_arrow().to_pylist()) == wanted, (name, tail)
-            assert scan.count() == len(wanted), (name, tail)
-            assert places(scan.to_reader().read_all().to_pylist()) == wanted, (name, tail)
+            assert places(scan.to_arrow().to_pylist()) == expected, (name, tail)
+            assert scan.count() == len(expected), (name, tail)
+            assert places(scan.to_reader().read_all().to_pylist()) == expected, (name, tail)
 
 
 def test_a_dataset_cuts_the_tail_before_its_filters(written):
@@ -125,24 +125,27 @@ def test_a_dataset_cuts_the_tail_before_its_filters(written):
     for name, (predicate, expression) in conditions(rows).items():
         for tail in (2, 5):
             whole = kept(rows, tail, ds.scalar(True))
-            wanted = places(kept(rows, tail, expression))
+            expected = places(kept(rows, tail, expression))
             dataset = table.scan(**options, tail=tail, with_metadata=True).to_dataset()
-            said = dataset.to_table(filter=expression)
-            assert places(said.to_pylist()) == wanted, (name, tail)
-            assert dataset.count_rows(filter=expression) == len(wanted), (name, tail)
-            assert dataset.head(100, filter=expression).num_rows == len(wanted), (name, tail)
-            assert dataset.head(1, filter=expression).num_rows == min(1, len(wanted)), (name, tail)
+            given = dataset.to_table(filter=expression)
+            assert places(given.to_pylist()) == expected, (name, tail)
+            assert dataset.count_rows(filter=expression) == len(expected), (name, tail)
+            assert dataset.head(100, filter=expression).num_rows == len(expected), (name, tail)
+            assert dataset.head(1, filter=expression).num_rows == min(1, len(expected)), (
+                name,
+                tail,
+            )
             pieces = [
                 each.to_table(filter=expression) for each in dataset.get_fragments(expression)
             ]
             found = [row for each in pieces for row in each.to_pylist()]
-            assert places(found) == wanted, (name, tail)
+            assert places(found) == expected, (name, tail)
             unfiltered = [
                 row for each in dataset.get_fragments() for row in each.to_table().to_pylist()
             ]
             assert places(unfiltered) == places(whole)
             filtered = table.scan(**options, tail=tail, filter=predicate, with_metadata=True)
-            assert places(filtered.to_dataset().to_table().to_pylist()) == wanted, (name, tail)
+            assert places(filtered.to_dataset().to_table().to_pylist()) == expected, (name, tail)
 
 
 def test_splits_of_a_tail_with_a_filter_are_read_elsewhere(written):
@@ -157,12 +160,12 @@ def test_splits_of_a_tail_with_a_filter_are_read_elsewhere(written):
 def test_a_limit_counts_what_tail_and_filter_leave(written):
     table, rows, options = written
     for name, (predicate, expression) in conditions(rows).items():
-        wanted = places(kept(rows, 5, expression))
+        expected = places(kept(rows, 5, expression))
         for limit in (0, 1, 3, 50):
             scan = table.scan(**options, tail=5, filter=predicate, limit=limit, with_metadata=True)
             found = places(scan.to_arrow().to_pylist())
-            assert len(found) == min(limit, len(wanted)), (name, limit)
-            assert set(found) <= set(wanted), (name, limit)
+            assert len(found) == min(limit, len(expected)), (name, limit)
+            assert set(found) <= set(expected), (name, limit)
             assert scan.count() == len(found)
             # What a dataset is asked comes after the limit of its scan.
             cut = table.scan(**options, tail=5, limit=limit, with_metadata=True)
@@ -201,11 +204,11 @@ def test_the_cursor_of_a_filtered_tail_is_where_its_table_ended(written):
 
 def test_what_is_explained_of_a_tail_names_no_pruning(written):
     table, _, options = written
-    said = str(
+    text = str(
         table.scan(**options, tail=3, filter=(col("id") == 1) & (col("day") == "a")).explain()
     )
-    assert "left out by the filter" not in said
-    assert "tail: the last 3 rows by time, bucket and offset; the filter comes after it" in said
+    assert "left out by the filter" not in text
+    assert "tail: the last 3 rows by time, bucket and offset; the filter comes after it" in text
 
 
 def test_a_binlog_has_a_tail_and_no_filter(session):

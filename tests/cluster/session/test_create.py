@@ -19,7 +19,7 @@ def made(session):
 
 
 @pytest.mark.parametrize(
-    ("name", "how", "said"),
+    ("name", "how", "text"),
     [
         ("log", {"primary_key": ["id"]}, "primary_key is none, not (id)"),
         ("log", {"partition_by": ["id"]}, "partition_by is (day), not (id)"),
@@ -30,7 +30,7 @@ def made(session):
         ("keyed", {"primary_key": "id", "auto_increment": "x"}, "auto_increment is none, not (x)"),
     ],
 )
-def test_a_table_that_differs_is_refused_before_anything_is_written(made, name, how, said):
+def test_a_table_that_differs_is_refused_before_anything_is_written(made, name, how, text):
     write = made.upsert if name == "keyed" else made.append
     for call in (
         lambda: write(name, ROWS, create=True, **how),
@@ -38,7 +38,7 @@ def test_a_table_that_differs_is_refused_before_anything_is_written(made, name, 
     ):
         with pytest.raises(SchemaMismatchError) as refused:
             call()
-        assert said in refused.value.message
+        assert text in refused.value.message
         assert "Leave" in refused.value.hint
     assert made.table(name).count() == 2
 

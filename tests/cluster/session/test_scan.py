@@ -1,4 +1,4 @@
-"""Scans on a real cluster: pinned, exact, repeatable, and told in words."""
+"""Scans on a real cluster: pinned, exact, repeatable, and explained."""
 
 import pickle
 import threading
@@ -315,10 +315,10 @@ def test_cancelling_ends_a_reader_in_another_thread(events):
 
 
 def test_a_scan_explains_itself(parted):
-    told = parted.scan(filter=(col("day") == "2026-01-02") & (col("x") > 5)).explain()
+    text = parted.scan(filter=(col("day") == "2026-01-02") & (col("x") > 5)).explain()
     for part in ("mode: log", "1 of 3 partitions", "x > 5", "partitions: 1 of 3", "4 more are left out",
                  "pinned", "rows: at most 333", "splits: 2"):  # fmt: skip
-        assert part in told, told
+        assert part in text, text
     last = parted.scan(filter=col("x") > 5, tail=10).explain()
     for part in ("the last 10 rows", "rows: at most 10", "splits: 6", "partitions: 3 of 3"):
         assert part in last, last
@@ -356,10 +356,10 @@ def test_a_scan_is_a_dataset(events):
 
 def test_a_filter_of_a_dataset_comes_behind_the_limit_of_its_scan(events):
     first = events.scan(limit=50).to_arrow()
-    wanted = [each for each in ids(first) if each % 2 == 0]
+    expected = [each for each in ids(first) if each % 2 == 0]
     dataset = events.scan(limit=50).to_dataset()
     even = pc.bit_wise_and(ds.field("id"), 1) == 0
-    assert ids(dataset.to_table(filter=even)) == wanted
+    assert ids(dataset.to_table(filter=even)) == expected
     assert ids(dataset.to_table(filter=ds.field("id") < 100)) == [x for x in ids(first) if x < 100]
     with pytest.raises(UnsupportedOperationError, match="limit"):
         next(dataset.get_fragments())
@@ -394,7 +394,7 @@ def test_fragments_are_the_splits_of_one_plan(events, rows):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "text"),
     [
         ({"columns": ["idd"]}, SchemaMismatchError, "did you mean 'id'"),
         ({"filter": col("idd") > 1}, FlussError, "did you mean 'id'"),
@@ -404,8 +404,8 @@ def test_fragments_are_the_splits_of_one_plan(events, rows):
         ({"partitions": "x"}, UnsupportedOperationError, "not partitioned"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_read(events, options, error, said):
-    with pytest.raises(error, match=said):
+def test_impossible_options_are_refused_before_anything_is_read(events, options, error, text):
+    with pytest.raises(error, match=text):
         events.scan(**options).splits()
 
 

@@ -181,14 +181,14 @@ def test_servers_and_counters(session):
     assert "Session(" in repr(session)
 
 
-def test_what_cannot_be_reached_or_meant_is_told():
+def test_an_unreachable_server_and_a_mistyped_url_are_errors():
     with pytest.raises(ConnectError):
         fluss.connect("fluss://127.0.0.1:1")
     with pytest.raises(ConfigError, match="did you mean"):
         fluss.connect("fluss://127.0.0.1:1?writer.ackz=1")
 
 
-def test_without_a_launcher_the_pip_command_is_told(monkeypatch):
+def test_without_a_launcher_the_error_names_the_pip_command(monkeypatch):
     monkeypatch.setattr("fluss.connection.embedded_launcher.entry_points", lambda **_: ())
     with pytest.raises(MissingExtraError, match="pip install"):
         fluss.connect("embedded:./data")
@@ -212,7 +212,7 @@ def test_a_password_is_used_and_never_shown(cluster):
 
 
 def test_a_schema_is_given_by_texts_or_by_types_of_any_library(session):
-    wanted = pa.schema(
+    expected = pa.schema(
         [pa.field("id", pa.int64(), nullable=False), ("tags", pa.list_(pa.string()))]
     )
     for index, schema in enumerate(
@@ -225,7 +225,7 @@ def test_a_schema_is_given_by_texts_or_by_types_of_any_library(session):
         ]
     ):
         table = session.create_table(f"given{index}", schema, primary_key=["id"], buckets=1)
-        assert table.schema.equals(wanted, check_metadata=False)
+        assert table.schema.equals(expected, check_metadata=False)
     with pytest.raises(InvalidSchemaError, match="BIGNT"):
         session.create_table("not_made", {"id": "BIGNT"})
     with pytest.raises(InvalidSchemaError, match="is none") as refused:

@@ -82,7 +82,7 @@ def test_many_databases_and_tables_are_cut_and_counted():
     assert text[-2:] == ["and", "7 more databases"]
 
 
-def test_a_scan_shows_what_was_asked_for_and_asks_nobody(events):
+def test_a_scan_shows_its_options_and_asks_no_server(events):
     scan = events.scan(columns=["x", "_bucket"], filter=col("id") < 5, limit=3)
     text = checked(scan._repr_html_())
     assert text[0] == f"Scan of {events.name}"
@@ -108,13 +108,13 @@ def test_an_explanation_is_text_and_shows_its_lines(events):
     assert [text[0], *"".join(text[1:]).split("\n")] == explained.split("\n")
 
     class Printer:
-        said = ""
+        shown = ""
 
         def text(self, text):
-            self.said += text
+            self.shown += text
 
     explained._repr_pretty_(printer := Printer(), cycle=False)
-    assert printer.said == explained
+    assert printer.shown == explained
 
 
 @pytest.mark.parametrize(

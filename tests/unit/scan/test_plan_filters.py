@@ -265,7 +265,7 @@ def test_metadata_columns_are_asked_by_the_names_they_have_in_the_scan():
         plan_filter(col("_bucket") == 2, USERS, metadata_names=names)
 
 
-def test_a_plan_says_what_it_spares_and_why():
+def test_a_plan_lists_what_it_leaves_out_and_why():
     predicate = (col("user") == 1) & (col("day") == "a") & (col("_log_offset") < 9)
     assert plan_filter(predicate, ORDERS, ORDER_DAYS).reasons == (
         "1 of 3 partitions, by day",

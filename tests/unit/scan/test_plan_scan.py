@@ -65,7 +65,7 @@ def output(**options):
     return decide_output(given, table(), decide_mode(given, table()))
 
 
-def test_columns_come_in_the_order_asked_for_and_metadata_behind():
+def test_columns_come_in_the_order_requested_and_metadata_after_them():
     found = output(columns=["x", "_bucket", "id"], with_metadata=["_log_offset"])
     assert found.names == ("x", "_bucket", "id", "_log_offset")
     assert found.metadata == (None, "_bucket", None, "_log_offset")
@@ -265,7 +265,7 @@ BATCHES = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.integers(
 
 
 @given(st.lists(BATCHES, min_size=1, max_size=4), st.integers(0, 40))
-def test_the_last_rows_are_those_of_a_sort_by_time_bucket_and_offset(buckets, wanted):
+def test_the_last_rows_are_those_of_a_sort_by_time_bucket_and_offset(buckets, rows_max):
     spans, rows = {}, []
     for number, batches in enumerate(buckets):
         bucket, offset, latest = TableBucket(1, number), 0, 0
@@ -276,7 +276,7 @@ def test_the_last_rows_are_those_of_a_sort_by_time_bucket_and_offset(buckets, wa
             spans[bucket].append(Span(base_offset=offset, rows=count, timestamp_ms=timestamp))
             rows += [(latest, bucket, offset + row) for row in range(count)]
             offset += count
-    expected = sorted(rows)[max(0, len(rows) - wanted) :] if wanted else []
-    starts = tail_starts(spans, wanted)
+    expected = sorted(rows)[max(0, len(rows) - rows_max) :] if rows_max else []
+    starts = tail_starts(spans, rows_max)
     kept = [row for row in rows if row[1] in starts and row[2] >= starts[row[1]]]
     assert sorted(kept) == expected
