@@ -107,7 +107,7 @@ _FILTERS = [
          keep=lambda row: 10 <= row["id"] < 20),
     Case(name="filter, either", filter=(col("id") == 3) | (col("name") == "n5"),
          keep=lambda row: row["id"] == 3 or row["name"] == "n5"),
-    Case(name="filter, of another column than those wanted", filter=col("name") == "n1",
+    Case(name="filter, of another column than those requested", filter=col("name") == "n1",
          columns=("x",), keep=lambda row: row["name"] == "n1"),
     Case(name="filter, not equal leaves NULL out", filter=col("name") != "n1",
          keep=lambda row: row["name"] not in {None, "n1"}),

@@ -115,7 +115,7 @@ def test_what_the_partitions_decide_is_not_asked_of_their_rows():
     assert plan_filter(by_day, EVENTS, EVENT_PARTITIONS).pushed is None
     mixed = (col("day") == DAYS[0]) | (col("v") > 5)
     assert plan_filter(mixed, EVENTS, EVENT_PARTITIONS).pushed == mixed
-    # Nobody knows the partitions, or the name of one is not theirs.
+    # The partitions are unknown, or the name of one is not theirs.
     assert plan_filter(by_day, EVENTS).pushed == by_day
     assert plan_filter(by_day, EVENTS, [*EVENT_PARTITIONS, *named("odd")]).pushed == by_day
 

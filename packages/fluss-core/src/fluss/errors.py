@@ -199,7 +199,7 @@ def _place(facts: dict[str, Any], named: tuple[str, ...], known: str) -> str:
         for name, text in _PLACES.items()
         if name in named
     }
-    # A row is counted anew by each caller; a number in the sentence may be that of an element.
+    # Each caller counts rows by itself; a number in the sentence may be that of an element.
     shown = {name: each for name, each in shown.items() if name == "row" or not _has(known, each)}
     at = shown.pop("offset", None)
     if not shown:

@@ -54,7 +54,7 @@ class StreamOffset:
         """Parse the offset of a checkpoint, which may belong to another source.
 
         Raises:
-            InvalidValueError: It does.
+            InvalidValueError: The text is not an offset of this source.
         """
         try:
             table_id = int(json[TABLE_ID])

@@ -17,5 +17,8 @@ class Core:
 
     def read(self, table, *, config, columns, filter, limit, options) -> Any:  # noqa: A002 - the scan's name
         given = {"columns": columns, "filter": filter, "limit": limit}
-        wanted = {**options, **{name: value for name, value in given.items() if value is not None}}
-        return open_scan(table, config=config, **wanted).to_arrow()
+        expected = {
+            **options,
+            **{name: value for name, value in given.items() if value is not None},
+        }
+        return open_scan(table, config=config, **expected).to_arrow()

@@ -24,7 +24,7 @@ class Colour(StrEnum):
 
 
 class Paints(OptionSet):
-    """Options of nobody in particular."""
+    """Options of a made-up component."""
 
     __slots__ = ()
 

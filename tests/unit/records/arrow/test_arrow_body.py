@@ -50,7 +50,7 @@ def text_batch(texts):
 
 
 def message_of(arrays, *, row_count, nodes=None, codec=None, change=None):
-    """A message of these buffers; `change` edits the places they are said to be at."""
+    """A message of these buffers; `change` edits the positions in their metadata."""
     body, places = b"", []
     for each in arrays:
         places.append((len(body), len(each)))

@@ -25,7 +25,7 @@ RECORDS = st.lists(
 
 def written(records, **header):
     keys = row_bytes([key for key, _ in records])
-    # What stands in the row of a deletion is nobody's.
+    # The row of a deletion is ignored.
     rows = row_bytes([b"rubbish" if row is None else row for _, row in records])
     deletes = np.array([row is None for _, row in records], dtype=np.bool_)
     return joined(write_kv_batch(kv_body(keys, rows, deletes=deletes), **{"schema_id": 1} | header))

@@ -1,4 +1,4 @@
-"""Runs of bytes: copied many at once exactly as one by one."""
+"""Runs of bytes: many are copied together exactly as one by one."""
 
 from __future__ import annotations
 

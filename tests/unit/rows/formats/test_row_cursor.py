@@ -1,4 +1,4 @@
-"""Walking through many rows at once, and stopping at the first that lies."""
+"""Walks through many rows in parallel, and stops at the first damaged one."""
 
 from __future__ import annotations
 

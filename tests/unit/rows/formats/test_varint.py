@@ -1,4 +1,4 @@
-"""Varints, one at a time and a column at once."""
+"""Varints, one at a time and a whole column."""
 
 from __future__ import annotations
 

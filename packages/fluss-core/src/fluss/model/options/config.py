@@ -152,7 +152,7 @@ class Config(ClientOptions):
         if wrong is not None:
             raise ConfigError(
                 f"Writing once needs acks from all, retries, and at most {INFLIGHT_IDEMPOTENT_MAX} "
-                f"batches on their way; {wrong.key!r} is {self.value_of(wrong)}.",
+                f"batches in flight; {wrong.key!r} is {self.value_of(wrong)}.",
                 hint=f"change it, or set {Config.writer_enable_idempotence.key!r} to false",
                 key=wrong.key,
             )

@@ -84,7 +84,7 @@ class ClientOptions(OptionSet):
         "connect-timeout",
         120_000,
         duration_ms(1),
-        "How long a server may take to accept a connection; one that refuses fails at once.",
+        "How long a server may take to accept a connection; one that refuses fails immediately.",
     )
     request_timeout_ms = Option[int](
         "request-timeout",
@@ -194,7 +194,7 @@ class ClientOptions(OptionSet):
         "writer.max-inflight-requests-per-bucket",
         INFLIGHT_IDEMPOTENT_MAX,
         integer(1, _INT_MAX),
-        "How many batches of a bucket may be on their way.",
+        "How many batches of a bucket may be in flight.",
     )
     writer_kv_backpressure_max_throttle_ms = Option[int](
         "writer.kv-backpressure.max-throttle-ms",
@@ -276,7 +276,7 @@ class ClientOptions(OptionSet):
         "lookup.max-inflight-requests",
         2,
         integer(1, _INT_MAX),
-        "How many lookup requests of one table may be on their way to one server.",
+        "How many lookup requests of one table may be in flight to one server.",
     )
     lookup_max_retries = Option[int](
         "lookup.max-retries", _INT_MAX, integer(0, _INT_MAX), "How often a lookup is sent again."
@@ -285,15 +285,15 @@ class ClientOptions(OptionSet):
 
 # Keys of the Java client that have no effect here, and why.
 ONLY_IN_JAVA = {
-    "id": "servers are told the name and version of the client and nothing else",
-    "client.id": "servers are told the name and version of the client and nothing else",
-    "lookup.queue-size": "lookups do not wait in a queue of their own, but with whoever awaits them",
-    "lookup.batch-timeout": "a lookup leaves at once, with those that came meanwhile",
+    "id": "clients send servers their name and version and nothing else",
+    "client.id": "clients send servers their name and version and nothing else",
+    "lookup.queue-size": "lookups have no queue of their own; the caller waits for them",
+    "lookup.batch-timeout": "a lookup is sent immediately, with those that arrived in between",
     "scanner.io.tmpdir": "remote files are read in place and never kept",
     "writer.buffer.page-size": "buffers are not made of pages",
     "writer.buffer.per-request-memory-size": "buffers are not made of pages",
     "security.sasl.jaas.config": "set security.sasl.username and security.sasl.password instead",
-    "metrics.enabled": "metrics are always counted, and read where they are wanted",
+    "metrics.enabled": "metrics are always counted; session.counters() reads them",
     "filesystem.security.token.renewal.backoff": "tokens are asked for when they are needed",
     "filesystem.security.token.renewal.time-ratio": "tokens are asked for when they are needed",
     "config.providers": "markers are resolved without being declared",

@@ -1,7 +1,7 @@
 """Some columns of an Arrow log batch, by rewriting its metadata and leaving its buffers alone.
 
 A compressed buffer means the same wherever it lies, so a batch is projected by choosing field nodes
-and buffers and describing the chosen bytes anew; nothing is decoded (20 µs where decoding and
+and buffers and describing the chosen bytes again; nothing is decoded (20 µs where decoding and
 encoding take milliseconds). Servers answer projected fetches this way (Java: `FileLogProjection`);
 clients read single columns of remote segments with it. The checksum stays that of the whole batch,
 as in Java: readers of projected batches do not check it, and writers recognise their batches by it.
