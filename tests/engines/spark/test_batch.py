@@ -349,7 +349,7 @@ def test_what_does_not_fit_is_refused_before_a_row_is_sent(
 
 def test_an_overwrite_is_refused(spark, cluster, database, events):
     writer = spark.range(1).write.format("fluss").option("bootstrap.servers", cluster.bootstrap)
-    with pytest.raises(Exception, match="not overwritten"):
+    with pytest.raises(Exception, match="cannot be overwritten"):
         writer.mode("overwrite").save(f"{database}.events")
 
 

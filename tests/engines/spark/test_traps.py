@@ -129,7 +129,7 @@ def test_settings_and_columns_are_checked_before_spark_is_asked():
     asked = SimpleNamespace(read=SimpleNamespace(format=lambda _: None))
     with pytest.raises(InvalidValueError, match="comma"):
         fluss_spark.table(asked, "d.t", columns=["a,b"])
-    with pytest.raises(InvalidValueError, match="columns names none"):
+    with pytest.raises(InvalidValueError, match="columns is empty"):
         fluss_spark.table(asked, "d.t", columns=[])
 
 
@@ -543,7 +543,7 @@ def test_a_table_of_the_catalog_api_is_refused_when_made_or_when_used(
     spark, cluster, database, log
 ):
     named = {"path": f"{database}.log", "bootstrap.servers": cluster.bootstrap}
-    with pytest.raises(PySparkException, match=r"(?s)catalog cannot stand.*TEMPORARY VIEW"):
+    with pytest.raises(PySparkException, match=r"(?s)catalog cannot represent.*TEMPORARY VIEW"):
         spark.catalog.createTable("trap_made", source="fluss", **named)
     # With its columns declared, our code is not called when it is made.
     schema = spark_schema(log.schema)
