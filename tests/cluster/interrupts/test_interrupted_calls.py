@@ -42,18 +42,19 @@ def run_calls(imports, handler, folder):
     ],
 )
 def test_every_call_that_blocks_ends_within_a_second(imports, handler, tmp_path):
-    late = _checked_calls(imports, handler, tmp_path)
-    if late:  # one call of fifty may be late on a busy machine, but not the same one twice
-        late &= _checked_calls(imports, handler, tmp_path)
-    assert not late
+    wrong = _checked_calls(imports, handler, tmp_path)
+    if wrong:  # on a busy machine one may be late, or end before the signal; not the same one twice
+        wrong &= _checked_calls(imports, handler, tmp_path)
+    assert not wrong
 
 
 def _checked_calls(imports, handler, folder):
-    """Run the calls, check what they raise, and return those that did not end in time."""
+    """Run the calls, check what they raise, and return those that did not end in time after it."""
     done = run_calls(imports, handler, folder)
     outcomes = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     expected = {"own": {"OwnError"}}.get(handler, {"KeyboardInterrupt"})
-    assert not [outcome for outcome in outcomes if outcome["raised"] not in expected]
+    after_signal = [outcome for outcome in outcomes if outcome["after_s"] >= 0]
+    assert not [outcome for outcome in after_signal if outcome["raised"] not in expected]
     assert len(outcomes) > CALLS_MIN
     assert done.returncode == 0, done.stderr
     assert "Exception ignored" not in done.stderr
