@@ -17,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
-# Tests of servers mostly wait, so three workers keep two processors busy.
-WORKERS = "3"
+# Tests of servers mostly wait, so four workers keep two processors busy.
+WORKERS = "4"
 QUICK_FOLDERS = ("tests/unit", "tests/house")
 LEFT_OUT = {
     "tests/cluster": "servers, real and embedded",

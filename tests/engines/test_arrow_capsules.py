@@ -17,6 +17,7 @@ import pytest
 import fluss
 from fluss import col
 from fluss.errors import InvalidValueError, UnsupportedOperationError
+from tests.support.servers.fix_cluster import IMPATIENT
 
 ROWS = 10_000
 SUM = ROWS * (ROWS - 1) // 2
@@ -24,7 +25,7 @@ SUM = ROWS * (ROWS - 1) // 2
 
 @pytest.fixture
 def table(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **IMPATIENT) as session:
         rows = pa.table(
             {
                 "id": pa.array(range(ROWS), pa.int64()),
@@ -109,7 +110,7 @@ def test_a_requested_schema_goes_with_filters_metadata_and_limits(table):
 
 
 def test_a_binlog_is_narrowed_after_the_read(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **IMPATIENT) as session:
         session.upsert("keyed", {"id": [1, 2]}, create=True, primary_key=["id"], buckets=1)
         scan = session.table("keyed").scan(mode="binlog")
         names = scan.schema.names[:1]

@@ -12,12 +12,13 @@ import fluss
 from tests.engines.expectations.cases import CASES, Case
 from tests.engines.expectations.engine import ENGINES, engine_of, mark_of
 from tests.engines.expectations.tables import Tables
+from tests.support.servers.fix_cluster import IMPATIENT
 
 
 @pytest.fixture(scope="module")
 def tables(cluster):
     name = f"engines_{uuid.uuid4().hex[:8]}"
-    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}", **IMPATIENT) as session:
         session.create_database(name)
         try:
             yield Tables(session, name)

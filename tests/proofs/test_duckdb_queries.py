@@ -15,6 +15,7 @@ import fluss
 import fluss_duckdb
 from tests.engines.duckdb.conftest import DATABASE_SETTLE_S
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
+from tests.support.servers.fix_cluster import IMPATIENT
 
 QUERIES = 1_000 if IS_EXHAUSTIVE else 60
 ROWS = 2_000
@@ -124,7 +125,7 @@ def asked(cluster):
     rows = random_rows(rng)
     name = f"random_{random.Random().randrange(2**48):012x}"
     with (
-        fluss.connect(f"fluss://{cluster.bootstrap}/{name}") as session,
+        fluss.connect(f"fluss://{cluster.bootstrap}/{name}", **IMPATIENT) as session,
         fluss_duckdb.connect(session=session) as con,
     ):
         session.create_database(name)

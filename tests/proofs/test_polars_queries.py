@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 
 import fluss_polars  # noqa: F401 - gives Polars scan_fluss
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
+from tests.support.servers.fix_cluster import IMPATIENT
 
 QUERIES = 1_000 if IS_EXHAUSTIVE else 60
 SEED = 20_261_118
@@ -67,7 +68,7 @@ def tables(cluster):
 
     rng = Random(SEED)
     database = f"queries_{uuid.uuid4().hex[:8]}"
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **IMPATIENT) as session:
         session.create_database(database)
         try:
             facts, names = facts_of(rng), names_of(rng)

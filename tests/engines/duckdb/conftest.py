@@ -10,6 +10,7 @@ import pytest
 
 import fluss
 import fluss_duckdb
+from tests.support.servers.fix_cluster import IMPATIENT
 from tests.support.servers.fix_tables import DAYS, ROWS
 
 # A coordinator of 0.9.1 may overlook a table that is created right after its database; these are
@@ -21,7 +22,7 @@ DATABASE_SETTLE_S = 1.0
 def shared(cluster):
     """A database whose tables many tests read and none writes."""
     name = f"duckdb_{uuid.uuid4().hex[:8]}"
-    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}", **IMPATIENT) as session:
         session.create_database(name)
         time.sleep(DATABASE_SETTLE_S)
         try:
@@ -32,7 +33,7 @@ def shared(cluster):
 
 @pytest.fixture
 def session(cluster, shared):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{shared}") as opened:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{shared}", **IMPATIENT) as opened:
         yield opened
 
 
@@ -61,7 +62,7 @@ def rows():
 
 
 def made(cluster, path, rows, **how):
-    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}", **IMPATIENT) as session:
         table = session.create_table(path, rows, **how)
         write = table.upsert if "primary_key" in how else table.append
         for start in range(0, ROWS, 200):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import fluss
+from tests.support.servers.fix_cluster import IMPATIENT
 from tests.support.servers.local_spark import local_spark
 
 pytest.importorskip("pyspark", reason="pip install 'fluss-spark[spark]'")
@@ -32,7 +33,7 @@ def spark():
 @pytest.fixture
 def session(cluster, database):
     """A Fluss session; Spark finds the same cluster by the options that tests give."""
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **IMPATIENT) as opened:
         yield opened
 
 

@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 import fluss
 import fluss_spark
+from tests.support.servers.fix_cluster import IMPATIENT
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/spark.md"
@@ -98,5 +99,5 @@ def check(programs, cluster):
 
 
 def drop(database, cluster):
-    with fluss.connect(f"fluss://{cluster.bootstrap}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}", **IMPATIENT) as session:
         session.drop_database(database, ignore_if_not_exists=True, cascade=True)

@@ -47,6 +47,7 @@ from fluss_spark import FlussDataSource, error_context, spark_writer
 from fluss_spark.error_context import START_AGAIN, ErrorContext
 from fluss_spark.spark_types import spark_schema
 from tests.support.scripted.micro_batches import MicroBatches, rows
+from tests.support.servers.fix_cluster import IMPATIENT
 
 ROW = {
     "id": pa.array([1], pa.int64()),
@@ -70,7 +71,7 @@ TABLES = {
 def tables(cluster):
     """A table of each kind with the columns of `ROW`; no test writes to it successfully."""
     name = f"refusing_{uuid.uuid4().hex[:8]}"
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{name}") as session:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{name}", **IMPATIENT) as session:
         session.create_database(name)
         for each, how in TABLES.items():
             session.create_table(each, pa.table(ROW).schema, **how)

@@ -14,7 +14,7 @@ import pytest
 
 import fluss
 from fluss.session import Session, Table
-from tests.support.servers.fix_cluster import ClusterUnderTest
+from tests.support.servers.fix_cluster import IMPATIENT, ClusterUnderTest
 
 ROWS = 1_000
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
@@ -23,7 +23,7 @@ DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 @pytest.fixture
 def session(cluster: ClusterUnderTest, database: str) -> Iterator[Session]:
     """A session on the cluster, with the test's own database in its URL."""
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
+    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **IMPATIENT) as opened:
         yield opened
 
 
