@@ -17,6 +17,7 @@ from fluss import col
 from fluss.errors import (
     ClosedError,
     FlussError,
+    InvalidSchemaError,
     InvalidValueError,
     OffsetOutOfRangeError,
     PartitionNotFoundError,
@@ -576,3 +577,38 @@ def test_a_column_with_the_name_of_a_lookups_own_is_read_by_key(session):
     assert table.scan(filter=col("id") == 2).to_arrow().to_pylist() == [{"id": 2, "_found": 20}]
     assert table.scan(filter=col("id") == 2, columns=["id"]).count() == 1
     assert "a column '_found'" in table.scan(filter=col("id") == 2).explain()
+
+
+def test_a_filter_in_sql_prunes_and_counts_as_a_predicate_does(events, parted, keyed):
+    scan = parted.scan(filter=f"day = '{DAYS[1]}' AND id < 10.5")
+    assert ids(scan.to_arrow()) == [1, 4, 7, 10]
+    assert scan.stats.partitions_pruned == 2
+    assert keyed.scan(filter="id IN (5, 15)").count() == 1
+    assert events.scan(filter="x < 1.25").count() == 10
+    assert events.scan(filter="_bucket IS NULL OR x IS NULL").count() == 0
+    followed = events.follow(start="earliest", filter="id >= 990 AND _log_offset >= 0")
+    with followed:
+        seen = []
+        for batch in followed:
+            seen += batch.column("id").to_pylist()
+            if len(seen) == 10:
+                break
+    assert sorted(seen) == list(range(990, 1_000))
+
+
+def test_a_dataset_takes_filters_in_sql(events):
+    dataset = events.scan().to_dataset()
+    assert dataset.to_table(filter="id < 3 OR id = 7", columns=["id"]).num_rows == 4
+    assert dataset.filter("id < 3").count_rows() == 3
+    assert dataset.count_rows(filter="x >= 124") == 8
+    limited = events.scan(limit=50).to_dataset()
+    assert set(ids(limited.to_table(filter="id >= 0"))) <= set(range(1_000))
+    assert limited.count_rows(filter="id < 0") == 0
+    assert limited.to_table(filter="id >= 0", columns=["x"]).schema.names == ["x"]
+
+
+def test_a_filter_in_sql_names_the_column_that_is_missing(events):
+    with pytest.raises(InvalidSchemaError, match="did you mean 'day'"):
+        events.scan(filter="dya = 'x'")
+    with pytest.raises(InvalidValueError, match="is BIGINT, with a text at position 6"):
+        events.scan(filter="id = 'x'")

@@ -364,15 +364,15 @@ CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
             "them before the file is written again.",
         },
         HintKey.WRITE_PREDICATE: {
-            Door.CLIENT: 'write one with col(), for example col("id") > 5, or with '
-            "pyarrow.compute.field()",
-            Door.SESSION: 'write one with fluss.col(), for example fluss.col("id") > 5, or with '
-            "pyarrow.compute.field()",
-            Door.POLARS: 'write one with fluss.col(), for example fluss.col("id") > 5; conditions '
-            "of Polars belong into .filter(...)",
+            Door.CLIENT: 'write one with col(), for example col("id") > 5, with '
+            "pyarrow.compute.field(), or as SQL: \"id > 5 AND kind = 'a'\"",
+            Door.SESSION: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(): "
+            'fluss.col("id") > 5',
+            Door.POLARS: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(); "
+            "conditions of Polars belong into .filter(...)",
             Door.DUCKDB: 'write WHERE id > 5, or give fluss.col("id") > 5 to Connection.fluss()',
             Door.SPARK: "write id > 5 AND kind = 'a', or .where(...) on the frame",
-            Door.CLI: "write the condition in `fluss sql`: ... WHERE id > 5",
+            Door.CLI: "write id > 5 AND kind = 'a'",
         },
     }
 )

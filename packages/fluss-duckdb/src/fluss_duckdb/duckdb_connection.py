@@ -87,7 +87,8 @@ class Connection:
 
         Args:
             table: `"database.table"`, a URL with a table in it, or a `Table`.
-            **options: Options of the scan; `filter` takes a predicate of `col()`.
+            **options: Options of the scan; `filter` takes a condition in SQL or a predicate of
+                `col()`.
 
         Raises:
             FlussError: There is no such table, or these options do not fit it.

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 from fluss.doors import at_door
 from fluss.errors import UnsupportedOperationError
 from fluss.hints import Door
+from fluss.model.predicates.predicate import Predicate
 from fluss.scan.scan import Narrowed, Scan
 
 # Further options of Arrow's scanners that are passed on; the others are for files.
@@ -81,14 +82,14 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
     def scanner(
         self,
         columns: Sequence[str] | Mapping[str, ds.Expression] | None = None,
-        filter: ds.Expression | None = None,  # noqa: A002 - Arrow's name
+        filter: ds.Expression | str | None = None,  # noqa: A002 - Arrow's name
         **arrow_options: Any,
     ) -> ds.Scanner:
         """A scanner over the rows that are there now.
 
         Args:
             columns: The columns requested, or expressions by name.
-            filter: The condition that rows fulfil.
+            filter: The condition that rows fulfil: an expression, or SQL.
             **arrow_options: Further options of Arrow's scanners; only sizes of batches matter here.
         """
         narrowed = self._scan.again().narrowed(
@@ -100,7 +101,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         """Its pieces, as of now: one for each bucket that can have rows.
 
         Args:
-            filter: The condition that rows fulfil.
+            filter: The condition that rows fulfil: an expression, or SQL.
         """
         scan = self._scan.again().narrowed(predicate=filter).scan
         if scan.options.limit is not None:
@@ -111,8 +112,8 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         for split in scan.splits():
             yield FlussFragment(scan.part([split]), self.schema)
 
-    def filter(self, expression: ds.Expression) -> FlussDataset:
-        """A dataset of the rows that fulfil an expression."""
+    def filter(self, expression: ds.Expression | str) -> FlussDataset:
+        """A dataset of the rows that fulfil an expression, or a condition in SQL."""
         narrowed = self._scan.again().narrowed(predicate=expression)
         if narrowed.residual is not None:
             raise UnsupportedOperationError(
@@ -172,7 +173,7 @@ class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow sh
         Args:
             schema: The dataset's, where it is given at all.
             columns: The columns requested, or expressions by name.
-            filter: The condition that rows fulfil.
+            filter: The condition that rows fulfil: an expression, or SQL.
             **arrow_options: Further options of Arrow's scanners; only sizes of batches matter here.
         """
         if schema is not None and not schema.equals(self._schema):
@@ -202,10 +203,11 @@ def _scanner(
     arrow_options: Mapping[str, Any],
 ) -> ds.Scanner:
     kept = {key: value for key, value in arrow_options.items() if key in _KEPT}
+    is_predicate = isinstance(narrowed.residual, Predicate)  # Arrow applies only expressions
     return ds.Scanner.from_batches(
-        narrowed.scan.read(),
+        narrowed.read() if is_predicate else narrowed.scan.read(),
         columns=columns if columns is None or isinstance(columns, Mapping) else list(columns),
-        filter=narrowed.residual,
+        filter=None if is_predicate else narrowed.residual,
         batch_readahead=_READAHEAD,
         **kept,
     )

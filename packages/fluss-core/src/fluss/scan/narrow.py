@@ -17,6 +17,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.options.scan_options import Mode
+from fluss.model.predicates.filter_text import parse_filter
 from fluss.model.predicates.predicate import Predicate, columns_in, conjoined
 from fluss.records.filter.arrow_expressions import split_arrow
 from fluss.records.filter.expression_tree import fields_of
@@ -56,11 +57,13 @@ def narrow(
     """
     if columns is not None:
         _check_columns(shape, columns)
+    if isinstance(predicate, str):
+        predicate = shape.predicate_of(parse_filter(predicate))
     joins, residual = _divided(shape, predicate)
     names = _names_read(shape, columns, residual)
     narrowed = shape
     if joins is not None:
-        given = shape.options.filter
+        given = shape.predicate
         narrowed = narrowed.with_filter(joins if given is None else conjoined([given, joins]))
     if names is not None and names != tuple(shape.schema.names):
         narrowed = narrowed.with_columns(names)

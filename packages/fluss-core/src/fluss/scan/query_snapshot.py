@@ -98,7 +98,7 @@ def _held_state(
 
 def _remember(plan: ScanPlan, seen: _Seen) -> None:
     options = plan.shape.options
-    filter_ = options.filter if plan.shape.filter_prunes else None
+    filter_ = plan.shape.predicate if plan.shape.filter_prunes else None
     looked_at = frozenset[str]() if filter_ is None else columns_in(filter_)
     if looked_at & set(options.metadata_names):
         return  # its ranges may be narrower than the logs

@@ -155,7 +155,8 @@ class Scan:
 
         Args:
             columns: The columns that the query needs, of those in `schema`; None for all.
-            predicate: Which of its rows the query needs: a `Predicate` or a pyarrow expression.
+            predicate: Which of its rows the query needs: a `Predicate`, a pyarrow expression or
+                a condition in SQL.
             limit: How many of those rows the query needs at most.
 
         Raises:

@@ -24,6 +24,9 @@ from fluss.model.options.scan_options import (
     ScanOptions,
     is_arrow_expression,
 )
+from fluss.model.predicates.binding import column_types
+from fluss.model.predicates.filter_text import SqlFilter
+from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
 from fluss.records.filter.arrow_expressions import from_arrow
@@ -40,7 +43,7 @@ class ScanShape:
 
     Attributes:
         table: The table.
-        options: The options; a filter is a `Predicate` by now.
+        options: The options; its filter is that of `predicate`.
         mode: The kind of its rows.
         output: The columns that are read; of a binlog, those of the rows before and after.
         chosen: Which columns of a binlog are given; None for all.
@@ -62,6 +65,11 @@ class ScanShape:
         if self.options.limit is not None and self.options.order is Order.NONE:
             return Order.BUCKET
         return self.options.order
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """The filter, whatever it was written as; None for all rows."""
+        return None if self.filter is None else self.filter.predicate
 
     @property
     def filter_prunes(self) -> bool:
@@ -89,6 +97,8 @@ class ScanShape:
         if is_arrow_expression(predicate):
             metadata = metadata_types(options.metadata_names)
             predicate = from_arrow(predicate, self.table.schema, metadata)
+        elif isinstance(predicate, SqlFilter):
+            predicate = self.predicate_of(predicate)
         if predicate is not None and self.mode is Mode.BINLOG:
             raise UnsupportedOperationError(
                 "A change in a binlog has a row before and a row after it, so a filter= of rows "
@@ -99,6 +109,16 @@ class ScanShape:
         if predicate is not None:
             bound = ScanFilter.of(predicate, self.table, options.metadata_names)
         return replace(self, options=replace(options, filter=predicate), filter=bound)
+
+    def predicate_of(self, given: SqlFilter) -> Predicate:
+        """The predicate of a filter in SQL, which may look at any column of the table.
+
+        Raises:
+            InvalidSchemaError: There is no such column; the hint names the nearest.
+            InvalidValueError: A literal is not a value of its column's type.
+        """
+        metadata = metadata_types(self.options.metadata_names)
+        return given.predicate(column_types(self.table.schema, metadata))
 
     def with_columns(self, names: tuple[str, ...]) -> ScanShape:
         """The same scan with these columns, which may be metadata columns.

@@ -16,6 +16,7 @@ from fluss.errors import ConfigError, InvalidValueError
 from fluss.hints import Hint, HintKey
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.bounds import Bound, BoundKind, bound_of
+from fluss.model.predicates.filter_text import SqlFilter, parse_filter
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.partitions import parse_qualified_partition_name
 
@@ -73,7 +74,7 @@ class ScanOptions:
     """
 
     columns: tuple[str, ...] | None = None
-    filter: Predicate | None = None
+    filter: Predicate | SqlFilter | None = None
     start: Bound | None = None
     end: Bound | None = None
     tail: int | None = None
@@ -155,11 +156,13 @@ def is_arrow_expression(value: Any) -> bool:
 
 
 def _predicate(value: Any, name: str) -> Any:
-    if isinstance(value, Predicate) or is_arrow_expression(value):
-        # An expression becomes a predicate when the columns of the table are known.
+    if isinstance(value, str):
+        return parse_filter(value)
+    if isinstance(value, Predicate | SqlFilter) or is_arrow_expression(value):
+        # SQL and expressions become predicates when the columns of the table are known.
         return value
     raise InvalidValueError(
-        f"{name} is a predicate, not {value!r}.",
+        f"{name} is a condition in SQL or a predicate, not {value!r}.",
         hint=Hint(HintKey.WRITE_PREDICATE),
         option=name,
     )
@@ -271,7 +274,8 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
     ),
     "filter": ScanOption(
         parse=_predicate,
-        doc="The condition that rows fulfil: a predicate, or an expression of pyarrow.",
+        doc="The condition that rows fulfil: SQL such as `id > 5 AND kind IN ('a', 'b')`, a "
+        "predicate of `col()`, or an expression of pyarrow.",
     ),
     "start": ScanOption(
         parse=bound_of, doc="Where to begin: an offset, a time, or the cursor of another scan."

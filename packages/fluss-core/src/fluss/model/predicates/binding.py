@@ -11,7 +11,7 @@ values that do not fit. The result has one meaning for the code that evaluates i
 - Tests have no NULL and no NaN among their values: NULL compares to nothing; a NaN equals nothing,
   itself included, and is neither less nor greater than anything (IEEE 754).
 - A time or a decimal that is finer than its column is compared exactly, though it could never
-  be stored: `ts < 12:00:00.5` in whole seconds is `ts <= 12:00:00`.
+  be stored: `ts < 12:00:00.5` in whole seconds is `ts <= 12:00:00`, and `id < 1.5` is `id <= 1`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from fluss.model.types.data_type import (
     DataType,
     DecimalType,
     FloatFamily,
+    IntegerFamily,
     NestedType,
     TextFamily,
     TimestampFamily,
@@ -305,6 +306,8 @@ def _place(value: Any, data_type: DataType, column: str) -> _Place:
         if fine is None:
             return _Place(None)
         whole, rest = divmod(fine, steps)
+        if isinstance(nullable, IntegerFamily):
+            return _Place(to_physical(nullable, column)(whole), not rest)
         if not isinstance(nullable, DecimalType) or abs(whole) < 10**nullable.precision:
             return _Place(whole, not rest)
     return _Place(to_physical(nullable, column)(value))
@@ -318,12 +321,12 @@ def _finer_types(value: Any, data_type: DataType) -> Iterator[tuple[DataType, in
             for precision, steps in ((6, 1_000_000), (9, 1_000_000_000)):
                 if steps > per_second:
                     yield type(data_type)(precision), steps // per_second
-        case DecimalType() if isinstance(value, Decimal) and value.is_finite():
+        case DecimalType() | IntegerFamily() if isinstance(value, Decimal) and value.is_finite():
+            own_scale = data_type.scale if isinstance(data_type, DecimalType) else 0
             exponent = value.as_tuple().exponent
             scale = -exponent if isinstance(exponent, int) else 0
-            if data_type.scale < scale <= PRECISION_MAX_DECIMAL:
-                finer = DecimalType(PRECISION_MAX_DECIMAL, scale)
-                yield finer, 10 ** (scale - data_type.scale)
+            if own_scale < scale <= PRECISION_MAX_DECIMAL:
+                yield DecimalType(PRECISION_MAX_DECIMAL, scale), 10 ** (scale - own_scale)
         case _:
             return
 
