@@ -584,7 +584,8 @@ def test_a_filter_in_sql_prunes_and_counts_as_a_predicate_does(events, parted, k
     assert ids(scan.to_arrow()) == [1, 4, 7, 10]
     assert scan.stats.partitions_pruned == 2
     assert keyed.scan(filter="id IN (5, 15)").count() == 1
-    assert events.scan(filter="x < 1.25").count() == 10
+    assert events.count(filter="x < 1.25") == 10
+    assert events.head(3, filter="id >= 998").num_rows == 2
     assert events.scan(filter="_bucket IS NULL OR x IS NULL").count() == 0
     followed = events.follow(start="earliest", filter="id >= 990 AND _log_offset >= 0")
     with followed:
@@ -612,3 +613,13 @@ def test_a_filter_in_sql_names_the_column_that_is_missing(events):
         events.scan(filter="dya = 'x'")
     with pytest.raises(InvalidValueError, match="is BIGINT, with a text at position 6"):
         events.scan(filter="id = 'x'")
+
+
+@pytest.mark.parametrize("condition", ["_log_offset > 0", "id > 5 OR _change_type = '+I'"])
+def test_a_state_is_not_filtered_by_what_its_rows_do_not_have(keyed, condition):
+    with pytest.raises(InvalidValueError, match="The rows of a state have no '_"):
+        keyed.scan(filter=condition)
+    assert (
+        keyed.scan(filter="_bucket = 0").count() + keyed.scan(filter="_bucket > 0").count() == 990
+    )
+    assert keyed.scan(filter="_log_offset > 0", mode="changelog").count() > 0

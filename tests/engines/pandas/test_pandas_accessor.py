@@ -118,3 +118,18 @@ def test_an_index_whose_levels_have_one_name_is_refused(session):
     index = pd.MultiIndex.from_tuples([(1, 2)], names=["a", "a"])
     with pytest.raises(InvalidValueError, match="Two levels"):
         session.append("twice", pd.DataFrame({"x": [1]}, index=index), create=True)
+
+
+def test_a_missing_table_is_created(session, cluster):
+    frame = pd.DataFrame({"id": [1, 2], "tags": [["a"], []]}).set_index("id")
+    url = f"fluss://{cluster.bootstrap}/{session.path_of('made')}"
+    with pytest.raises(TableNotFoundError):
+        frame.fluss.upsert(url)
+    assert frame.fluss.upsert(url, create=True, primary_key="id", buckets=1).rows == 2
+    assert frame.fluss.upsert(url, create=True, primary_key="id").rows == 2
+    assert session.table("made").lookup([1]).to_pylist() == [
+        {"id": 1, "tags": ["a"], "_found": True}
+    ]
+    with pytest.raises(UnsupportedOperationError):
+        frame.fluss.append(f"{url}_log", create=True, primary_key="id")
+    assert session.tables() == ["made"]

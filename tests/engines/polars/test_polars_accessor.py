@@ -43,6 +43,34 @@ def test_a_table_is_named_as_for_reading(session, rows, cluster, dressed):
     assert table.count() == 20
 
 
+def test_a_missing_table_is_created(session, rows, cluster, dressed):
+    frame = dressed(pl.DataFrame(rows))
+    name = f"{session.path_of('x').database_name}.made"
+    config = {"bootstrap.servers": cluster.bootstrap}
+    with pytest.raises(TableNotFoundError):
+        frame.fluss.append(name, config=config)
+    assert frame.fluss.append(name, config=config, create=True, buckets=3).rows == 1_000
+    assert frame.fluss.append(name, config=config, create=True).rows == 1_000
+    assert (session.table("made").buckets, session.table("made").count()) == (3, 2_000)
+    keyed = f"{name}_by_key"
+    report = frame.fluss.upsert(keyed, config=config, create=True, primary_key=["id"])
+    assert (report.rows, session.table("made_by_key").primary_key) == (1_000, ("id",))
+    assert session.table("made_by_key").to_polars().sort("id").equals(pl.DataFrame(rows))
+
+
+def test_a_refused_frame_creates_no_table(session, rows, cluster, dressed):
+    frame = dressed(pl.DataFrame(rows))
+    url = f"fluss://{cluster.bootstrap}/{session.path_of('refused')}"
+    with pytest.raises(UnsupportedOperationError):
+        frame.fluss.append(url, create=True, primary_key=["id"])
+    with pytest.raises(InvalidValueError, match="create=True is missing"):
+        frame.fluss.append(url, buckets=1)
+    assert "refused" not in session.tables()
+    table = session.create_table("there", rows, buckets=1)
+    with pytest.raises(SchemaMismatchError, match="buckets is 1, not 2"):
+        frame.fluss.append(table, create=True, buckets=2)
+
+
 def test_rows_are_upserted_updated_and_deleted_by_key(session, rows, keyed, dressed):
     new = pl.DataFrame(
         {"id": [1, 5_000], "day": ["d", "d"], "name": ["a", "b"], "score": [1.0, 2.0]}

@@ -38,6 +38,9 @@ class FlussFrame(FrameVerbs, door=Door.POLARS):
     def _rows(self, table: Table) -> pl.DataFrame:  # noqa: ARG002 - Polars' types need no schema
         return self._frame
 
+    def _rows_for_new_table(self) -> pl.DataFrame:
+        return self._frame
+
 
 @pl.api.register_lazyframe_namespace("fluss")
 class FlussLazyFrame(FrameVerbs, door=Door.POLARS):
@@ -47,6 +50,9 @@ class FlussLazyFrame(FrameVerbs, door=Door.POLARS):
         self._frame = frame
 
     def _rows(self, table: Table) -> pa.RecordBatchReader:  # noqa: ARG002 - see above
+        return self._rows_for_new_table()
+
+    def _rows_for_new_table(self) -> pa.RecordBatchReader:
         frame = self._frame
         exported = exportable_schema(frame.collect_schema())
         schema = pl.DataFrame(schema=exported).to_arrow().schema

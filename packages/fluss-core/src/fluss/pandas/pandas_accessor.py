@@ -34,6 +34,9 @@ class FlussAccessor(FrameVerbs, door=Door.PANDAS):
         names = index_names(frame)
         return _with_nested(frame, with_index(frame, names), table.schema)
 
+    def _rows_for_new_table(self) -> pd.DataFrame:
+        return self._frame
+
 
 def _with_nested(given: pd.DataFrame, frame: pd.DataFrame, schema: pa.Schema) -> Any:
     """Return the given frame, or its columns and index if some of them hold lists and dicts.

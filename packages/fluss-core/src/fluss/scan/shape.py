@@ -6,7 +6,7 @@ finds where the rows are, and `scan.narrow` narrows a shape to a query.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from fluss.model.options.scan_options import (
 )
 from fluss.model.predicates.binding import column_types
 from fluss.model.predicates.filter_text import SqlFilter
-from fluss.model.predicates.predicate import Predicate
+from fluss.model.predicates.predicate import Predicate, columns_in
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
 from fluss.records.filter.arrow_expressions import from_arrow
@@ -108,6 +108,10 @@ class ScanShape:
         bound = None
         if predicate is not None:
             bound = ScanFilter.of(predicate, self.table, options.metadata_names)
+            if self.mode is Mode.STATE:
+                own = self.table.schema.column_names
+                looked_at = columns_in(predicate).difference(own)
+                _check_state_metadata(looked_at, options.metadata_names)
         return replace(self, options=replace(options, filter=predicate), filter=bound)
 
     def predicate_of(self, given: SqlFilter) -> Predicate:
@@ -158,7 +162,9 @@ def split_schema(table: TableInfo, split: ScanSplit) -> pa.Schema:
 def _with_output(table: TableInfo, options: ScanOptions, mode: Mode) -> ScanShape:
     output = decide_output(options, table, mode)
     if mode is Mode.STATE:
-        _check_state_metadata(output)
+        named = zip(output.names, output.metadata, strict=True)
+        metadata = {name: own for name, own in named if own is not None}
+        _check_state_metadata(metadata, metadata)
     schema = output_schema(output, table.schema.to_arrow())
     return ScanShape(table=table, options=options, mode=mode, output=output, schema=schema)
 
@@ -198,9 +204,10 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def _check_state_metadata(output: Output) -> None:
-    for name, metadata in zip(output.names, output.metadata, strict=True):
-        if metadata not in {None, BUCKET, PARTITION}:
+def _check_state_metadata(names: Iterable[str], metadata: Mapping[str, str]) -> None:
+    """Refuse metadata columns that the rows of a state do not have, by their own names."""
+    for name in sorted(names):
+        if metadata[name] not in {BUCKET, PARTITION}:
             raise InvalidValueError(
                 f"The rows of a state have no {name!r}: they are what many changes have left.",
                 hint=Hint(HintKey.METADATA_OF_CHANGES),

@@ -9,22 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from fluss.errors import TableNotFoundError
+from fluss.errors import InvalidValueError, TableNotFoundError
 from fluss.model.paths import TablePath
 from fluss.write.frame_checks import checked_frame
 from fluss.write.table_from_frame import check_existing, info_of, schema_of_frame
 from fluss.write.tabular import Frame, frame_of
 
 if TYPE_CHECKING:
-    from fluss.session.session import Session
+    from fluss.session.session_writes import SessionWrites
     from fluss.session.table import Table
 
 
+def check_how(how: Mapping[str, Any], *, create: bool) -> None:
+    """Refuse the description of a table in a call that creates none.
+
+    Raises:
+        InvalidValueError: There is one.
+    """
+    if how and not create:
+        raise InvalidValueError(
+            f"{', '.join(how)}: these describe a table to create, and create=True is missing."
+        )
+
+
 def ensured_table(
-    session: Session, name: TablePath | str, schema: Any, rows: Any, how: Mapping[str, Any]
+    session: SessionWrites, name: TablePath | str, schema: Any, rows: Any, how: Mapping[str, Any]
 ) -> Table:
     """The table; see `Session.ensure_table`."""
-    table = _table_if_there(session, name, how)
+    table = table_if_there(session, name, how)
     if table is None:
         descriptor = schema_of_frame(schema, **how)
         path = session.path_of(name)
@@ -39,7 +51,7 @@ def ensured_table(
 
 
 def table_for_frame(
-    session: Session,
+    session: SessionWrites,
     name: TablePath | str,
     data: Any,
     *,
@@ -48,19 +60,34 @@ def table_for_frame(
 ) -> tuple[Table, Frame]:
     """The table that a frame is written to with `create=True`, and the frame, of the same rows."""
     frame = frame_of(data)  # texts in it are values, and no types
-    table = _table_if_there(session, name, how)
+    table = table_if_there(session, name, how)
     if table is None:
-        descriptor = schema_of_frame(frame, **how)
-        path = session.path_of(name)
-        frame = checked_frame(info_of(descriptor, path), frame, mode=mode)
-        table = session.create_table(path, descriptor, ignore_if_exists=True)
-        check_existing(table.info, **how)
+        table, frame = created_for_frame(session, name, frame, mode=mode, how=how)
     return table, frame
 
 
-def _table_if_there(
-    session: Session, name: TablePath | str, how: Mapping[str, Any]
+def created_for_frame(
+    session: SessionWrites,
+    name: TablePath | str,
+    data: Any,
+    *,
+    mode: Literal["append", "upsert"],
+    how: Mapping[str, Any],
+) -> tuple[Table, Frame]:
+    """Create the table that a frame is written to; return it and a frame of the same rows."""
+    frame = frame_of(data)
+    descriptor = schema_of_frame(frame, **how)
+    path = session.path_of(name)
+    frame = checked_frame(info_of(descriptor, path), frame, mode=mode)
+    table = session.create_table(path, descriptor, ignore_if_exists=True)
+    check_existing(table.info, **how)  # another process may have created it meanwhile
+    return table, frame
+
+
+def table_if_there(
+    session: SessionWrites, name: TablePath | str, how: Mapping[str, Any]
 ) -> Table | None:
+    """The table of this name, which must be as `how` describes it; None if there is none."""
     try:
         table = session.table(name)
     except TableNotFoundError:

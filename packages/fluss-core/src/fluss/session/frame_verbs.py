@@ -7,13 +7,16 @@ of them are checked before the first is written, is up to the accessor.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from fluss.doors import at_door
 from fluss.hints import Door
-from fluss.scan import TableName
+from fluss.scan import TableName, source_of
+from fluss.session.creating import check_how, created_for_frame, table_if_there
+from fluss.session.first_connection import session_for
 from fluss.session.table import Table, open_table
+from fluss.write.frame_kinds import naming_frame
 from fluss.write.write_report import WriteReport
 
 _VERBS = ("append", "upsert", "delete", "update")
@@ -32,13 +35,24 @@ class FrameVerbs(ABC):
     def _rows(self, table: Table) -> Any:
         """Return the frame's rows for a table, as anything tabular."""
 
-    def append(self, table: TableName, *, config: Any = None) -> WriteReport:
+    @abstractmethod
+    def _rows_for_new_table(self) -> Any:
+        """Return the frame's rows for a table that is created from them, as anything tabular."""
+
+    def append(
+        self, table: TableName, *, config: Any = None, create: bool = False, **how: Any
+    ) -> WriteReport:
         """Append the rows to a log table, and wait until the servers have them.
 
         Args:
             table: `"database.table"`, a `fluss://` URL, or a `Table`.
             config: How to reach the cluster; the URL, the active session, the environment or the
                 profile otherwise.
+            create: Whether the table is made from the frame where it does not exist. The frame is
+                checked before.
+            **how: With `create`, what `Session.create_table` takes: primary_key, partition_by,
+                bucket_key, buckets, auto_increment, properties, comment. Of a table that exists,
+                its keys, partitions and buckets are compared with those given.
 
         Returns:
             How many rows there were, and the last offset of each bucket.
@@ -49,10 +63,10 @@ class FrameVerbs(ABC):
             InvalidValueError: A value does not fit its column.
 
         Example:
-            >>> df.fluss.append("sales.orders")  # doctest: +SKIP
+            >>> df.fluss.append("sales.orders", create=True)  # doctest: +SKIP
         """
-        opened = open_table(table, config=config)
-        return opened.append(self._rows(opened))
+        opened, rows = self._opened(table, config, create=create, mode="append", how=how)
+        return opened.append(rows)
 
     def upsert(
         self,
@@ -60,6 +74,8 @@ class FrameVerbs(ABC):
         *,
         config: Any = None,
         merge_mode: Literal["default", "overwrite"] | None = None,
+        create: bool = False,
+        **how: Any,
     ) -> WriteReport:
         """Insert the rows, or replace those with the same keys; see `append`.
 
@@ -69,9 +85,11 @@ class FrameVerbs(ABC):
             table: See `append`.
             config: See `append`.
             merge_mode: `overwrite` to replace aggregated values instead of merging into them.
+            create: See `append`; `primary_key` is necessary then.
+            **how: See `append`.
         """
-        opened = open_table(table, config=config)
-        return opened.upsert(self._rows(opened), merge_mode=merge_mode)
+        opened, rows = self._opened(table, config, create=create, mode="upsert", how=how)
+        return opened.upsert(rows, merge_mode=merge_mode)
 
     def delete(self, table: TableName, *, config: Any = None) -> WriteReport:
         """Delete the rows with these keys; columns outside the key are ignored.
@@ -95,3 +113,26 @@ class FrameVerbs(ABC):
         """
         opened = open_table(table, config=config)
         return opened.update(self._rows(opened), columns=columns)
+
+    def _opened(
+        self,
+        table: TableName,
+        config: Any,
+        *,
+        create: bool,
+        mode: Literal["append", "upsert"],
+        how: Mapping[str, Any],
+    ) -> tuple[Table, Any]:
+        """The table and the rows for it."""
+        check_how(how, create=create)
+        if not create:
+            opened = open_table(table, config=config)
+            return opened, self._rows(opened)
+        source = source_of(table, config=config)
+        session = session_for(source.config)
+        found = table_if_there(session, source.path, how)
+        if found is not None:
+            return found, self._rows(found)
+        rows = self._rows_for_new_table()
+        with naming_frame(rows):
+            return created_for_frame(session, source.path, rows, mode=mode, how=how)

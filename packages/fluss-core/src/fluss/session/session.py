@@ -24,7 +24,7 @@ from fluss.connection.config_sources import (
     resolve,
     written,
 )
-from fluss.connection.connection import TableHandle
+from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.connection.embedded_launcher import launch
 from fluss.connection.shared_connections import Share, share_connection
 from fluss.connection.url import FlussUrl, parse_url
@@ -33,7 +33,6 @@ from fluss.errors import (
     ClosedError,
     FlussError,
     InvalidNameError,
-    InvalidValueError,
 )
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.config import Config
@@ -44,13 +43,10 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.given_types import columns_of
 from fluss.scan.table_source import without_view
-from fluss.session.creating import ensured_table, table_for_frame
+from fluss.session.session_writes import SessionWrites
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
-from fluss.write.frame_kinds import naming_frame
-from fluss.write.frame_writer import write_to_recent_table
 from fluss.write.table_from_frame import schema_of_frame
-from fluss.write.write_report import WriteReport
 
 T = TypeVar("T")
 
@@ -113,7 +109,7 @@ def connect(
 
 
 @at_door(Door.SESSION)
-class Session:
+class Session(SessionWrites):
     """A session of one cluster; `fluss.connect` makes it. Any thread may use it.
 
     Sessions with the same settings share their connection. Inside `with`, a session is the active
@@ -283,66 +279,6 @@ class Session:
         info = TableInfo.of(descriptor, table_path=path, table_id=0, schema_id=0)
         return Table(TableHandle(self._connection, info))
 
-    def ensure_table(
-        self, name: TablePath | str, schema: Any, *, rows: Any = None, **how: Any
-    ) -> Table:
-        """The table of this name, created where it does not exist.
-
-        Args:
-            name: `"database.table"`.
-            schema: As of `create_table`; not looked at where the table exists.
-            rows: Rows that will be written to it next: a table that cannot take them is not
-                created.
-            **how: As of `create_table`. Keys, partitions and buckets that are given are compared
-                with those of a table that exists.
-
-        Raises:
-            SchemaMismatchError: It exists with another key, other partitions or buckets.
-            InvalidSchemaError: The description contradicts itself or Fluss's rules.
-        """
-        return ensured_table(self, name, schema, rows, how)
-
-    def append(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
-        """Append rows to a log table; see `Table.append`.
-
-        Args:
-            name: `"database.table"`.
-            data: Anything tabular.
-            create: Whether the table is made from the frame where it does not exist. The frame is
-                checked before.
-            **how: What `create_table` takes. Of a table that exists, its keys, partitions and
-                buckets are compared with those given.
-        """
-        if not create:
-            return self._write(name, data, how, mode="append")
-        with naming_frame(data):
-            table, frame = table_for_frame(self, name, data, mode="append", how=how)
-            return table.append(frame)
-
-    def upsert(self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any) -> Any:
-        """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
-        if not create:
-            return self._write(name, data, how, mode="upsert")
-        with naming_frame(data):
-            table, frame = table_for_frame(self, name, data, mode="upsert", how=how)
-            return table.upsert(frame)
-
-    def _write(
-        self,
-        name: TablePath | str,
-        data: Any,
-        how: Mapping[str, Any],
-        *,
-        mode: Literal["append", "upsert"],
-    ) -> WriteReport:
-        if how:
-            raise InvalidValueError(
-                f"{', '.join(how)}: these describe a table to create, and create=True is missing."
-            )
-        self._check_open()
-        path = self._path(without_view(name)[0] if isinstance(name, str) else name)
-        return write_to_recent_table(self._connection, path, data, mode=mode)
-
     def drop_table(self, name: TablePath | str, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its rows.
 
@@ -471,6 +407,10 @@ class Session:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("The session has been closed.", hint=Hint(HintKey.OPEN_SESSION))
+
+    def _open_connection(self) -> ClientConnection:
+        self._check_open()
+        return self._connection
 
     def _path(self, name: TablePath | str | None) -> TablePath:
         url = self._url

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from fluss import scan
 from fluss.doors import at_door
-from fluss.errors import InvalidValueError, UnsupportedOperationError
+from fluss.errors import InvalidValueError, MissingExtraError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
 from fluss.session.show import Explanation, scan_html
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from fluss.scan.dataset import FlussDataset
 
@@ -42,6 +43,20 @@ class Scan(scan.Scan):
         """Its rows as a DataFrame."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Its rows as a DataFrame of Polars.
+
+        Raises:
+            MissingExtraError: Polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise MissingExtraError(
+                f"Polars is not installed: {error}.", hint="pip install fluss-polars"
+            ) from error
+        return pl.DataFrame(self.to_arrow())
 
     def to_dataset(self) -> FlussDataset:
         """A `pyarrow.dataset.Dataset` of it, for libraries that read those."""

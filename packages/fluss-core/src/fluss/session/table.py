@@ -23,6 +23,7 @@ from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableName, TableSource, source_of
+from fluss.session.deleting import Condition, delete_where, is_condition, keys_given
 from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
 from fluss.write.frame_checks import check_frame
@@ -31,6 +32,7 @@ from fluss.write.write_report import WriteReport
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 T = TypeVar("T")
 
@@ -149,13 +151,13 @@ class Table:
         options = {**options, "start": bound_of(start, "start")}
         return Follow(self._core, scan_options(options))
 
-    def head(self, rows: int = HEAD_ROWS) -> pa.Table:
-        """A few of its rows, in no particular order."""
-        return self.scan(limit=rows).to_arrow()
+    def head(self, rows: int = HEAD_ROWS, **options: Any) -> pa.Table:
+        """A few of its rows, in no particular order; the options are those of `scan`."""
+        return self.scan(limit=rows, **options).to_arrow()
 
-    def count(self) -> int:
-        """How many rows it has now."""
-        return self.scan().count()
+    def count(self, **options: Any) -> int:
+        """How many rows it has now, or a scan with these options has."""
+        return self.scan(**options).count()
 
     def to_arrow(self) -> pa.Table:
         """All its rows, as they are now."""
@@ -164,6 +166,10 @@ class Table:
     def to_pandas(self) -> pd.DataFrame:
         """All its rows, as a DataFrame."""
         return self.scan().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All its rows, as a DataFrame of Polars."""
+        return self.scan().to_polars()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -223,13 +229,32 @@ class Table:
         """
         return write_frame(self._core, data, mode="upsert", merge_mode=merge_mode)
 
-    def delete(self, keys: Any) -> WriteReport:
-        """Delete the rows of these keys; a key without a row is no error.
+    def delete(self, keys: Any = None, *, where: Condition | None = None) -> WriteReport:
+        """Delete rows by key, or those that fulfil a condition.
+
+        The condition decides about the rows that there are when the call begins, and their keys are
+        read before the first is deleted. Rows that other writers add meanwhile stay; one that they
+        change meanwhile is deleted.
 
         Args:
-            keys: As of `lookup`; other columns than those of the key are ignored.
+            keys: As of `lookup`; other columns than those of the key are ignored. A key without a
+                row is no error. A predicate is a condition.
+            where: The condition: SQL such as `"id > 5 AND kind = 'a'"`, a predicate of `col()`, or
+                an expression of pyarrow.
+
+        Raises:
+            UnsupportedOperationError: The table has no primary key.
+            InvalidValueError: Both are given or neither, or a key or the condition does not fit
+                the table.
+
+        Example:
+            >>> table.delete(where="day < DATE '2026-01-01'")  # doctest: +SKIP
         """
-        return write_frame(self._core, keys, mode="delete")
+        if where is None and is_condition(keys):
+            keys, where = None, keys
+        if where is None:
+            return write_frame(self._core, keys_given(keys), mode="delete")
+        return delete_where(self._core, where, keys)
 
     def update(self, data: Any, *, columns: Sequence[str] | None = None) -> WriteReport:
         """Write some columns of rows by key; the others keep their values.
