@@ -51,7 +51,9 @@ def test_every_part_may_be_missing_but_a_server(text, expected):
     ("text", "expected"),
     [
         ("flus://h", "did you mean 'fluss'"),
-        ("h:9123", "not a URL"),
+        ("h:port", "not a URL"),
+        ("h:99999", "not between 1 and"),
+        ("h:1,:2", "not the address"),
         ("fluss:/h", "not a URL"),
         ("fluss://", "no server"),
         ("fluss://h:port", "port"),

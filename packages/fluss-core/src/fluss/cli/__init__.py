@@ -1,9 +1,10 @@
-"""The command `fluss`: reading and writing tables from a terminal and from scripts.
+"""The command `fluss`: reading, writing and defining tables from a terminal and from scripts.
 
-Every command works through `fluss.connect`; other packages add commands (`server`, `sql`) by the
-entry points of the group `fluss.commands`. Only rows go to the standard output, so every command
-can be part of a pipe. Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 Ctrl-C, 141 the
-reader of the standard output has closed it.
+Every command works through sessions; other packages add commands (`server`, `sql`) by the entry
+points of the group `fluss.commands`. Only rows go to the standard output, so every command can be
+part of a pipe. Every error is one message on the standard error that begins with `fluss:`. Exit
+codes: 0 done, 1 refused or failed, 2 wrong usage, 130 Ctrl-C, 141 the reader of the standard output
+has closed it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import sys
 from typing import Any, TextIO
 
 REFUSED = 1
+MISUSED = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141  # the exit code that a shell reports for a program ended by SIGPIPE
+COMPLETING = "_FLUSS_COMPLETE"  # set by the scripts of `fluss completion`
 
 
 def main() -> int:
@@ -34,7 +37,7 @@ def main() -> int:
         if _is_closed_pipe(error):
             return _leave(out, PIPE_CLOSED)
         where = "" if error.filename is None else f"{error.filename}: "
-        sys.stderr.write(f"fluss: {where}{error.strerror or error}\n")
+        _complain(f"{where}{error.strerror or error}")
         return _leave(out, REFUSED)
     return code
 
@@ -50,29 +53,73 @@ def _leave(out: TextIO | None, code: int) -> int:
     return code
 
 
+def _complain(text: object) -> None:
+    sys.stderr.write(f"fluss: {text}\n")
+
+
 def _run() -> int:
     try:
         import typer
-
-        from fluss.cli.application import application
-    except ModuleNotFoundError as error:
-        if error.name not in {"typer", "rich"}:
-            raise
-        sys.stderr.write("fluss: the command line needs: pip install 'fluss-core[cli]'\n")
+    except ModuleNotFoundError:
+        _complain("the command line needs: pip install 'fluss-core[cli]'")
         return REFUSED
+    from fluss.cli.application import application
+    from fluss.cli.frame import UnknownCommandError
+    from fluss.cli.global_options import GlobalOptions
+    from fluss.cli.log_output import logging_as
     from fluss.errors import FlussError
     from fluss.hints import Door
 
+    if COMPLETING in os.environ:
+        from fluss.cli.completion import complete
+
+        # A connection that is still being opened must not delay the shell.
+        os._exit(complete(application(), os.environ))
     # Typer does not export the base class of its usage errors.
     usage_error: Any = typer.BadParameter.__mro__[2]
+    options = GlobalOptions()
     try:
-        code = application()(standalone_mode=False)
-    except FlussError as error:
-        sys.stderr.write(f"fluss: {error.with_context(door=Door.CLI)}\n")
-        return REFUSED
+        with logging_as(options):
+            code = application()(sys.argv[1:], "fluss", standalone_mode=False, obj=options)
+    except UnknownCommandError as error:
+        _complain(f"{error}\n  hint: {error.hint}")
+        return MISUSED
     except usage_error as error:
-        error.show()
-        return int(error.exit_code)
+        return _misused(error)
+    except FlussError as error:
+        _show_traceback(options)
+        _complain(error.with_context(door=Door.CLI))
+        return REFUSED
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except OSError:
+        _show_traceback(options)
+        raise
+    except Exception as error:  # noqa: BLE001 - a defect: one line for the user, the rest on request
+        _show_traceback(options)
+        about = str(error).strip().partition("\n")[0]
+        _complain(
+            f"unexpected {type(error).__name__}: {about}\n"
+            "  hint: this is a defect; --traceback shows where it happened"
+        )
+        return REFUSED
     return code if isinstance(code, int) else 0
+
+
+def _misused(error: Any) -> int:
+    """Report wrong usage, and how to find out the right one."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return MISUSED
+    message = error.format_message().strip().replace("\n\t", " ").replace("\n", " ")
+    message = message.removeprefix("Invalid value: ")
+    command = "fluss" if error.ctx is None else error.ctx.command_path
+    _complain(f"{message}\n  hint: {command} -h shows how it is used")
+    return MISUSED
+
+
+def _show_traceback(options: Any) -> None:
+    if options.traceback:
+        import traceback
+
+        traceback.print_exc()

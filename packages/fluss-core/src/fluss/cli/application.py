@@ -1,108 +1,161 @@
-"""The application behind `fluss`: the commands of this package, and those of other packages."""
+"""The commands of `fluss`: their names, summaries and places, before any is loaded."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Final
 
-import typer
+from fluss.cli.frame import CommandEntry, RootGroup, Section, root_of
+from fluss.cli.global_options import declare
 
-from fluss.cli.cli_session import ClusterOptions
-from fluss.cli.demo import demo
-from fluss.cli.file_commands import export_rows, import_rows
-from fluss.cli.read_commands import count, describe, head, list_names, lookup, tail
-from fluss.errors import MissingExtraError
+_READ: Final = "fluss.cli.read_commands"
+_WRITE: Final = "fluss.cli.write_commands"
+_FILES: Final = "fluss.cli.file_commands"
+_DEFINE: Final = "fluss.cli.define_commands"
 
-GROUP = "fluss.commands"
+HELP: Final = """Apache Fluss tables from a terminal.
 
-# Commands of other packages, with the package to install where one is missing.
-_OTHER_PACKAGES = {"server": "fluss-server", "sql": "fluss-duckdb"}
-# Commands that connect to no cluster.
-_WITHOUT_CLUSTER = {"server"}
-_ANY_WORDS = {"ignore_unknown_options": True, "allow_extra_args": True}
-
-
-def application() -> typer.Typer:
-    """Build the command line; at each run, because it depends on the installed packages.
-
-    An entry point of the group names a `typer.Typer` that has one command, or only a callback.
+    The options stand before the command or after it. A table is named as database.table, or by a
+    URL.
     """
-    app = typer.Typer(
-        name="fluss", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-    )
-    app.callback()(_begin)
-    app.command("ls")(list_names)
-    app.command()(describe)
-    app.command()(head)
-    app.command()(tail)
-    app.command()(count)
-    app.command()(lookup)
-    app.command("import")(import_rows)
-    app.command("export")(export_rows)
-    app.command()(demo)
-    _add_commands_of_others(app)
-    return app
+
+ENTRIES: Final = (
+    CommandEntry(
+        name="ls",
+        summary="List databases, tables or partitions.",
+        section=Section.READ,
+        target="fluss.cli.inspect_commands:list_names",
+    ),
+    CommandEntry(
+        name="describe",
+        summary="Show a table: columns, keys, buckets, properties, rows.",
+        section=Section.READ,
+        target="fluss.cli.inspect_commands:describe",
+    ),
+    CommandEntry(
+        name="head", summary="Show some rows.", section=Section.READ, target=f"{_READ}:head"
+    ),
+    CommandEntry(
+        name="tail",
+        summary="Show the last rows of a log, and follow it.",
+        section=Section.READ,
+        target=f"{_READ}:tail",
+    ),
+    CommandEntry(
+        name="count", summary="Count rows.", section=Section.READ, target=f"{_READ}:count"
+    ),
+    CommandEntry(
+        name="lookup",
+        summary="Look up rows by primary key.",
+        section=Section.READ,
+        target=f"{_READ}:lookup",
+    ),
+    CommandEntry(
+        name="sql",
+        summary="Query with DuckDB, where fluss('db.table') is a table.",
+        section=Section.READ,
+        package="fluss-duckdb",
+    ),
+    CommandEntry(
+        name="export",
+        summary="Write the rows of a table into a file.",
+        section=Section.READ,
+        target=f"{_FILES}:export_rows",
+    ),
+    CommandEntry(
+        name="insert",
+        summary="Append rows to a log table.",
+        section=Section.WRITE,
+        target=f"{_WRITE}:insert",
+    ),
+    CommandEntry(
+        name="upsert",
+        summary="Insert or replace rows by primary key.",
+        section=Section.WRITE,
+        target=f"{_WRITE}:upsert",
+    ),
+    CommandEntry(
+        name="delete",
+        summary="Delete rows by primary key.",
+        section=Section.WRITE,
+        target=f"{_WRITE}:delete",
+    ),
+    CommandEntry(
+        name="import",
+        summary="Write files into a table.",
+        section=Section.WRITE,
+        target=f"{_FILES}:import_rows",
+    ),
+    CommandEntry(
+        name="create",
+        summary="Create a database, or a table.",
+        section=Section.DEFINE,
+        target=f"{_DEFINE}:create",
+    ),
+    CommandEntry(
+        name="drop",
+        summary="Drop tables or databases.",
+        section=Section.DEFINE,
+        target=f"{_DEFINE}:drop",
+    ),
+    CommandEntry(
+        name="alter",
+        summary="Add columns, set or reset properties.",
+        section=Section.DEFINE,
+        target=f"{_DEFINE}:alter",
+    ),
+    CommandEntry(
+        name="partitions",
+        summary="List, add and drop partitions.",
+        section=Section.DEFINE,
+        target="fluss.cli.partition_commands:app",
+    ),
+    CommandEntry(
+        name="offsets",
+        summary="Show where logs begin and end, and how far a cursor lags.",
+        section=Section.POSITIONS,
+        target="fluss.cli.position_commands:offsets",
+    ),
+    CommandEntry(
+        name="cursor",
+        summary="Save and show positions, for jobs that read what is new.",
+        section=Section.POSITIONS,
+        target="fluss.cli.position_commands:cursor_app",
+    ),
+    CommandEntry(
+        name="doctor",
+        summary="Examine the cluster, and say what to do.",
+        section=Section.CLUSTER,
+        target="fluss.cli.doctor_command:doctor",
+    ),
+    CommandEntry(
+        name="config",
+        summary="Show settings and their sources, choose a profile.",
+        section=Section.CLUSTER,
+        target="fluss.cli.config_commands:app",
+    ),
+    CommandEntry(
+        name="server",
+        summary="Serve a directory as a Fluss of one node.",
+        section=Section.CLUSTER,
+        package="fluss-server",
+        connects=False,
+    ),
+    CommandEntry(
+        name="demo",
+        summary="Run a small shop in Fluss, and query it in every engine.",
+        section=Section.CLUSTER,
+        target="fluss.cli.demo:demo",
+    ),
+    CommandEntry(
+        name="completion",
+        summary="Print the completion script for bash, zsh or fish.",
+        section=Section.CLUSTER,
+        target="fluss.cli.completion_command:completion",
+        connects=False,
+    ),
+)
 
 
-def _add_commands_of_others(app: typer.Typer) -> None:
-    """Add the commands of other packages; these import engines, so only the one used is loaded."""
-    own = {
-        command.name or getattr(command.callback, "__name__", "")
-        for command in app.registered_commands
-    }
-    words = set(sys.argv[1:])
-    found = {} if words & own else {point.name: point for point in entry_points(group=GROUP)}
-    found = {name: point for name, point in found.items() if name in words} or found
-    for name, package in _OTHER_PACKAGES.items():
-        if name not in found:
-            help_text = f"Needs: pip install {package}"
-            app.command(name, help=help_text, context_settings=_ANY_WORDS)(_missing(name, package))
-    for name, point in found.items():
-        app.command(name)(_function_of(point.load()))
-
-
-def _function_of(other: typer.Typer) -> Callable[..., None]:
-    """Return the function of the single command of another application."""
-    if other.registered_callback is not None and not other.registered_commands:
-        return other.registered_callback.callback or _begin
-    (command,) = other.registered_commands
-    return command.callback or _begin
-
-
-def _begin(
-    context: typer.Context,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            help="The cluster: fluss://user@host:9123, or embedded:./folder. Without --url and "
-            "--profile, FLUSS_URL, FLUSS_BOOTSTRAP_SERVERS, the default profile or 127.0.0.1:9123.",
-            show_default=False,
-        ),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            help="A profile of the configuration file; it overrides the environment.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Apache Fluss tables from a terminal."""
-    cluster = ClusterOptions(given_url=url, profile=profile)
-    if cluster.is_given and context.invoked_subcommand in _WITHOUT_CLUSTER:
-        raise typer.BadParameter(
-            "--url and --profile name a cluster to connect to, and "
-            f"`fluss {context.invoked_subcommand}` connects to none; leave them out"
-        )
-    context.obj = cluster
-
-
-def _missing(name: str, package: str) -> Callable[[], None]:
-    def refuse() -> None:
-        raise MissingExtraError(
-            f"`fluss {name}` is in another package.", hint=f"pip install {package}"
-        )
-
-    return refuse
+def application() -> RootGroup:
+    """Build the command line."""
+    return root_of(declare, ENTRIES, HELP)

@@ -16,16 +16,18 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.file_formats import FileFormat, format_of, open_sink
+from fluss.cli.global_options import GlobalOptions
 from fluss.cli.importing import ImportJob, NewTable
-from fluss.cli.read_commands import (
+from fluss.cli.scan_arguments import (
     ColumnsOption,
     EndOption,
+    MetadataOption,
     ModeOption,
     NameArgument,
     PartitionsOption,
     StartOption,
+    WhereOption,
     scan_options_of,
 )
 from fluss.errors import FlussError
@@ -80,7 +82,7 @@ def import_rows(
         buckets=buckets,
         types=_types(types or []),
     )
-    cluster: ClusterOptions = context.obj
+    cluster: GlobalOptions = context.obj
     with (
         _without_writer_logs(),
         cluster.named(name) as (session, path),
@@ -109,16 +111,22 @@ def export_rows(
     name: NameArgument,
     file: Annotated[str, typer.Argument(help="The file; - is the standard output.")],
     columns: ColumnsOption = None,
+    where: WhereOption = None,
     start: StartOption = None,
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
     file_format: FileFormatOption = None,
+    *,
+    metadata: MetadataOption = False,
 ) -> None:
     """Write the rows of a table into a file (Parquet, CSV, JSON lines, Arrow)."""
-    cluster: ClusterOptions = context.obj
+    cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
-        scan = table.scan(**scan_options_of(columns, start, end, partitions, mode))
+        options = scan_options_of(
+            columns, start, end, partitions, mode, where=where, metadata=metadata
+        )
+        scan = table.scan(**options)
         total = scan.stats.rows_max
         count = 0
         with (

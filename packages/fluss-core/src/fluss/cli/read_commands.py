@@ -1,75 +1,36 @@
-"""The commands that read: ls, describe, head, tail, count, lookup."""
+"""The commands that read rows: head, tail, count, lookup."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from fluss.cli.cli_session import ClusterOptions
-from fluss.cli.row_output import OutputFormat, OutputFormatOption, write_rows
-from fluss.cli.typed_keys import keys_of
-from fluss.session import Scan, Table
+from fluss.cli.global_options import GlobalOptions, OutputFormat
+from fluss.cli.scan_arguments import (
+    ColumnsOption,
+    EndOption,
+    MetadataOption,
+    ModeOption,
+    NameArgument,
+    PartitionsOption,
+    RowsOption,
+    StartOption,
+    WhereOption,
+    names_of,
+    scan_options_of,
+)
 
-NameArgument = Annotated[
-    str, typer.Argument(help="database.table, or its URL.", show_default=False)
-]
-ColumnsOption = Annotated[
-    str | None, typer.Option(help="The columns, separated by commas.", show_default=False)
-]
-StartOption = Annotated[
-    str | None,
-    typer.Option(help="The start: earliest, a time, an offset.", show_default=False),
-]
-EndOption = Annotated[
-    str | None, typer.Option(help="The end: a time, an offset.", show_default=False)
-]
-PartitionsOption = Annotated[
-    list[str] | None,
-    typer.Option("--partition", help="Only these partitions: key=value.", show_default=False),
-]
-ModeOption = Annotated[
-    str | None,
-    typer.Option(help="state, log, changelog or binlog.", show_default=False),
-]
-RowsOption = Annotated[int, typer.Option("--rows", "-n", min=0, help="How many rows.")]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
+    from fluss.session import Scan, Table
 
-def list_names(
-    context: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(help="A database, or a partitioned table."),
-    ] = None,
-) -> None:
-    """List databases, the tables of a database, or the partitions of a table, one per line."""
-    cluster: ClusterOptions = context.obj
-    with cluster.session() as session:
-        if name is None:
-            names = session.databases()
-        elif "." in name:
-            names = [each.partition_name for each in session.table(name).partitions()]
-        else:
-            names = session.tables(name)
-    for found in names:
-        typer.echo(found)
-
-
-def describe(
-    context: typer.Context,
-    name: NameArgument,
-    output_format: OutputFormatOption = None,
-) -> None:
-    """Show a table: its columns, keys, buckets, partitions and rows."""
-    cluster: ClusterOptions = context.obj
-    with cluster.table(name) as table:
-        if output_format in {None, OutputFormat.TABLE}:
-            typer.echo(repr(table))
-            return
-        write_rows(_column_rows(table), _COLUMN_SCHEMA, output_format)
+KeysArgument = Annotated[
+    list[str],
+    typer.Argument(help="Keys: 7, or id=7,day=2026-01-01, or JSON.", show_default=False),
+]
 
 
 def head(
@@ -77,18 +38,29 @@ def head(
     name: NameArgument,
     rows: RowsOption = 10,
     columns: ColumnsOption = None,
+    where: WhereOption = None,
     start: StartOption = None,
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
-    output_format: OutputFormatOption = None,
+    *,
+    metadata: MetadataOption = False,
 ) -> None:
-    """Show the first rows that are found, in no particular order."""
-    options = scan_options_of(columns, start, end, partitions, mode)
-    cluster: ClusterOptions = context.obj
+    """Show the first rows that are found, in no particular order.
+
+    Examples:
+        fluss head shop.orders
+        fluss head shop.orders -n 3 --columns id,price --where "price > 10"
+        fluss head shop.orders --mode changelog --start -1h --metadata
+        fluss head shop.orders --partition day=2026-01-31 -o csv > orders.csv
+    """
+    from fluss.cli.row_output import write_rows
+
+    options = scan_options_of(columns, start, end, partitions, mode, where=where, metadata=metadata)
+    cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
         scan = table.scan(limit=rows, **options)
-        write_rows(scan.to_reader(), scan.schema, output_format)
+        write_rows(scan.to_reader(), scan.schema, cluster.output)
 
 
 def tail(
@@ -97,57 +69,84 @@ def tail(
     rows: RowsOption = 10,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Then show new rows.")] = False,  # noqa: FBT002 - typer declares flags so
     columns: ColumnsOption = None,
+    where: WhereOption = None,
     partitions: PartitionsOption = None,
-    output_format: OutputFormatOption = None,
+    *,
+    metadata: MetadataOption = False,
 ) -> None:
-    """Show the last rows of a log, or the last changes of a primary-key table."""
-    options = scan_options_of(columns, None, None, partitions, None)
-    cluster: ClusterOptions = context.obj
+    """Show the last rows of a log, or the last changes of a primary-key table.
+
+    With --follow it goes on with new rows until Ctrl-C; the exit code is then 130. The last rows
+    are found before --where chooses among them.
+
+    Examples:
+        fluss tail shop.clicks
+        fluss tail shop.clicks -f -n 0 --where "country = 'DE'"
+        fluss tail shop.orders -f --metadata | jq -r .id
+    """
+    from fluss.cli.row_output import write_rows
+
+    options = scan_options_of(columns, partitions=partitions, where=where, metadata=metadata)
+    cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
         if table.primary_key:
-            options |= {"mode": "changelog", "with_metadata": ["_change_type"]}
+            options = {"with_metadata": ["_change_type"], **options, "mode": "changelog"}
         scan = table.scan(tail=rows, **options)
-        if not follow:
-            write_rows(scan.to_reader(), scan.schema, output_format)
-            return
-        try:
-            write_rows(tail_and_follow(table, scan, options), scan.schema, output_format)
-        except KeyboardInterrupt:
-            sys.stdout.flush()  # the user stopped following
+        found = tail_and_follow(table, scan, options) if follow else scan.to_reader()
+        write_rows(found, scan.schema, cluster.output)
 
 
 def count(
     context: typer.Context,
     name: NameArgument,
+    where: WhereOption = None,
     start: StartOption = None,
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
 ) -> None:
-    """Count the rows of a table."""
-    cluster: ClusterOptions = context.obj
+    """Count the rows of a table; of a log without --where by the headers of batches alone.
+
+    Examples:
+        fluss count shop.orders
+        fluss count shop.orders --where "country = 'DE'"
+        fluss count shop.clicks --start 2026-01-31T00:00Z --end 2026-02-01T00:00Z
+    """
+    options = scan_options_of(None, start, end, partitions, mode, where=where)
+    cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
-        typer.echo(table.scan(**scan_options_of(None, start, end, partitions, mode)).count())
+        number = table.scan(**options).count()
+    if cluster.output in {None, OutputFormat.TABLE}:
+        typer.echo(number)
+        return
+    from fluss.cli.row_output import write_records
+
+    write_records([{"count": number}], [("count", "int64")], cluster.output)
 
 
 def lookup(
     context: typer.Context,
     name: NameArgument,
-    keys: Annotated[
-        list[str],
-        typer.Argument(help="Keys: 7, or id=7,day=2026-01-01, or JSON.", show_default=False),
-    ],
+    keys: KeysArgument,
     columns: ColumnsOption = None,
-    output_format: OutputFormatOption = None,
 ) -> None:
-    """Look up rows by primary key; the exit code is 1 if one is missing."""
-    cluster: ClusterOptions = context.obj
+    """Look up rows by primary key; the exit code is 1 if one is missing.
+
+    Examples:
+        fluss lookup shop.orders 7 8
+        fluss lookup shop.visits id=7,day=2026-01-31
+        fluss lookup shop.visits '{"id": 7, "day": "2026-01-31"}' --columns id,pages
+    """
+    from fluss.cli.row_output import write_rows
+    from fluss.cli.typed_keys import keys_of
+
+    cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
         found = table.lookup(
-            keys_of(keys, table.primary_key, table.schema), columns=_names(columns)
+            keys_of(keys, table.primary_key, table.schema), columns=names_of(columns)
         )
         present = found.filter(found["_found"]).drop_columns(["_found"])
-        write_rows(present.to_batches(), present.schema, output_format)
+        write_rows(present.to_batches(), present.schema, cluster.output)
         missing = [
             key
             for key, is_there in zip(keys, found["_found"].to_pylist(), strict=True)
@@ -164,55 +163,3 @@ def tail_and_follow(table: Table, scan: Scan, options: dict[str, Any]) -> Iterat
     yield from scan.to_reader()
     with follower:
         yield from follower
-
-
-def scan_options_of(
-    columns: str | None,
-    start: str | None,
-    end: str | None,
-    partitions: list[str] | None,
-    mode: str | None,
-) -> dict[str, Any]:
-    """Return the options of a scan that were given."""
-    given = {
-        "columns": _names(columns),
-        "start": start,
-        "end": end,
-        "partitions": partitions or None,
-        "mode": mode,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _names(columns: str | None) -> list[str] | None:
-    return None if columns is None else [each.strip() for each in columns.split(",")]
-
-
-_COLUMN_SCHEMA = pa.schema(
-    [
-        ("name", pa.string()),
-        ("type", pa.string()),
-        ("nullable", pa.bool_()),
-        ("primary_key", pa.bool_()),
-        ("partition_key", pa.bool_()),
-        ("bucket_key", pa.bool_()),
-        ("comment", pa.string()),
-    ]
-)
-
-
-def _column_rows(table: Table) -> list[pa.RecordBatch]:
-    info = table.info
-    rows = [
-        {
-            "name": column.name,
-            "type": str(column.data_type),
-            "nullable": column.data_type.nullable,
-            "primary_key": column.name in info.primary_keys,
-            "partition_key": column.name in info.partition_keys,
-            "bucket_key": column.name in info.bucket_keys,
-            "comment": column.comment,
-        }
-        for column in info.schema.columns
-    ]
-    return [pa.RecordBatch.from_pylist(rows, schema=_COLUMN_SCHEMA)]

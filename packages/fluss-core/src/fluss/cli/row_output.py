@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from enum import StrEnum
-from typing import Annotated, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
-import typer
 from pyarrow import ipc
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -21,33 +19,18 @@ from rich.text import Text
 
 from fluss.cli.cell_texts import csv_header, csv_lines, json_lines, texts_of
 from fluss.cli.file_formats import standard_output, text_writer
+from fluss.cli.global_options import OutputFormat
 from fluss.errors import InvalidValueError
 
 _CELL_CHARS_MAX: Final = 60
-
-
-class OutputFormat(StrEnum):
-    """How rows are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
-
-
-OutputFormatOption = Annotated[
-    OutputFormat | None,
-    typer.Option("--format", "-o", help="Default: a table on a screen, JSON lines in a pipe."),
-]
 
 
 def write_rows(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: OutputFormat | None
 ) -> None:
     """Write batches as they arrive."""
-    is_screen = sys.stdout.isatty()
-    chosen = chosen or (OutputFormat.TABLE if is_screen else OutputFormat.JSON)
-    if chosen is OutputFormat.ARROW and is_screen:
+    chosen = format_of_output(chosen)
+    if chosen is OutputFormat.ARROW and sys.stdout.isatty():
         raise InvalidValueError(
             "Arrow is not for screens.", hint="write it to a file or a pipe: ... -o arrow > rows"
         )
@@ -55,6 +38,42 @@ def write_rows(
     for batch in batches:
         writer.write(batch)
     writer.close()
+
+
+def format_of_output(chosen: OutputFormat | None) -> OutputFormat:
+    """Return the format: as chosen, or a table on a screen and JSON lines in a pipe."""
+    return chosen or (OutputFormat.TABLE if sys.stdout.isatty() else OutputFormat.JSON)
+
+
+def write_records(
+    records: Sequence[Mapping[str, Any]],
+    columns: Sequence[tuple[str, str | pa.DataType]],
+    chosen: OutputFormat | None,
+) -> None:
+    """Write facts, one record each; on a screen without the columns that are NULL in all of them.
+
+    Args:
+        records: The facts.
+        columns: The name and the type of each.
+        chosen: The format; as of `write_rows`.
+    """
+    if format_of_output(chosen) is OutputFormat.TABLE:
+        empty = {name for name, _ in columns if all(each[name] is None for each in records)}
+        columns = [each for each in columns if each[0] not in empty or not records]
+    fields = [
+        pa.field(name, pa.type_for_alias(kind) if isinstance(kind, str) else kind)
+        for name, kind in columns
+    ]
+    schema = pa.schema(fields)
+    write_rows(
+        [
+            pa.RecordBatch.from_pylist(
+                [{name: each[name] for name in schema.names} for each in records], schema=schema
+            )
+        ],
+        schema,
+        chosen,
+    )
 
 
 class _Writer(ABC):

@@ -27,15 +27,24 @@ def keys_of(texts: Sequence[str], key: Sequence[str], schema: pa.Schema) -> pa.T
         UnsupportedOperationError: The table has no primary key.
         InvalidValueError: A text does not have the whole key, or a value is not of its type.
     """
-    if not key:
-        raise UnsupportedOperationError(
-            "The table has no primary key to look up.",
-            hint="`fluss head` and `fluss sql` read logs",
-        )
+    check_keyed(key)
     rows = [_parts(text, key) for text in texts]
     return pa.table(
         {name: _column([row[name] for row in rows], schema.field(name)) for name in key}
     )
+
+
+def check_keyed(key: Sequence[str]) -> None:
+    """Refuse a table without a primary key.
+
+    Raises:
+        UnsupportedOperationError: The table has none.
+    """
+    if not key:
+        raise UnsupportedOperationError(
+            "The table has no primary key, so its rows have no keys.",
+            hint="`fluss head` and `fluss sql` read logs; `fluss drop` and table.log.ttl remove rows",
+        )
 
 
 def _column(values: list[Any], field: pa.Field) -> pa.Array:

@@ -12,7 +12,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from fluss.connection.config_to_settings import connection_settings, without_markers
 from fluss.connection.table_cache import TableCache
@@ -24,9 +24,11 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import INTERRUPTED_WAIT_S_MAX, Engine
 from fluss.net.schema_cache import SchemaCache
-from fluss.records.log.log_header import Magic1
 from fluss.waiting import was_interrupted
 from fluss.wire.api import ApiKey
+
+if TYPE_CHECKING:  # so that a connection for names alone loads no Arrow
+    from fluss.records.log.log_header import Magic1
 
 log = logging.getLogger("fluss.client")
 

@@ -15,7 +15,9 @@ A file that holds a password and can be read by others is refused.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -32,6 +34,9 @@ PATH_VARIABLE = "FLUSS_CONFIG"
 PROFILE_VARIABLE = "FLUSS_PROFILE"
 FILE_BYTES_MAX = 1024 * 1024
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_TABLE_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+_DEFAULT_LINE = re.compile(r"^[ \t]*default[ \t]*=.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +61,10 @@ def find_profile(environ: Mapping[str, str], name: str | None = None) -> Profile
     Raises:
         ConfigError: The profile does not exist, or the file cannot be used.
     """
-    named_path = environ.get(PATH_VARIABLE)
-    path = Path(named_path) if named_path else _usual_path(environ)
+    path = profile_path(environ)
     requested = name or environ.get(PROFILE_VARIABLE)
-    content = _read(path, must_exist=bool(named_path) or requested is not None)
+    is_named = bool(environ.get(PATH_VARIABLE))
+    content = _read(path, must_exist=is_named or requested is not None)
     if content is None:
         return None
     profiles = content.get("profiles", {})
@@ -75,6 +80,99 @@ def find_profile(environ: Mapping[str, str], name: str | None = None) -> Profile
         raise ConfigError(f"{path} has no profile {requested!r}.", hint=hint, path=str(path))
     settings = dict(_flattened(profiles[requested], path))
     return Profile(name=str(requested), path=path, settings=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile:
+    """The profiles of the user's file.
+
+    Attributes:
+        path: The file, which may not exist.
+        default: The profile that counts where none is named.
+        profiles: All profiles, by name.
+    """
+
+    path: Path
+    default: str | None
+    profiles: Mapping[str, Profile]
+
+
+def read_profiles(environ: Mapping[str, str]) -> ProfileFile:
+    """Read the user's file; without one there are no profiles.
+
+    Raises:
+        ConfigError: The file cannot be used.
+    """
+    path = profile_path(environ)
+    content = _read(path, must_exist=bool(environ.get(PATH_VARIABLE))) or {}
+    profiles = content.get("profiles", {})
+    if not isinstance(profiles, dict):
+        raise ConfigError(f"In {path}, 'profiles' is no table.", path=str(path))
+    default = content.get("default")
+    found = {
+        name: Profile(name=name, path=path, settings=dict(_flattened(each, path)))
+        for name, each in profiles.items()
+        if isinstance(each, dict)
+    }
+    return ProfileFile(path=path, default=None if default is None else str(default), profiles=found)
+
+
+def use_profile(environ: Mapping[str, str], name: str) -> ProfileFile:
+    """Make a profile the default, and leave the rest of the file as it is.
+
+    Raises:
+        ConfigError: There is no such profile, or the file cannot be read or written.
+    """
+    found = read_profiles(environ)
+    if name not in found.profiles:
+        hint = did_you_mean(name, found.profiles)
+        listed = f"there are: {', '.join(found.profiles) or 'none'}"
+        raise ConfigError(
+            f"{found.path} has no profile {name!r}.", hint=hint or listed, path=str(found.path)
+        )
+    try:
+        _replace(found.path, with_default(found.path.read_text(encoding="utf-8"), name))
+    except OSError as error:
+        raise ConfigError(
+            f"The configuration file {found.path} cannot be written: {error.strerror}.",
+            path=str(found.path),
+        ) from error
+    return read_profiles(environ)
+
+
+def with_default(text: str, name: str) -> str:
+    """Return the text of a file with another default profile."""
+    line = f"default = {_quoted(name)}"
+    head_end = found.start() if (found := _TABLE_HEADER.search(text)) else len(text)
+    head, rest = text[:head_end], text[head_end:]
+    if _DEFAULT_LINE.search(head):
+        return _DEFAULT_LINE.sub(lambda _: line, head, count=1) + rest
+    return f"{line}\n{'' if text.startswith(chr(10)) or not text else chr(10)}{text}"
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)  # a basic string of TOML
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole, with the permissions that it has."""
+    target = path.resolve()  # a link stays a link
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    try:
+        with os.fdopen(
+            os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w"
+        ) as file:
+            os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            file.write(text)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def profile_path(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's file, which may not exist."""
+    named = environ.get(PATH_VARIABLE)
+    return Path(named) if named else _usual_path(environ)
 
 
 def _usual_path(environ: Mapping[str, str]) -> Path:

@@ -1,6 +1,7 @@
 """Addresses of clusters, databases and tables, as one line of text.
 
     fluss://[user[:password]@]host[:port][,host2[:port]…][/database[.table]][?name=value&…]
+    host:port[,host2:port…][/database[.table]][?name=value&…]
     embedded:./folder
 
 After the question mark come options of a scan (`tail=100`, `partitions=dt=2026-01-01`) and
@@ -31,6 +32,8 @@ LENGTH_MAX = 16 * 1024
 DEFAULT_PORT = 9123
 
 _SECRETS = re.compile(r"([?&][^=&]*(?:password|jaas|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
+# Without a scheme the port is required: a word alone may be meant as a profile or a table.
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+(?=[,/?]|$)")
 _GRAMMAR = "write fluss://user@host:9123,host2:9123/database.table?tail=100"
 
 
@@ -93,6 +96,8 @@ def parse_url(text: str) -> FlussUrl:
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() == EMBEDDED:
         return FlussUrl(embedded=rest or ".")
+    if _ADDRESS.match(text):
+        return parse_url(f"{SCHEME}://{text}")
     if not rest.startswith("//") or scheme.lower() != SCHEME:
         hint = did_you_mean(scheme, [SCHEME, EMBEDDED]) if rest.startswith("//") else None
         raise ConfigError(f"{hidden(text)!r} is not a URL of Fluss.", hint=hint or _GRAMMAR)

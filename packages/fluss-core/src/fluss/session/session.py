@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from fluss.admin.admin import AdminCore, admin_of
 from fluss.admin.alter_table import alter_table
+from fluss.admin.health import ClusterHealth, cluster_health
 from fluss.connection.arguments import table_path_of
 from fluss.connection.config_sources import (
     OpenedConfig,
@@ -38,7 +39,7 @@ from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
 from fluss.model.servers import ServerNode
-from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.given_types import columns_of
@@ -180,6 +181,14 @@ class Session(SessionWrites):
                 name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade
             )
         )
+
+    def database_info(self, name: str) -> DatabaseInfo:
+        """The facts of a database: comment, properties, times.
+
+        Raises:
+            DatabaseNotFoundError: There is none of this name; the hint names the nearest.
+        """
+        return self._run(self._admin.get_database_info(name))
 
     # --- tables -------------------------------------------------------------------------------
 
@@ -330,6 +339,10 @@ class Session(SessionWrites):
     def servers(self) -> list[ServerNode]:
         """The servers that are alive: coordinator first, then tablet servers by id."""
         return self._run(self._admin.get_server_nodes())
+
+    def health(self) -> ClusterHealth:
+        """Examine the cluster: servers, latencies, clocks, leaders, replicas. Writes nothing."""
+        return self._run(cluster_health(self._admin, self._connection.cluster))
 
     def counters(self) -> dict[str, object]:
         """The counters of the connection: requests, bytes, batches, retries, latencies."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pyarrow as pa
 
 from fluss.admin.admin import AdminCore, admin_of, partition_spec_of
+from fluss.admin.bucket_replicas import bucket_replicas
 from fluss.connection.config_sources import Settings, completed
 from fluss.connection.connection import TableHandle
 from fluss.connection.shared_connections import connection_for
@@ -324,6 +325,25 @@ class Table:
                 "bucket": pa.array([each.bucket.bucket_id for each in splits], pa.int32()),
                 "earliest": pa.array([each.start for each in splits], pa.int64()),
                 "end": pa.array([each.stop for each in splits], pa.int64()),
+            }
+        )
+
+    def replicas(self) -> pa.Table:
+        """Which tablet servers hold each bucket, and which of them leads it, now.
+
+        The leader is NULL while none is elected; `in_sync` is NULL where it is not reported.
+        """
+        info = self._core.info
+        names = [each.partition_name for each in self.partitions()] if self.partition_by else None
+        cluster = self._core.connection.cluster
+        found = self._run(bucket_replicas(cluster, info.table_path, names))
+        return pa.table(
+            {
+                "partition": pa.array([each.partition_name for each in found], pa.string()),
+                "bucket": pa.array([each.bucket_id for each in found], pa.int32()),
+                "leader": pa.array([each.leader for each in found], pa.int32()),
+                "replicas": pa.array([each.replicas for each in found], pa.list_(pa.int32())),
+                "in_sync": pa.array([each.in_sync for each in found], pa.list_(pa.int32())),
             }
         )
 

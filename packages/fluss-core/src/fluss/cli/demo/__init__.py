@@ -29,9 +29,9 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fluss.cli.cli_session import ClusterOptions
 from fluss.cli.demo.engine_answers import Answer, answers
 from fluss.cli.demo.shop import Shop
+from fluss.cli.global_options import GlobalOptions
 from fluss.scan import Follow
 from fluss.session import Session
 from fluss.waiting import join
@@ -63,7 +63,7 @@ def demo(
     that exists), writes only there, and drops only that database at the end. With --data-dir the
     shop stays.
     """
-    cluster: ClusterOptions = context.obj
+    cluster: GlobalOptions = context.obj
     if cluster.is_given and data_dir is not None:
         raise typer.BadParameter("--data-dir starts a server, and --url or --profile names another")
     console = Console(width=None if sys.stdout.isatty() else 100)
@@ -86,7 +86,7 @@ def demo(
         raise typer.Exit(1)
 
 
-def _session_for(cluster: ClusterOptions, directory: Path) -> AbstractContextManager[Session]:
+def _session_for(cluster: GlobalOptions, directory: Path) -> AbstractContextManager[Session]:
     """Open a session on the cluster of the options, or on a server in a directory."""
     return cluster.session() if cluster.is_given else cluster.session(f"embedded:{directory}")
 

@@ -1,0 +1,96 @@
+"""The command `fluss doctor`: what works, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from fluss.cli.global_options import GlobalOptions, OutputFormat
+
+if TYPE_CHECKING:
+    from fluss.admin.health import ClusterHealth, ServerHealth
+
+_SERVER: Final = (
+    ("server", "string"),
+    ("address", "string"),
+    ("answers", "bool"),
+    ("latency_ms", "float64"),
+    ("release", "string"),
+    ("clock_skew_ms", "int64"),
+    ("leads", "int64"),
+    ("error", "string"),
+)
+
+
+def doctor(context: typer.Context) -> None:
+    """Examine the cluster: servers, latencies, releases, clocks, leaders, replicas.
+
+    Nothing is written. The exit code is 1 if something is wrong; what to do follows then. With
+    -o json, csv or arrow it writes a row for each server.
+
+    Examples:
+        fluss doctor
+        fluss doctor --url fluss-1:9123
+        fluss doctor --profile prod -o json
+    """
+    cluster: GlobalOptions = context.obj
+    began = time.perf_counter()
+    with cluster.session() as session:
+        took_ms = (time.perf_counter() - began) * 1_000
+        servers = session.config.bootstrap_servers
+        found = session.health()
+    if cluster.output in {None, OutputFormat.TABLE}:
+        typer.echo(f"connected to {servers} in {took_ms:,.0f} ms")
+        for line in _lines(found):
+            typer.echo(line)
+    else:
+        from fluss.cli.row_output import write_records
+
+        write_records([_record(each) for each in found.servers], _SERVER, cluster.output)
+    for advice in found.advice:
+        typer.echo(f"fluss: {advice}", err=True)
+    if not found.is_sound:
+        raise typer.Exit(1)
+
+
+def _lines(found: ClusterHealth) -> Iterator[str]:
+    width = max((len(each.node.uid) for each in found.servers), default=0)
+    for each in found.servers:
+        yield f"  {each.node.uid:<{width}}  {each.node.address}  {_state_of(each)}"
+    left_out = f", {found.tables_left_out:,} more not examined" if found.tables_left_out else ""
+    yield f"{found.databases:,} databases, {found.tables:,} tables{left_out}, {found.buckets:,} buckets"
+    yield (
+        f"{len(found.leaderless):,} buckets without a leader, {len(found.under_replicated):,} "
+        "with missing replicas"
+    )
+    if found.is_sound:
+        yield "all is well"
+
+
+def _state_of(server: ServerHealth) -> str:
+    if server.error is not None:
+        return "does not answer"
+    facts = [f"{server.latency_ms:.1f} ms"]
+    if server.release is not None:
+        facts.append(f"Fluss {server.release}")
+    if server.clock_skew_ms is not None:
+        facts.append(f"clock {server.clock_skew_ms / 1_000:+.2f} s")
+    if server.leads:
+        facts.append(f"leads {server.leads:,} buckets")
+    return ", ".join(facts)
+
+
+def _record(server: ServerHealth) -> dict[str, Any]:
+    return {
+        "server": server.node.uid,
+        "address": str(server.node.address),
+        "answers": server.error is None,
+        "latency_ms": None if server.latency_ms is None else round(server.latency_ms, 3),
+        "release": server.release,
+        "clock_skew_ms": server.clock_skew_ms,
+        "leads": server.leads,
+        "error": server.error,
+    }

@@ -1,0 +1,295 @@
+"""The frame in which all commands of `fluss` stand: the group that loads them, and their help.
+
+A command is loaded when it is used, because it imports Arrow or an engine: `fluss -h` and
+completion know the names and summaries without loading one. Commands of other packages get the same
+options, help and exit codes as our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from inspect import cleandoc
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from fluss.cli.global_options import add_global_options, refuse_cluster
+from fluss.errors import MissingExtraError
+
+GROUP: Final = "fluss.commands"
+EXAMPLES: Final = "\nExamples:\n"
+_NOTE: Final = "Options of `fluss -h`, such as --url and -o, may stand here as well."
+_ANY_WORDS: Final = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
+class Section(StrEnum):
+    """A heading of `fluss -h`."""
+
+    READ = "Read"
+    WRITE = "Write"
+    DEFINE = "Define"
+    POSITIONS = "Positions in logs"
+    CLUSTER = "Clusters and settings"
+    MORE = "More"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandEntry:
+    """A command, before it is loaded.
+
+    Args:
+        name: Its name.
+        summary: Its line in `fluss -h`.
+        section: Where it stands there.
+        target: Its function or application, as `module:name`; None where another package has it.
+        package: The package to install for it.
+        connects: Whether it connects to a cluster.
+    """
+
+    name: str
+    summary: str
+    section: Section
+    target: str | None = None
+    package: str | None = None
+    connects: bool = True
+
+
+class FrameCommand(TyperCommand):
+    """A command whose help ends with its examples, as they are written."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
+        """Write what the command does."""
+        _write_paragraphs(formatter, _parts_of(self.help)[0])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
+        """Write the examples."""
+        _write_examples(formatter, _parts_of(self.help)[1])
+        formatter.write_paragraph()
+        formatter.write_text(_NOTE)
+
+
+class FrameGroup(TyperGroup):
+    """A group of commands, such as `fluss partitions`; its commands take the global options."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
+        """Write what the commands are about."""
+        _write_paragraphs(formatter, _parts_of(self.help)[0])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
+        """Write the examples."""
+        _write_examples(formatter, _parts_of(self.help)[1])
+        formatter.write_paragraph()
+        formatter.write_text(_NOTE)
+
+
+class RootGroup(TyperGroup):
+    """The command `fluss`, which loads a command when it is used."""
+
+    entries: Mapping[str, CommandEntry]
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as declared
+        """Return the names of all commands, in the order of the help."""
+        return [each.name for each in self.all_entries()]
+
+    def all_entries(self) -> Sequence[CommandEntry]:
+        """Return our own commands, and those of other packages."""
+        others = [
+            CommandEntry(
+                name=point.name,
+                summary=f"A command of the package {_package_of(point)}.",
+                section=Section.MORE,
+            )
+            for point in entry_points(group=GROUP)
+            if point.name not in self.entries
+        ]
+        return [*self.entries.values(), *others]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as declared
+        """Load a command; None if there is none of this name."""
+        if cmd_name not in self.commands:
+            entry = self.entries.get(cmd_name)
+            command = _loaded(cmd_name, entry)
+            if command is None:
+                return None
+            _share_options(command, self.params, connects=entry is None or entry.connects)
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first word names."""
+        from fluss.model.did_you_mean import did_you_mean
+
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            hint = did_you_mean(name, self.list_commands(ctx)) or "fluss -h lists the commands"
+            raise UnknownCommandError(f"There is no command {name!r}.", hint)
+        entry = self.entries.get(name)
+        if entry is not None and not entry.connects:
+            refuse_cluster(ctx, name)
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, then the options."""
+        self.format_commands(ctx, formatter)
+        records = [each.get_help_record(ctx) for each in self.get_params(ctx)]
+        with formatter.section("Options"):
+            formatter.write_dl([each for each in records if each is not None])
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
+        """Write the names and summaries, section by section."""
+        found = self.all_entries()
+        for section in Section:
+            rows = [(each.name, each.summary) for each in found if each.section is section]
+            if rows:
+                with formatter.section(section.value):
+                    formatter.write_dl(rows)
+
+
+class UnknownCommandError(Exception):
+    """No command has the name that was typed; the exit code is that of wrong usage."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def root_of(
+    declare: Callable[..., None], entries: Sequence[CommandEntry], help_text: str
+) -> RootGroup:
+    """Build the command `fluss`.
+
+    Args:
+        declare: The function whose parameters are the global options.
+        entries: Our own commands.
+        help_text: What `fluss -h` begins with.
+    """
+    app = typer.Typer(
+        name="fluss",
+        cls=RootGroup,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=help_text, invoke_without_command=True)(declare)
+    root = typer.main.get_command(app)
+    if not isinstance(root, RootGroup):
+        raise TypeError(f"typer made a {type(root).__name__} of the root group")
+    root.entries = {each.name: each for each in entries}
+    return root
+
+
+def group_of(help_text: str, functions: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    """Return an application of several commands, such as `fluss partitions ls`.
+
+    Args:
+        help_text: What they are about.
+        functions: The function of each command.
+    """
+    app = typer.Typer(
+        cls=FrameGroup,
+        help=help_text,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_nothing)
+    for name, function in functions.items():
+        app.command(name, cls=FrameCommand)(function)
+    return app
+
+
+def _nothing() -> None:
+    """Do nothing: the options of the group are noted while they are parsed."""
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def _loaded(name: str, entry: CommandEntry | None) -> Any:
+    if entry is not None and entry.target is not None:
+        module, _, attribute = entry.target.partition(":")
+        return _command_of(name, getattr(import_module(module), attribute))
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            return _command_of(name, point.load())
+    if entry is None or entry.package is None:
+        return None
+    return _command_of(name, _missing(name, entry.package), **_ANY_WORDS)
+
+
+def _command_of(name: str, target: Any, **settings: Any) -> Any:
+    """Build the command of a function, or of another application.
+
+    An application with one command, or with only a callback, becomes one command.
+    """
+    if isinstance(target, typer.Typer):
+        if target.registered_groups or len(target.registered_commands) > 1:
+            group = typer.main.get_command(target)
+            group.name = name
+            return group
+        target = _function_of(target)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, cls=FrameCommand, context_settings=settings)(target)
+    return typer.main.get_command(app)
+
+
+def _function_of(other: typer.Typer) -> Callable[..., None]:
+    """Return the function of the single command of another application."""
+    if other.registered_callback is not None and not other.registered_commands:
+        return other.registered_callback.callback or _nothing
+    (command,) = other.registered_commands
+    return command.callback or _nothing
+
+
+def _share_options(command: Any, shared: Sequence[Any], *, connects: bool) -> None:
+    add_global_options(command, shared, connects=connects)
+    for inner in getattr(command, "commands", {}).values():
+        _share_options(inner, shared, connects=connects)
+
+
+def _missing(name: str, package: str) -> Callable[[], None]:
+    def refuse() -> None:
+        raise MissingExtraError(
+            f"`fluss {name}` is in another package.", hint=f"pip install {package}"
+        )
+
+    refuse.__doc__ = f"Needs: pip install {package}"
+    return refuse
+
+
+def _package_of(point: EntryPoint) -> str:
+    if point.dist is not None:
+        return point.dist.name
+    return point.value.partition(":")[0].partition(".")[0]
+
+
+# --- help -----------------------------------------------------------------------------------------
+
+
+def _parts_of(help_text: str | None) -> tuple[str, str]:
+    """Return what a command does, and its examples."""
+    about, _, examples = cleandoc(help_text or "").partition(EXAMPLES)
+    return about.strip(), cleandoc(examples)
+
+
+def _write_paragraphs(formatter: Any, text: str) -> None:
+    for paragraph in text.split("\n\n"):
+        formatter.write_paragraph()
+        if paragraph.startswith("    "):  # a block that is shown as it is written
+            formatter.write("".join(f"  {line}\n" for line in paragraph.splitlines()))
+            continue
+        with formatter.indentation():
+            formatter.write_text(paragraph)
+
+
+def _write_examples(formatter: Any, text: str) -> None:
+    if text:
+        with formatter.section("Examples"):
+            for line in text.splitlines():
+                formatter.write(f"  {line}".rstrip() + "\n")

@@ -1,0 +1,35 @@
+"""The log of the client on the standard error: warnings by default, more with `--verbose`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from fluss.cli.global_options import GlobalOptions
+
+
+class _ErrorOutput(logging.StreamHandler[TextIO]):
+    """Writes to what is the standard error at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.setStream(sys.stderr)
+        super().emit(record)
+
+
+@contextmanager
+def logging_as(options: GlobalOptions) -> Iterator[None]:
+    """Show the log while a command runs, with the prefix of its errors before each line."""
+    handler = _ErrorOutput()
+    handler.setFormatter(logging.Formatter("fluss: %(message)s"))
+    handler.addFilter(lambda record: not options.is_quiet or record.levelno >= logging.ERROR)
+    logger = logging.getLogger("fluss")
+    before = logger.level
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

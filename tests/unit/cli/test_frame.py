@@ -1,0 +1,201 @@
+"""The frame of the command line: one set of options, one prefix, help, quick starts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from inspect import cleandoc
+
+import pytest
+import typer
+
+from fluss.cli import main
+from fluss.cli.application import ENTRIES, application
+from fluss.cli.frame import EXAMPLES
+
+OURS = [
+    each
+    for each in ENTRIES
+    if each.target is not None and each.name not in {"import", "export", "demo"}
+]
+
+
+def commands():
+    """Yield every command of ours with the words that call it."""
+    root = application()
+    for entry in OURS:
+        command = root.get_command(None, entry.name)
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield [entry.name], command
+        else:
+            yield from (([entry.name, name], each) for name, each in inner.items())
+
+
+COMMANDS = {" ".join(words): command for words, command in commands()}
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run `fluss` in this process; return the exit code, the output, and the error output."""
+
+    def one(*words):
+        monkeypatch.setattr(sys, "argv", ["fluss", *words])
+        code = main()
+        written = capsys.readouterr()
+        return code, written.out, written.err
+
+    return one
+
+
+def test_summaries_are_known_before_a_command_is_loaded(run):
+    code, out, _ = run("-h")
+    assert code == 0
+    for entry in ENTRIES:
+        assert re.search(rf"^  {entry.name} +{re.escape(entry.summary)}", out, re.MULTILINE)
+    assert run("--help")[1] == out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_examples(run, name):
+    code, out, _ = run(*name.split(), "-h")
+    assert code == 0
+    assert f"Usage: fluss {name} " in out
+    assert "\nExamples:\n" in out
+    assert run(*name.split(), "--help")[1] == out
+
+
+def examples():
+    """Yield the words of every call of `fluss` in the examples of a help."""
+    for command in COMMANDS.values():
+        _, _, text = cleandoc(command.help).partition(EXAMPLES)
+        for line in re.sub(r"&&\n\s*", "&& ", cleandoc(text)).splitlines():
+            call = []
+            for word in [*shlex.split(line.partition("  #")[0].replace("<(", "")), "|"]:
+                if word in {"|", "&&", "<", ">"}:
+                    if call[:1] == ["source"]:
+                        call = [*call[1:-1], call[-1].rstrip(")")]
+                    if call[:1] == ["fluss"]:
+                        yield tuple(call[1:])
+                    call = []
+                else:
+                    call.append(word)
+
+
+@pytest.mark.parametrize("words", sorted(set(examples())), ids=" ".join)
+def test_every_example_is_understood(words):
+    command = application()
+    context = command.make_context("fluss", list(words))
+    rest = [*context._protected_args, *context.args]
+    while hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(name, rest, parent=context)  # refuses what is wrong
+        rest = [*getattr(context, "_protected_args", []), *context.args]
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-h"], ["head", "-h"], ["upsert", "--help"]])
+def test_what_needs_no_server_loads_no_arrow(words):
+    program = (
+        "import sys; from fluss.cli import main; code = main(); "
+        "print(sorted({'pyarrow', 'numpy', 'rich', 'duckdb'} & set(sys.modules)), file=sys.stderr); "
+        "sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+def test_the_version_is_that_of_the_package(run):
+    import fluss
+
+    assert run("--version") == (0, f"fluss {fluss.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["haed"], "fluss: There is no command 'haed'.\n  hint: did you mean 'head'?\n"),
+        (["zzz"], "fluss: There is no command 'zzz'.\n  hint: fluss -h lists the commands\n"),
+        (["head"], "fluss: Missing argument 'TABLE'.\n  hint: fluss head -h shows how"),
+        (["head", "a.b", "--colums", "x"], "fluss: No such option: --colums"),
+        (["head", "a.b", "-o", "xml"], "xml"),
+        (["-q", "ls", "-v"], "--quiet and --verbose contradict each other"),
+        (["--url", "a:1", "ls", "--url", "b:1"], "--url is given twice: a:1 and b:1"),
+        (["--url", "a:1", "completion", "bash"], "leave them out"),
+        (["completion", "bash", "--profile", "x"], "leave them out"),
+        (["alter", "a.b"], "there is nothing to change"),
+        (["create", "a.b", "id INT", "--like", "a.c"], "given twice"),
+        (["delete", "a.b"], "give keys"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_one_message_with_exit_code_2(run, monkeypatch, words, said):
+    monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("fluss: ")
+    assert "hint: " in err
+
+
+def test_no_words_show_the_help_and_count_as_wrong_usage(run):
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: fluss")
+    assert run("--no-progress")[0] == 2
+
+
+def test_commands_of_other_packages_take_the_global_options(monkeypatch):
+    other = typer.Typer()
+    seen = []
+
+    @other.command()
+    def probe(context: typer.Context, *, shout: bool = False) -> None:
+        seen.append((context.obj.given_url, context.obj.output, context.obj.is_quiet, shout))
+
+    class Point:
+        name, value, dist = "probe", "other:app", None
+
+        def load(self):
+            return other
+
+    monkeypatch.setattr("fluss.cli.frame.entry_points", lambda group: [Point()])  # noqa: ARG005
+    monkeypatch.setattr(
+        sys, "argv", ["fluss", "-q", "probe", "--url", "h:1", "--shout", "-o", "csv"]
+    )
+    assert main() == 0
+    assert seen == [("h:1", "csv", True, True)]
+    assert ("probe", "A command of the package other.") in [
+        (each.name, each.summary) for each in application().all_entries()
+    ]
+
+
+def test_a_missing_package_is_named(run, monkeypatch):
+    monkeypatch.setattr("fluss.cli.frame.entry_points", lambda group: [])  # noqa: ARG005
+    code, _, err = run("sql", "SELECT 1")
+    assert code == 1
+    assert err == "fluss: `fluss sql` is in another package.\n  hint: pip install fluss-duckdb\n"
+
+
+def test_a_defect_is_one_line_and_its_traceback_is_shown_on_request(run, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no\nlines")
+
+    monkeypatch.setattr("fluss.session.connect", fail)
+    code, out, err = run("ls")
+    assert (code, out) == (1, "")
+    assert err.startswith("fluss: unexpected RuntimeError: no\n  hint: ")
+    code, _, err = run("ls", "--traceback")
+    assert code == 1
+    assert err.startswith("Traceback (most recent call last)")
+
+
+def test_a_refusal_shows_its_traceback_on_request(run):
+    code, _, err = run("--url", "127.0.0.1:1", "ls")
+    assert (code, err.count("Traceback")) == (1, 0)
+    code, _, err = run("--url", "127.0.0.1:1", "--traceback", "ls")
+    assert code == 1
+    assert "Traceback" in err
