@@ -19,7 +19,7 @@ from fluss.net.handshake import open_connection
 from fluss.net.network_settings import ConnectionSettings, Login
 from fluss.net.server_connection import ServerConnection
 from fluss.wire.api import ApiKey
-from fluss.wire.zero_copy import FETCH_LOG_RESPONSE
+from fluss.wire.zero_copy.fetch_log import FETCH_LOG_RESPONSE
 from tests.support.scripted.scripted_peer import (
     Proxy,
     ScriptedPeer,

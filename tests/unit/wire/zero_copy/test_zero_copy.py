@@ -1,31 +1,43 @@
 """Envelopes are protobuf: the same bytes, the same values, and the records left where they are."""
 
 import dataclasses
+from typing import Annotated
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from fluss.errors import ProtocolError
-from fluss.wire import zero_copy as envelope
+from fluss.wire.field_codecs import INT32, INT64
 from fluss.wire.message_layout import Layout, Nested, NestedList
 from fluss.wire.messages import message_class
-from fluss.wire.zero_copy import (
+from fluss.wire.zero_copy import fetch_log, lookup_values, record_batches, scan_batches
+from fluss.wire.zero_copy.fetch_log import (
     FETCH_LOG_RESPONSE,
-    LOOKUP_REQUEST,
-    LOOKUP_RESPONSE,
-    PRODUCE_LOG_REQUEST,
     FetchedBucket,
     FetchedTable,
     FetchLogResponse,
+    find_first_records,
+)
+from fluss.wire.zero_copy.lookup_values import (
+    LOOKUP_REQUEST,
+    LOOKUP_RESPONSE,
     LookupBucket,
     LookupRequest,
+)
+from fluss.wire.zero_copy.record_batches import (
+    PRODUCE_LOG_REQUEST,
     ProduceLogRequest,
     WrittenBucket,
 )
-from fluss.wire.zero_copy.fetch_log import find_first_records
 from tests.support.generators.random_messages import encodings, random_messages
 
-LAYOUTS = {name: layout for name, layout in vars(envelope).items() if isinstance(layout, Layout)}
+MODULES = (fetch_log, lookup_values, record_batches, scan_batches)
+LAYOUTS = {
+    name: layout
+    for module in MODULES
+    for name, layout in vars(module).items()
+    if isinstance(layout, Layout) and name != "LOOKUP_RANGES_RESPONSE"  # see test_lookup_ranges
+}
 # Half of what the profile allows: there are nine layouts, and messages are large examples.
 EXAMPLES = settings().max_examples // 2
 every_layout = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -170,7 +182,7 @@ def test_server_receives_records_as_slices_of_the_frame():
     request = message_class("PutKvRequest")(acks=1, table_id=7, timeout_ms=1)
     request.buckets_req.add(bucket_id=0, records=b"r" * 900)
     frame = memoryview(request.SerializeToString())
-    (bucket,) = envelope.PUT_KV_REQUEST.read(frame).buckets_req
+    (bucket,) = record_batches.PUT_KV_REQUEST.read(frame).buckets_req
     assert bucket.records[0].obj is frame.obj
 
 
@@ -290,9 +302,15 @@ def test_a_number_that_does_not_fit_is_not_written():
         LOOKUP_REQUEST.write(LookupRequest(table_id=-(2**63) - 1))
 
 
-def test_a_table_that_does_not_fit_its_dataclass_is_a_mistake():
-    with pytest.raises(ValueError, match="does not fit"):
-        Layout(LookupRequest, {})
+@pytest.mark.parametrize("number", [1, 3])
+def test_fields_that_are_not_numbered_in_order_are_a_mistake(number):
+    @dataclasses.dataclass
+    class Wrong:
+        first: Annotated[int, 3, INT64]
+        second: Annotated[int, number, INT32]
+
+    with pytest.raises(ValueError, match="not numbered in order"):
+        Layout(Wrong)
 
 
 small_numbers = st.integers(-1, 2**40)

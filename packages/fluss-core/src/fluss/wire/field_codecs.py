@@ -1,4 +1,4 @@
-"""Codecs of fields, for the tables of `message_layout`.
+"""Codecs of fields, for the layouts of `message_layout`.
 
 A codec reads a field, whose tag has been read already, into the values of a message. protobuf's
 rules for repetition hold: of numbers and strings the last one wins, lists grow. The elements of a

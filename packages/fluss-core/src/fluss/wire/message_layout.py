@@ -1,9 +1,9 @@
-"""Tables that map the fields of a frozen dataclass to those of a protobuf message.
+"""Maps the fields of a frozen dataclass to those of a protobuf message, by their annotations.
 
-protobuf copies every byte string out of a message and into it. A message with a table is read
+protobuf copies every byte string out of a message and into it. A message with a layout is read
 without copies: its byte strings are slices of the received frame, and separate buffers when it is
 written. Nothing else differs: the bytes are those that protobuf writes, and everything that
-protobuf reads is read. One table serves both directions. The tables are in `wire.zero_copy`.
+protobuf reads is read. The annotations serve both directions. The messages are in `wire.zero_copy`.
 
 Stricter than protobuf: a known field of the wrong wire type, a string that is not UTF-8 and a
 missing required field are refused.
@@ -11,9 +11,8 @@ missing required field are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_type_hints
 
 from fluss.errors import ProtocolError
 from fluss.wire.byte_buffers import Buffer
@@ -35,19 +34,20 @@ class Layout(Generic[Message]):
     """The fields of a message.
 
     Args:
-        message: A dataclass; a field without a default is required.
-        table: Number, name and codec of each field, by rising number.
+        message: A dataclass, each field annotated with its number and its codec, by rising number:
+            `bucket_id: Annotated[int, 2, INT32]`. A field without a default is required.
     """
 
-    def __init__(self, message: type[Message], table: Mapping[int, tuple[str, FieldCodec]]) -> None:
-        declared = {each.name: each for each in fields(message)}  # type: ignore[arg-type]
-        if list(table) != sorted(table) or {name for name, _ in table.values()} != set(declared):
-            raise ValueError(f"the table of {message.__name__} does not fit its fields")
+    def __init__(self, message: type[Message]) -> None:
+        declared = fields(message)  # type: ignore[arg-type] # Message cannot be bound to dataclasses
+        table = _annotations(message)
+        if list(table) != sorted(table) or len(table) < len(declared):
+            raise ValueError(f"the fields of {message.__name__} are not numbered in order")
         self.message = message
-        self.fields = dict(table)
+        self.fields = table
         self._required = [
-            name
-            for name, each in declared.items()
+            each.name
+            for each in declared
             if each.default is MISSING and each.default_factory is MISSING
         ]
         self._readers = {
@@ -152,8 +152,8 @@ class Nested(SingleCodec):
     So its fields are kept as values until the outer message is complete.
     """
 
-    def __init__(self, layout: Layout[Any]) -> None:
-        self.layout = layout
+    def __init__(self, message: type[Any]) -> None:
+        self.layout = Layout(message)
 
     def read(self, values: Values, name: str, view: memoryview, at: int, end: int) -> int:
         start, stop = read_length(view, at, end)
@@ -169,8 +169,8 @@ class Nested(SingleCodec):
 class NestedList(RepeatedCodec):
     """repeated message."""
 
-    def __init__(self, layout: Layout[Any]) -> None:
-        self.layout = layout
+    def __init__(self, message: type[Any]) -> None:
+        self.layout = Layout(message)
 
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
         layout = self.layout
@@ -188,6 +188,16 @@ class NestedList(RepeatedCodec):
             message = Output()
             self.layout.write_into(message, item)
             out.append_nested(tag, message)
+
+
+def _annotations(message: type[Any]) -> dict[int, tuple[str, FieldCodec]]:
+    """Return name and codec of each field of a message, by its number."""
+    hints = get_type_hints(message, include_extras=True)
+    return {
+        number: (name, codec)
+        for name, hint in hints.items()
+        for number, codec in [hint.__metadata__]
+    }
 
 
 def _tag(number: int, codec: FieldCodec) -> bytes:

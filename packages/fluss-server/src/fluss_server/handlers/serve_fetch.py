@@ -19,7 +19,7 @@ from fluss.errors import FlussError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer, count_bytes
-from fluss.wire.zero_copy import (
+from fluss.wire.zero_copy.fetch_log import (
     FETCH_LOG_RESPONSE,
     FetchedBucket,
     FetchedTable,

@@ -14,21 +14,19 @@ from fluss.error_codes import ErrorCode
 from fluss.model.tables.table_options import DataLakeFormat
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from fluss.wire.zero_copy import (
+from fluss.wire.zero_copy.lookup_values import (
     LOOKUP_REQUEST,
     LOOKUP_RESPONSE,
     PREFIX_LOOKUP_REQUEST,
     PREFIX_LOOKUP_RESPONSE,
-    PUT_KV_REQUEST,
     LookedUpBucket,
     LookupRequest,
     LookupResponse,
     PrefixLookedUpBucket,
     PrefixLookupRequest,
     PrefixLookupResponse,
-    PutKvRequest,
 )
-from fluss.wire.zero_copy.record_batches import WrittenBucket
+from fluss.wire.zero_copy.record_batches import PUT_KV_REQUEST, PutKvRequest, WrittenBucket
 from fluss_server.handlers.bucket_answers import error_fields, set_error
 from fluss_server.handlers.serve_produce import check_acks
 from fluss_server.put_request import PutOptions

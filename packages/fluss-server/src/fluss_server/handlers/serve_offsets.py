@@ -9,7 +9,7 @@ from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
-from fluss.wire.zero_copy import LIMIT_SCAN_RESPONSE, LimitScanResponse
+from fluss.wire.zero_copy.scan_batches import LIMIT_SCAN_RESPONSE, LimitScanResponse
 from fluss_server.handlers.bucket_answers import error_fields, partition_id_of, set_error
 from fluss_server.request_handler import Call, layout_handler, message_handler
 from fluss_server.server_errors import request_error

@@ -15,8 +15,11 @@ from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import count_bytes
-from fluss.wire.zero_copy import PRODUCE_LOG_REQUEST, ProduceLogRequest
-from fluss.wire.zero_copy.record_batches import WrittenBucket
+from fluss.wire.zero_copy.record_batches import (
+    PRODUCE_LOG_REQUEST,
+    ProduceLogRequest,
+    WrittenBucket,
+)
 from fluss_server.fair_lock import Ticket
 from fluss_server.handlers.bucket_answers import set_error
 from fluss_server.request_handler import Call, layout_handler

@@ -14,7 +14,7 @@ from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from fluss.wire.zero_copy import SCAN_KV_RESPONSE, ScanKvResponse
+from fluss.wire.zero_copy.scan_batches import SCAN_KV_RESPONSE, ScanKvResponse
 from fluss_server.fair_lock import FairLock, Ticket
 from fluss_server.handlers.bucket_answers import error_fields, partition_id_of
 from fluss_server.handlers.serve_keys import keyed_tablet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from fluss.errors import ProtocolError
 from fluss.wire.byte_buffers import Buffer
@@ -16,93 +16,59 @@ from fluss.wire.protobuf_fields import WireType, read_tag, read_varint, skip_val
 class RemoteLogSegment:
     """A log segment that has moved to the remote store."""
 
-    remote_log_segment_id: str
-    remote_log_start_offset: int
-    remote_log_end_offset: int
-    segment_size_in_bytes: int
-    max_timestamp: int | None = None
+    remote_log_segment_id: Annotated[str, 1, STRING]
+    remote_log_start_offset: Annotated[int, 2, INT64]
+    remote_log_end_offset: Annotated[int, 3, INT64]
+    segment_size_in_bytes: Annotated[int, 4, INT32]
+    max_timestamp: Annotated[int | None, 5, INT64] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLogFetchInfo:
     """The segments to read instead, for an offset whose records are in the remote store."""
 
-    remote_log_tablet_dir: str
-    partition_name: str | None = None
-    remote_log_segments: tuple[RemoteLogSegment, ...] = ()
-    first_start_pos: int | None = None
+    remote_log_tablet_dir: Annotated[str, 1, STRING]
+    partition_name: Annotated[str | None, 2, STRING] = None
+    remote_log_segments: Annotated[
+        tuple[RemoteLogSegment, ...], 3, NestedList(RemoteLogSegment)
+    ] = ()
+    first_start_pos: Annotated[int | None, 4, INT32] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBucket:
     """The answer for one bucket."""
 
-    partition_id: int | None = None
-    bucket_id: int
-    error_code: int | None = None
-    error_message: str | None = None
-    high_watermark: int | None = None
-    log_start_offset: int | None = None
-    remote_log_fetch_info: RemoteLogFetchInfo | None = None
-    records: tuple[Buffer, ...] = ()
-    filtered_end_offset: int | None = None
-    min_retain_offset: int | None = None
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    error_code: Annotated[int | None, 3, INT32] = None
+    error_message: Annotated[str | None, 4, STRING] = None
+    high_watermark: Annotated[int | None, 5, INT64] = None
+    log_start_offset: Annotated[int | None, 6, INT64] = None
+    remote_log_fetch_info: Annotated[RemoteLogFetchInfo | None, 7, Nested(RemoteLogFetchInfo)] = (
+        None
+    )
+    records: Annotated[tuple[Buffer, ...], 8, LARGE_BYTES] = ()
+    filtered_end_offset: Annotated[int | None, 9, INT64] = None
+    min_retain_offset: Annotated[int | None, 10, INT64] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedTable:
     """The answers for the buckets of one table."""
 
-    table_id: int
-    buckets_resp: tuple[FetchedBucket, ...] = ()
+    table_id: Annotated[int, 1, INT64]
+    buckets_resp: Annotated[tuple[FetchedBucket, ...], 2, NestedList(FetchedBucket)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLogResponse:
     """The answer to FETCH_LOG."""
 
-    tables_resp: tuple[FetchedTable, ...] = ()
+    tables_resp: Annotated[tuple[FetchedTable, ...], 1, NestedList(FetchedTable)] = ()
 
 
-_REMOTE_LOG_SEGMENT = Layout(
-    RemoteLogSegment,
-    {
-        1: ("remote_log_segment_id", STRING),
-        2: ("remote_log_start_offset", INT64),
-        3: ("remote_log_end_offset", INT64),
-        4: ("segment_size_in_bytes", INT32),
-        5: ("max_timestamp", INT64),
-    },
-)
-_REMOTE_LOG_FETCH_INFO = Layout(
-    RemoteLogFetchInfo,
-    {
-        1: ("remote_log_tablet_dir", STRING),
-        2: ("partition_name", STRING),
-        3: ("remote_log_segments", NestedList(_REMOTE_LOG_SEGMENT)),
-        4: ("first_start_pos", INT32),
-    },
-)
-_FETCHED_BUCKET = Layout(
-    FetchedBucket,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("error_code", INT32),
-        4: ("error_message", STRING),
-        5: ("high_watermark", INT64),
-        6: ("log_start_offset", INT64),
-        7: ("remote_log_fetch_info", Nested(_REMOTE_LOG_FETCH_INFO)),
-        8: ("records", LARGE_BYTES),
-        9: ("filtered_end_offset", INT64),
-        10: ("min_retain_offset", INT64),
-    },
-)
-_FETCHED_TABLE = Layout(
-    FetchedTable,
-    {1: ("table_id", INT64), 2: ("buckets_resp", NestedList(_FETCHED_BUCKET))},
-)
-FETCH_LOG_RESPONSE = Layout(FetchLogResponse, {1: ("tables_resp", NestedList(_FETCHED_TABLE))})
+FETCH_LOG_RESPONSE = Layout(FetchLogResponse)
 
 # These tags mean the same in every message: tables, their buckets, and the records of these.
 _AROUND_RECORDS: Final = frozenset(number << 3 | WireType.LENGTH for number in (1, 2))

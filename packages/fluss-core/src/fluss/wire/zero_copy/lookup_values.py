@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.field_codecs import (
@@ -22,41 +23,41 @@ from fluss.wire.message_layout import Layout, NestedList
 class LookupBucket:
     """Keys to look up in one bucket."""
 
-    partition_id: int | None = None
-    bucket_id: int
-    keys: tuple[Buffer, ...] = ()
-    original_partition_name: str | None = None
-    routing_bucket_count: int | None = None
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    keys: Annotated[tuple[Buffer, ...], 3, BYTES_LIST] = ()
+    original_partition_name: Annotated[str | None, 4, STRING] = None
+    routing_bucket_count: Annotated[int | None, 5, INT32] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRequest:
     """Keys to look up in the buckets of one table."""
 
-    table_id: int
-    buckets_req: tuple[LookupBucket, ...] = ()
-    insert_if_not_exists: bool | None = None
-    acks: int | None = None
-    timeout_ms: int | None = None
+    table_id: Annotated[int, 1, INT64]
+    buckets_req: Annotated[tuple[LookupBucket, ...], 2, NestedList(LookupBucket)] = ()
+    insert_if_not_exists: Annotated[bool | None, 3, BOOL] = None
+    acks: Annotated[int | None, 4, INT32] = None
+    timeout_ms: Annotated[int | None, 5, INT32] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedUpBucket:
     """The values of the keys of one bucket, in the order of the request; None for a missing key."""
 
-    partition_id: int | None = None
-    bucket_id: int
-    error_code: int | None = None
-    error_message: str | None = None
-    values: tuple[Buffer | None, ...] = ()
-    original_partition_name: str | None = None
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    error_code: Annotated[int | None, 3, INT32] = None
+    error_message: Annotated[str | None, 4, STRING] = None
+    values: Annotated[tuple[Buffer | None, ...], 5, VALUES] = ()
+    original_partition_name: Annotated[str | None, 6, STRING] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupResponse:
     """The answer to LOOKUP."""
 
-    buckets_resp: tuple[LookedUpBucket, ...] = ()
+    buckets_resp: Annotated[tuple[LookedUpBucket, ...], 1, NestedList(LookedUpBucket)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,126 +68,61 @@ class LookedUpRanges:
         ranges: Start and stop of each value, one after the other; -1 and -1 for a missing key.
     """
 
-    partition_id: int | None = None
-    bucket_id: int
-    error_code: int | None = None
-    error_message: str | None = None
-    ranges: tuple[int, ...] = ()
-    original_partition_name: str | None = None
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    error_code: Annotated[int | None, 3, INT32] = None
+    error_message: Annotated[str | None, 4, STRING] = None
+    ranges: Annotated[tuple[int, ...], 5, VALUE_RANGES] = ()
+    original_partition_name: Annotated[str | None, 6, STRING] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRangesResponse:
     """The answer to LOOKUP, for many keys."""
 
-    buckets_resp: tuple[LookedUpRanges, ...] = ()
+    buckets_resp: Annotated[tuple[LookedUpRanges, ...], 1, NestedList(LookedUpRanges)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookupBucket:
     """Key prefixes to look up in one bucket."""
 
-    partition_id: int | None = None
-    bucket_id: int
-    keys: tuple[Buffer, ...] = ()
-    routing_bucket_count: int | None = None
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    keys: Annotated[tuple[Buffer, ...], 3, BYTES_LIST] = ()
+    routing_bucket_count: Annotated[int | None, 4, INT32] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookupRequest:
     """Key prefixes to look up in the buckets of one table."""
 
-    table_id: int
-    buckets_req: tuple[PrefixLookupBucket, ...] = ()
+    table_id: Annotated[int, 1, INT64]
+    buckets_req: Annotated[tuple[PrefixLookupBucket, ...], 2, NestedList(PrefixLookupBucket)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookedUpBucket:
     """All values of each key prefix of one bucket, in the order of the request."""
 
-    partition_id: int | None = None
-    bucket_id: int
-    error_code: int | None = None
-    error_message: str | None = None
-    value_lists: tuple[tuple[Buffer, ...], ...] = ()
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    error_code: Annotated[int | None, 3, INT32] = None
+    error_message: Annotated[str | None, 4, STRING] = None
+    value_lists: Annotated[tuple[tuple[Buffer, ...], ...], 5, VALUE_LISTS] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixLookupResponse:
     """The answer to PREFIX_LOOKUP."""
 
-    buckets_resp: tuple[PrefixLookedUpBucket, ...] = ()
+    buckets_resp: Annotated[
+        tuple[PrefixLookedUpBucket, ...], 1, NestedList(PrefixLookedUpBucket)
+    ] = ()
 
 
-_LOOKUP_BUCKET = Layout(
-    LookupBucket,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("keys", BYTES_LIST),
-        4: ("original_partition_name", STRING),
-        5: ("routing_bucket_count", INT32),
-    },
-)
-LOOKUP_REQUEST = Layout(
-    LookupRequest,
-    {
-        1: ("table_id", INT64),
-        2: ("buckets_req", NestedList(_LOOKUP_BUCKET)),
-        3: ("insert_if_not_exists", BOOL),
-        4: ("acks", INT32),
-        5: ("timeout_ms", INT32),
-    },
-)
-_LOOKED_UP_BUCKET = Layout(
-    LookedUpBucket,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("error_code", INT32),
-        4: ("error_message", STRING),
-        5: ("values", VALUES),
-        6: ("original_partition_name", STRING),
-    },
-)
-LOOKUP_RESPONSE = Layout(LookupResponse, {1: ("buckets_resp", NestedList(_LOOKED_UP_BUCKET))})
-_LOOKED_UP_RANGES = Layout(
-    LookedUpRanges,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("error_code", INT32),
-        4: ("error_message", STRING),
-        5: ("ranges", VALUE_RANGES),
-        6: ("original_partition_name", STRING),
-    },
-)
-LOOKUP_RANGES_RESPONSE = Layout(
-    LookupRangesResponse, {1: ("buckets_resp", NestedList(_LOOKED_UP_RANGES))}
-)
-_PREFIX_LOOKUP_BUCKET = Layout(
-    PrefixLookupBucket,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("keys", BYTES_LIST),
-        4: ("routing_bucket_count", INT32),
-    },
-)
-PREFIX_LOOKUP_REQUEST = Layout(
-    PrefixLookupRequest,
-    {1: ("table_id", INT64), 2: ("buckets_req", NestedList(_PREFIX_LOOKUP_BUCKET))},
-)
-_PREFIX_LOOKED_UP_BUCKET = Layout(
-    PrefixLookedUpBucket,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("error_code", INT32),
-        4: ("error_message", STRING),
-        5: ("value_lists", VALUE_LISTS),
-    },
-)
-PREFIX_LOOKUP_RESPONSE = Layout(
-    PrefixLookupResponse, {1: ("buckets_resp", NestedList(_PREFIX_LOOKED_UP_BUCKET))}
-)
+LOOKUP_REQUEST = Layout(LookupRequest)
+LOOKUP_RESPONSE = Layout(LookupResponse)
+LOOKUP_RANGES_RESPONSE = Layout(LookupRangesResponse)
+PREFIX_LOOKUP_REQUEST = Layout(PrefixLookupRequest)
+PREFIX_LOOKUP_RESPONSE = Layout(PrefixLookupResponse)

@@ -6,6 +6,7 @@ Their answers are small and are left to protobuf.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.field_codecs import INT32, INT32_LIST, INT64, LARGE_BYTES, STRING
@@ -16,62 +17,34 @@ from fluss.wire.message_layout import Layout, NestedList
 class WrittenBucket:
     """Batches for one bucket; the same fields in both requests."""
 
-    partition_id: int | None = None
-    bucket_id: int
-    records: tuple[Buffer, ...]
-    original_partition_name: str | None = None
-    routing_bucket_count: int | None = None
+    partition_id: Annotated[int | None, 1, INT64] = None
+    bucket_id: Annotated[int, 2, INT32]
+    records: Annotated[tuple[Buffer, ...], 3, LARGE_BYTES]
+    original_partition_name: Annotated[str | None, 4, STRING] = None
+    routing_bucket_count: Annotated[int | None, 5, INT32] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceLogRequest:
     """Log batches for the buckets of one table."""
 
-    acks: int
-    table_id: int
-    timeout_ms: int
-    buckets_req: tuple[WrittenBucket, ...] = ()
+    acks: Annotated[int, 1, INT32]
+    table_id: Annotated[int, 2, INT64]
+    timeout_ms: Annotated[int, 3, INT32]
+    buckets_req: Annotated[tuple[WrittenBucket, ...], 4, NestedList(WrittenBucket)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutKvRequest:
     """Key-value batches for the buckets of one table."""
 
-    acks: int
-    table_id: int
-    timeout_ms: int
-    target_columns: tuple[int, ...] = ()
-    buckets_req: tuple[WrittenBucket, ...] = ()
-    agg_mode: int | None = None
+    acks: Annotated[int, 1, INT32]
+    table_id: Annotated[int, 2, INT64]
+    timeout_ms: Annotated[int, 3, INT32]
+    target_columns: Annotated[tuple[int, ...], 4, INT32_LIST] = ()
+    buckets_req: Annotated[tuple[WrittenBucket, ...], 5, NestedList(WrittenBucket)] = ()
+    agg_mode: Annotated[int | None, 6, INT32] = None
 
 
-_WRITTEN_BUCKET = Layout(
-    WrittenBucket,
-    {
-        1: ("partition_id", INT64),
-        2: ("bucket_id", INT32),
-        3: ("records", LARGE_BYTES),
-        4: ("original_partition_name", STRING),
-        5: ("routing_bucket_count", INT32),
-    },
-)
-PRODUCE_LOG_REQUEST = Layout(
-    ProduceLogRequest,
-    {
-        1: ("acks", INT32),
-        2: ("table_id", INT64),
-        3: ("timeout_ms", INT32),
-        4: ("buckets_req", NestedList(_WRITTEN_BUCKET)),
-    },
-)
-PUT_KV_REQUEST = Layout(
-    PutKvRequest,
-    {
-        1: ("acks", INT32),
-        2: ("table_id", INT64),
-        3: ("timeout_ms", INT32),
-        4: ("target_columns", INT32_LIST),
-        5: ("buckets_req", NestedList(_WRITTEN_BUCKET)),
-        6: ("agg_mode", INT32),
-    },
-)
+PRODUCE_LOG_REQUEST = Layout(ProduceLogRequest)
+PUT_KV_REQUEST = Layout(PutKvRequest)
