@@ -90,11 +90,10 @@ def generate_error_codes() -> dict[Path, str]:
     with ERROR_CODES.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
 
-    def those_with(column: str) -> str:
-        return ", ".join(row["code"] for row in rows if row[column] == "yes")
+    def those_with(column: str, value: str = "yes") -> str:
+        return ", ".join(row["code"] for row in rows if row[column] == value)
 
     members = "\n".join(f"    {row['name']} = {row['code']}" for row in rows)
-    since = "\n".join(f"    {row['code']}: {row['since']!r}," for row in rows)
     sentences = "\n".join(f"    {row['code']}: {row['sentence']!r}," for row in rows)
     text = f'''"""{_origin(ERROR_CODES)}
 
@@ -125,7 +124,7 @@ class ErrorCode(IntEnum):
     @property
     def since(self) -> str:
         """The first release of Fluss that answers with this code, 0.9 standing for all before."""
-        return _SINCE[self]
+        return "1.0" if self in _SINCE_1_0 else "0.9"
 
     @property
     def sentence(self) -> str:
@@ -135,9 +134,7 @@ class ErrorCode(IntEnum):
 
 _RETRIABLE = frozenset({{{those_with("retriable")}}})
 _REFRESH_METADATA = frozenset({{{those_with("refresh_metadata")}}})
-_SINCE = {{
-{since}
-}}
+_SINCE_1_0 = frozenset({{{those_with("since", "1.0")}}})
 _SENTENCES = {{
 {sentences}
 }}

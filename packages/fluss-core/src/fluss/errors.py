@@ -26,6 +26,7 @@ SERVER_TRACE_CHARS_MAX = 64 * 1024
 
 # One hint, several that follow each other, or none.
 Hints = str | Hint | Sequence[str | Hint | None] | None
+_CLASS_OF_CODE: dict[int, type[FlussError]] = {}
 _SENTENCE_ENDS: Final = (".", "?", "!", "…", ":")
 
 
@@ -71,6 +72,13 @@ class FlussError(Exception):
         self._place: tuple[str, ...] = ()
         self._during: tuple[str, ...] = ()
         self._ending: str | None = None
+
+    def __init_subclass__(cls, *, code: ErrorCode | None = None) -> None:
+        """Make a code the default of a class, and the class that of a server's answer with it."""
+        super().__init_subclass__()
+        if code is not None:
+            cls.default_code = int(code)
+            _CLASS_OF_CODE[code] = cls
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for names that are not ordinary attributes. `facts` itself may be missing
@@ -255,10 +263,8 @@ class LimitExceededError(FlussError):
     """Something is larger than the limit set for it; both numbers are in the message."""
 
 
-class UnsupportedOperationError(FlussError):
+class UnsupportedOperationError(FlussError, code=ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION):
     """The table, or the cluster as it is set up, does not offer this."""
-
-    default_code: ClassVar[int] = 20
 
 
 class ClosedError(FlussError):
@@ -302,122 +308,89 @@ class ProtocolError(CorruptDataError):
 # --- the network and the cluster ----------------------------------------------------------------
 
 
-class ConnectError(FlussError):
+class ConnectError(FlussError, code=ErrorCode.NETWORK_EXCEPTION):
     """A server could not be reached, or closed the connection."""
 
-    default_code: ClassVar[int] = 1
     retriable: ClassVar[bool] = True
     refresh_metadata: ClassVar[bool] = True
 
 
-class RequestTimeoutError(FlussError):
+class RequestTimeoutError(FlussError, code=ErrorCode.REQUEST_TIME_OUT):
     """No answer within the deadline."""
 
-    default_code: ClassVar[int] = 25
     retriable: ClassVar[bool] = True
 
 
-class AuthenticationError(FlussError):
+class AuthenticationError(FlussError, code=ErrorCode.AUTHENTICATE_EXCEPTION):
     """The server did not accept the user or the password."""
 
-    default_code: ClassVar[int] = 46
 
-
-class RetriableAuthenticationError(AuthenticationError):
+class RetriableAuthenticationError(
+    AuthenticationError, code=ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION
+):
     """The server could not check the credentials now; the exchange may be started again."""
 
-    default_code: ClassVar[int] = 51
     retriable: ClassVar[bool] = True
 
 
-class AuthorizationError(FlussError):
+class AuthorizationError(FlussError, code=ErrorCode.AUTHORIZATION_EXCEPTION):
     """The user may not do this."""
 
-    default_code: ClassVar[int] = 48
 
-
-class UnsupportedVersionError(FlussError):
+class UnsupportedVersionError(FlussError, code=ErrorCode.UNSUPPORTED_VERSION):
     """The server is too old, or too new, for the request."""
 
-    default_code: ClassVar[int] = 2
 
-
-class DatabaseNotFoundError(FlussError):
+class DatabaseNotFoundError(FlussError, code=ErrorCode.DATABASE_NOT_EXIST):
     """The database does not exist."""
 
-    default_code: ClassVar[int] = 4
 
-
-class DatabaseNotEmptyError(FlussError):
+class DatabaseNotEmptyError(FlussError, code=ErrorCode.DATABASE_NOT_EMPTY):
     """The database still has tables."""
 
-    default_code: ClassVar[int] = 5
 
-
-class DatabaseAlreadyExistsError(FlussError):
+class DatabaseAlreadyExistsError(FlussError, code=ErrorCode.DATABASE_ALREADY_EXIST):
     """The database exists already."""
 
-    default_code: ClassVar[int] = 6
 
-
-class TableNotFoundError(FlussError):
+class TableNotFoundError(FlussError, code=ErrorCode.TABLE_NOT_EXIST):
     """The table does not exist."""
 
-    default_code: ClassVar[int] = 7
 
-
-class TableAlreadyExistsError(FlussError):
+class TableAlreadyExistsError(FlussError, code=ErrorCode.TABLE_ALREADY_EXIST):
     """The table exists already."""
 
-    default_code: ClassVar[int] = 8
 
-
-class PartitionNotFoundError(FlussError):
+class PartitionNotFoundError(FlussError, code=ErrorCode.PARTITION_NOT_EXISTS):
     """The partition does not exist."""
 
-    default_code: ClassVar[int] = 36
 
-
-class PartitionAlreadyExistsError(FlussError):
+class PartitionAlreadyExistsError(FlussError, code=ErrorCode.PARTITION_ALREADY_EXISTS):
     """The partition exists already."""
 
-    default_code: ClassVar[int] = 42
 
-
-class InvalidPartitionError(FlussError):
+class InvalidPartitionError(FlussError, code=ErrorCode.PARTITION_SPEC_INVALID_EXCEPTION):
     """A partition's keys or values do not fit the table."""
 
-    default_code: ClassVar[int] = 43
 
-
-class SnapshotNotFoundError(FlussError):
+class SnapshotNotFoundError(FlussError, code=ErrorCode.KV_SNAPSHOT_NOT_EXIST):
     """The snapshot, of a primary key table or in the lake, does not exist."""
 
-    default_code: ClassVar[int] = 41
 
-
-class OffsetOutOfRangeError(FlussError):
+class OffsetOutOfRangeError(FlussError, code=ErrorCode.LOG_OFFSET_OUT_OF_RANGE_EXCEPTION):
     """An offset lies before the retained log or beyond its end."""
 
-    default_code: ClassVar[int] = 19
 
-
-class ServerError(FlussError):
+class ServerError(FlussError, code=ErrorCode.UNKNOWN_SERVER_ERROR):
     """The server refused, for a reason that has no class of its own here."""
 
-    default_code: ClassVar[int] = -1
 
-
-class WriterStateError(ServerError):
+class WriterStateError(ServerError, code=ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION):
     """The bucket no longer knows the writer, or misses a batch of it: records may be lost."""
 
-    default_code: ClassVar[int] = 31
 
-
-class ScannerLostError(ServerError):
+class ScannerLostError(ServerError, code=ErrorCode.UNKNOWN_SCANNER_ID):
     """The server no longer holds the scan; it must be started again."""
-
-    default_code: ClassVar[int] = 67
 
 
 class RetriableServerError(ServerError):
@@ -426,56 +399,36 @@ class RetriableServerError(ServerError):
     retriable: ClassVar[bool] = True
 
 
-class LeaderChangedError(RetriableServerError):
+class LeaderChangedError(RetriableServerError, code=ErrorCode.NOT_LEADER_OR_FOLLOWER):
     """The server is not, or not yet, the leader of the bucket or of the cluster."""
 
     refresh_metadata: ClassVar[bool] = True
-    default_code: ClassVar[int] = 12
 
 
 # --- from a server's answer to an error ---------------------------------------------------------
 
-# Codes without a line become ServerError or, where the table of codes says so, one of its retriable
-# kinds.
-_CLASSES: dict[int, type[FlussError]] = {
-    ErrorCode.NETWORK_EXCEPTION: ConnectError,
-    ErrorCode.UNSUPPORTED_VERSION: UnsupportedVersionError,
-    ErrorCode.DATABASE_NOT_EXIST: DatabaseNotFoundError,
-    ErrorCode.DATABASE_NOT_EMPTY: DatabaseNotEmptyError,
-    ErrorCode.DATABASE_ALREADY_EXIST: DatabaseAlreadyExistsError,
-    ErrorCode.TABLE_NOT_EXIST: TableNotFoundError,
-    ErrorCode.TABLE_ALREADY_EXIST: TableAlreadyExistsError,
+# The codes beside the one that a class names itself. All others become ServerError or, where the
+# table of codes says so, one of its retriable kinds.
+_CLASS_OF_CODE |= {
     ErrorCode.RECORD_TOO_LARGE_EXCEPTION: LimitExceededError,
     ErrorCode.INVALID_TABLE_EXCEPTION: InvalidSchemaError,
     ErrorCode.INVALID_DATABASE_EXCEPTION: InvalidNameError,
     ErrorCode.INVALID_REPLICATION_FACTOR: ConfigError,
     ErrorCode.INVALID_REQUIRED_ACKS: ConfigError,
-    ErrorCode.LOG_OFFSET_OUT_OF_RANGE_EXCEPTION: OffsetOutOfRangeError,
-    ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION: UnsupportedOperationError,
-    ErrorCode.REQUEST_TIME_OUT: RequestTimeoutError,
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION: WriterStateError,
     ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION: WriterStateError,
     ErrorCode.INVALID_COLUMN_PROJECTION: SchemaMismatchError,
     ErrorCode.INVALID_TARGET_COLUMN: SchemaMismatchError,
-    ErrorCode.PARTITION_NOT_EXISTS: PartitionNotFoundError,
     ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION: UnsupportedOperationError,
     ErrorCode.INVALID_CONFIG_EXCEPTION: ConfigError,
     ErrorCode.LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION: UnsupportedOperationError,
-    ErrorCode.KV_SNAPSHOT_NOT_EXIST: SnapshotNotFoundError,
-    ErrorCode.PARTITION_ALREADY_EXISTS: PartitionAlreadyExistsError,
-    ErrorCode.PARTITION_SPEC_INVALID_EXCEPTION: InvalidPartitionError,
     ErrorCode.PARTITION_MAX_NUM_EXCEPTION: LimitExceededError,
-    ErrorCode.AUTHENTICATE_EXCEPTION: AuthenticationError,
     ErrorCode.SECURITY_DISABLED_EXCEPTION: UnsupportedOperationError,
-    ErrorCode.AUTHORIZATION_EXCEPTION: AuthorizationError,
     ErrorCode.BUCKET_MAX_NUM_EXCEPTION: LimitExceededError,
-    ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION: RetriableAuthenticationError,
     ErrorCode.LAKE_SNAPSHOT_NOT_EXIST: SnapshotNotFoundError,
     ErrorCode.INVALID_ALTER_TABLE_EXCEPTION: UnsupportedOperationError,
     ErrorCode.DELETION_DISABLED_EXCEPTION: UnsupportedOperationError,
     ErrorCode.CONFIG_EXCEPTION: ConfigError,
     ErrorCode.SCANNER_EXPIRED: ScannerLostError,
-    ErrorCode.UNKNOWN_SCANNER_ID: ScannerLostError,
 }
 
 
@@ -514,8 +467,8 @@ def _known(code: int) -> ErrorCode:
 
 
 def _class_of(code: ErrorCode) -> type[FlussError]:
-    if code in _CLASSES:
-        return _CLASSES[code]
+    if code in _CLASS_OF_CODE:
+        return _CLASS_OF_CODE[code]
     if code.refreshes_metadata:
         return LeaderChangedError
     return RetriableServerError if code.is_retriable else ServerError
