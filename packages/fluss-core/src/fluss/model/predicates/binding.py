@@ -25,6 +25,9 @@ from typing import Any, Final, NamedTuple
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Hint, HintKey
 from fluss.model.predicates.predicate import (
+    ORDER,
+    PRESENCE,
+    SEARCHES,
     Compound,
     CompoundFunction,
     Constant,
@@ -158,45 +161,29 @@ _OTHER_JOIN: Final = {
 
 # --- one condition --------------------------------------------------------------------------------
 
-_PRESENCE: Final = frozenset({LeafFunction.IS_NULL, LeafFunction.IS_NOT_NULL})
-_SEARCHES: Final = frozenset(
-    {LeafFunction.STARTS_WITH, LeafFunction.CONTAINS, LeafFunction.ENDS_WITH}
-)
-_ORDER: Final = frozenset(
-    {
-        LeafFunction.LESS_THAN,
-        LeafFunction.LESS_OR_EQUAL,
-        LeafFunction.GREATER_THAN,
-        LeafFunction.GREATER_OR_EQUAL,
-    }
+_OPPOSITES: Final = (
+    (LeafFunction.EQUAL, LeafFunction.NOT_EQUAL),
+    (LeafFunction.LESS_THAN, LeafFunction.GREATER_OR_EQUAL),
+    (LeafFunction.LESS_OR_EQUAL, LeafFunction.GREATER_THAN),
+    (LeafFunction.IN, LeafFunction.NOT_IN),
+    (LeafFunction.IS_NULL, LeafFunction.IS_NOT_NULL),
 )
 # The test that is true where this one is false; where it is unknown, so is the other.
-_OPPOSITE: Final = {
-    LeafFunction.EQUAL: LeafFunction.NOT_EQUAL,
-    LeafFunction.NOT_EQUAL: LeafFunction.EQUAL,
-    LeafFunction.LESS_THAN: LeafFunction.GREATER_OR_EQUAL,
-    LeafFunction.GREATER_OR_EQUAL: LeafFunction.LESS_THAN,
-    LeafFunction.LESS_OR_EQUAL: LeafFunction.GREATER_THAN,
-    LeafFunction.GREATER_THAN: LeafFunction.LESS_OR_EQUAL,
-    LeafFunction.IN: LeafFunction.NOT_IN,
-    LeafFunction.NOT_IN: LeafFunction.IN,
-    LeafFunction.IS_NULL: LeafFunction.IS_NOT_NULL,
-    LeafFunction.IS_NOT_NULL: LeafFunction.IS_NULL,
-}
+_OPPOSITE: Final = dict((*_OPPOSITES, *((other, one) for one, other in _OPPOSITES)))
 
 
 def _bind_leaf(leaf: Leaf, data_type: DataType, *, is_negated: bool) -> BoundPredicate:
     function = leaf.function
-    if function in _PRESENCE:
+    if function in PRESENCE:
         return _test(leaf, data_type, _OPPOSITE[function] if is_negated else function)
     if isinstance(data_type, NestedType):
         raise _not_asked(leaf, data_type, "only whether it is NULL")
-    if function in _SEARCHES:
+    if function in SEARCHES:
         if not isinstance(data_type, TextFamily):
             raise _not_asked(leaf, data_type, "and only texts are searched")
         return _test(leaf, data_type, function, leaf.literals, is_negated=is_negated)
     places = [_place(each, data_type, leaf.column) for each in leaf.literals]
-    if function in _ORDER:
+    if function in ORDER:
         return _bind_order(leaf, data_type, places[0], is_negated=is_negated)
     function = _OPPOSITE[function] if is_negated else function
     return _bind_equality(leaf, data_type, function, places)
@@ -233,21 +220,14 @@ def _bind_equality(
             if value is not None and is_exact and not _is_nan(value)
         )
     )
-    match function:
-        case LeafFunction.EQUAL:
-            return _test(leaf, data_type, function, known) if known else NONE
-        case LeafFunction.NOT_EQUAL if has_null:
-            return NONE
-        case LeafFunction.NOT_EQUAL:
-            return _test(leaf, data_type, function, known) if known else _present(leaf, data_type)
-        case LeafFunction.IN:
-            return _test(leaf, data_type, function, known) if known else NONE
-        case _ if has_null:
-            return NONE
-        case _ if known:
-            return _test(leaf, data_type, function, known)
-        case _:  # NULL is in no list that is empty, but unknown in one that held a value
-            return _present(leaf, data_type) if places else ALL
+    if function in {LeafFunction.EQUAL, LeafFunction.IN}:
+        return _test(leaf, data_type, function, known) if known else NONE
+    if has_null:
+        return NONE
+    if known:
+        return _test(leaf, data_type, function, known)
+    # NULL is in no list that is empty, but unknown in one that held a value.
+    return _present(leaf, data_type) if places else ALL
 
 
 def _test(

@@ -12,27 +12,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Self
 
 from fluss.errors import InvalidValueError
 
 
 class LeafFunction(IntEnum):
-    """The functions of a condition on one column; the numbers are those of the wire."""
+    """The functions of a condition on one column; the numbers are those of the wire.
 
-    EQUAL = 0
-    NOT_EQUAL = 1
-    LESS_THAN = 2
-    LESS_OR_EQUAL = 3
-    GREATER_THAN = 4
-    GREATER_OR_EQUAL = 5
-    IS_NULL = 6
-    IS_NOT_NULL = 7
-    STARTS_WITH = 8
-    CONTAINS = 9
-    ENDS_WITH = 10
-    IN = 11
-    NOT_IN = 12
+    Attributes:
+        sign: How a condition is shown.
+        arrow: The name of the function in pyarrow; empty where there is none.
+    """
+
+    sign: str
+    arrow: str
+
+    def __new__(cls, number: int, sign: str, arrow: str) -> Self:
+        """Make a member from its line."""
+        function = int.__new__(cls, number)
+        function._value_ = number
+        function.sign = sign
+        function.arrow = arrow
+        return function
+
+    EQUAL = 0, "=", "equal"
+    NOT_EQUAL = 1, "<>", "not_equal"
+    LESS_THAN = 2, "<", "less"
+    LESS_OR_EQUAL = 3, "<=", "less_equal"
+    GREATER_THAN = 4, ">", "greater"
+    GREATER_OR_EQUAL = 5, ">=", "greater_equal"
+    IS_NULL = 6, "IS NULL", "is_null"
+    IS_NOT_NULL = 7, "IS NOT NULL", "is_valid"
+    STARTS_WITH = 8, "STARTS WITH", "starts_with"
+    CONTAINS = 9, "CONTAINS", "match_substring"
+    ENDS_WITH = 10, "ENDS WITH", "ends_with"
+    IN = 11, "IN", "is_in"
+    NOT_IN = 12, "NOT IN", ""
+
+
+ORDER: Final = frozenset(
+    each for each in LeafFunction if LeafFunction.LESS_THAN <= each <= LeafFunction.GREATER_OR_EQUAL
+)
+COMPARISONS: Final = ORDER | {LeafFunction.EQUAL, LeafFunction.NOT_EQUAL}
+PRESENCE: Final = frozenset({LeafFunction.IS_NULL, LeafFunction.IS_NOT_NULL})
+SEARCHES: Final = frozenset(
+    {LeafFunction.STARTS_WITH, LeafFunction.CONTAINS, LeafFunction.ENDS_WITH}
+)
 
 
 class CompoundFunction(IntEnum):
@@ -74,6 +100,9 @@ class Predicate:
     def __invert__(self) -> Predicate:
         return self.not_()
 
+    def __repr__(self) -> str:
+        return f"Predicate({self})"
+
     def __bool__(self) -> NoReturn:
         raise TypeError(
             "A Predicate is neither true nor false before it meets a row; join predicates with "
@@ -90,12 +119,9 @@ class Leaf(Predicate):
     function: LeafFunction
     literals: tuple[Any, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"Predicate({self})"
-
     def __str__(self) -> str:
-        sign = _SIGNS[self.function]
-        if self.function in {LeafFunction.IS_NULL, LeafFunction.IS_NOT_NULL}:
+        sign = self.function.sign
+        if self.function in PRESENCE:
             return f"{self.column} {sign}"
         if self.function in {LeafFunction.IN, LeafFunction.NOT_IN}:
             return f"{self.column} {sign} ({', '.join(map(repr, self.literals))})"
@@ -108,9 +134,6 @@ class Compound(Predicate):
 
     function: CompoundFunction
     children: tuple[Predicate, ...]
-
-    def __repr__(self) -> str:
-        return f"Predicate({self})"
 
     def __str__(self) -> str:
         return "(" + f" {self.function.name} ".join(map(str, self.children)) + ")"
@@ -125,9 +148,6 @@ class Not(Predicate):
     def not_(self) -> Predicate:
         return self.child
 
-    def __repr__(self) -> str:
-        return f"Predicate({self})"
-
     def __str__(self) -> str:
         return f"NOT {self.child}" if isinstance(self.child, Compound) else f"NOT ({self.child})"
 
@@ -137,9 +157,6 @@ class Constant(Predicate):
     """The same for every row: true, false, or with None unknown, as a comparison with NULL is."""
 
     value: bool | None
-
-    def __repr__(self) -> str:
-        return f"Predicate({self})"
 
     def __str__(self) -> str:
         return "NULL" if self.value is None else str(self.value).upper()
@@ -287,23 +304,6 @@ def conjoined(predicates: Sequence[Predicate]) -> Predicate | None:
     if len(predicates) > 1:
         return Compound(function=CompoundFunction.AND, children=tuple(predicates))
     return predicates[0] if predicates else None
-
-
-_SIGNS: Final = {
-    LeafFunction.EQUAL: "=",
-    LeafFunction.NOT_EQUAL: "<>",
-    LeafFunction.LESS_THAN: "<",
-    LeafFunction.LESS_OR_EQUAL: "<=",
-    LeafFunction.GREATER_THAN: ">",
-    LeafFunction.GREATER_OR_EQUAL: ">=",
-    LeafFunction.IS_NULL: "IS NULL",
-    LeafFunction.IS_NOT_NULL: "IS NOT NULL",
-    LeafFunction.STARTS_WITH: "STARTS WITH",
-    LeafFunction.CONTAINS: "CONTAINS",
-    LeafFunction.ENDS_WITH: "ENDS WITH",
-    LeafFunction.IN: "IN",
-    LeafFunction.NOT_IN: "NOT IN",
-}
 
 
 def _predicate(value: object) -> Predicate:

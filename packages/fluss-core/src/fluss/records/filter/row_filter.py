@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,14 @@ from fluss.model.predicates.binding import (
     every_zero,
     simplified,
 )
-from fluss.model.predicates.predicate import CompoundFunction, LeafFunction, Predicate
+from fluss.model.predicates.predicate import (
+    COMPARISONS,
+    PRESENCE,
+    SEARCHES,
+    CompoundFunction,
+    LeafFunction,
+    Predicate,
+)
 from fluss.model.schema.schema import Schema
 from fluss.model.types.data_type import DataType
 from fluss.model.types.type_to_arrow import to_arrow_type, to_wire_arrow_type
@@ -115,39 +122,20 @@ def _condition_of(bound: BoundPredicate) -> Condition:
             return lambda batch: answer(batch.column(batch.schema.names.index(name)))
 
 
-_PRESENCE: Final[dict[LeafFunction, Answer]] = {
-    LeafFunction.IS_NULL: pc.is_null,
-    LeafFunction.IS_NOT_NULL: pc.is_valid,
-}
-_COMPARISONS: Final = {
-    LeafFunction.EQUAL: pc.equal,
-    LeafFunction.NOT_EQUAL: pc.not_equal,
-    LeafFunction.LESS_THAN: pc.less,
-    LeafFunction.LESS_OR_EQUAL: pc.less_equal,
-    LeafFunction.GREATER_THAN: pc.greater,
-    LeafFunction.GREATER_OR_EQUAL: pc.greater_equal,
-}
-_SEARCHES: Final = {
-    LeafFunction.STARTS_WITH: pc.starts_with,
-    LeafFunction.CONTAINS: pc.match_substring,
-    LeafFunction.ENDS_WITH: pc.ends_with,
-}
-
-
 def _answer_of(test: ColumnTest) -> Answer:
     """Return the boolean array of a test; unknown counts as false."""
-    found = _PRESENCE.get(test.function) or _value_answer(test)
+    found = getattr(pc, test.function.arrow) if test.function in PRESENCE else _value_answer(test)
     if not test.is_negated:
         return found
     return lambda column: pc.invert(found(column))
 
 
 def _value_answer(test: ColumnTest) -> Answer:
-    if test.function in _SEARCHES:
-        return partial(_SEARCHES[test.function], pattern=test.values[0])
-    if test.function in _COMPARISONS:
+    if test.function in SEARCHES:
+        return partial(getattr(pc, test.function.arrow), pattern=test.values[0])
+    if test.function in COMPARISONS:
         (literal,) = physical_array(test.values, test.data_type)
-        compare = _COMPARISONS[test.function]
+        compare = getattr(pc, test.function.arrow)
         return lambda column: compare(column, literal)
     # Arrow's sets take 0.0 for another number than -0.0.
     values = physical_array(every_zero(test.values, test.data_type), test.data_type)
