@@ -14,6 +14,7 @@ from fluss.errors import (
 )
 from fluss.model.change_type import ChangeType
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
+from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.partitions import PartitionSpec
 from fluss.wire import messages as pb
 from fluss.write.writer_pool import append_core
@@ -248,7 +249,8 @@ def test_a_table_dropped_and_created_again_is_another(harness):
         assert ids(scanner.poll_arrow(5_000)) == [1]
         admin, path = admin_of(harness.connection), table.info.table_path
         harness.run(admin.drop_table(path, ignore_if_not_exists=False))
-        harness.run(admin.create_table(path, table.info.to_descriptor(), ignore_if_exists=False))
+        again = TableDescriptor(table.info.schema, bucket_count=table.info.num_buckets)
+        harness.run(admin.create_table(path, again, ignore_if_exists=False))
         with pytest.raises(TableNotFoundError):
             keep_polling(scanner)
 

@@ -24,7 +24,6 @@ def test_each_change_has_its_number_and_its_names(change, number, short, long):
     assert change.short_string() == str(change) == f"{change}" == short
     assert change.long_name == long
     assert repr(change) == f"ChangeType.{change.name}"
-    assert ChangeType.from_short_string(short) is change
     assert ChangeType.parse(short.lower()) is change
     assert pickled(change) is change
 
@@ -44,5 +43,3 @@ def test_changes_are_compared_and_are_keys():
 def test_another_text_is_no_change(text):
     with pytest.raises(InvalidValueError, match="kind of change"):
         ChangeType.parse(text)
-    with pytest.raises(InvalidValueError, match="kind of change"):
-        ChangeType.from_short_string(text)

@@ -32,18 +32,6 @@ class ChangeType(IntEnum):
         return _LONG[self]
 
     @staticmethod
-    def from_short_string(text: str) -> ChangeType:
-        """Return the change for `+A`, `+I`, `-U`, `+U` or `-D`.
-
-        Raises:
-            InvalidValueError: When it is none of them.
-        """
-        for change, short in _SHORT.items():
-            if short == text:
-                return change
-        raise _no_change(text)
-
-    @staticmethod
     def parse(text: str) -> ChangeType:
         """Return the change for a short string or a long name; `insert` is `Insert`.
 

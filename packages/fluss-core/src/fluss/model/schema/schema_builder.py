@@ -6,10 +6,8 @@ It only collects; the schema checks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
-from fluss.errors import InvalidSchemaError
 from fluss.model.schema.aggregation import AggFunction
 from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
@@ -23,7 +21,6 @@ class SchemaBuilder:
     def __init__(self) -> None:
         self._columns: list[Column] = []
         self._primary_keys: tuple[str, ...] = ()
-        self._auto_increment_column: str | None = None
 
     def column(
         self,
@@ -39,21 +36,9 @@ class SchemaBuilder:
         self._columns.append(Column(name, data_type, comment, aggregation=aggregation))
         return self
 
-    def with_comment(self, comment: str) -> Self:
-        """Set the comment of the column that was added last."""
-        if not self._columns:
-            raise InvalidSchemaError("A comment needs a column: call column(...) before it.")
-        self._columns[-1] = replace(self._columns[-1], comment=comment)
-        return self
-
     def primary_key(self, keys: Sequence[str]) -> Self:
         """Return name the columns that identify a row."""
         self._primary_keys = names_of(keys, "primary key")
-        return self
-
-    def enable_auto_increment(self, column: str) -> Self:
-        """Let the server generate the values of this column."""
-        self._auto_increment_column = column
         return self
 
     def build(self) -> Schema:
@@ -62,4 +47,4 @@ class SchemaBuilder:
         Raises:
             InvalidSchemaError: When columns and keys contradict each other.
         """
-        return Schema(self._columns, self._primary_keys, self._auto_increment_column)
+        return Schema(self._columns, self._primary_keys)

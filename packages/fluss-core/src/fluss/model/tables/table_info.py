@@ -20,14 +20,6 @@ from fluss.model.types.data_type import RowType
 from fluss.model.values.limits import ValueLimits
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaInfo:
-    """One version of a table's schema."""
-
-    schema: Schema
-    schema_id: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInfo:
     """An existing table; immutable, so fetch it again to see changes.
@@ -89,20 +81,6 @@ class TableInfo:
             modified_time=modified_time,
             remote_data_dir=remote_data_dir,
         )
-
-    def to_descriptor(self) -> TableDescriptor:
-        """Return a descriptor for an equal table."""
-        return TableDescriptor(
-            self.schema,
-            partition_keys=self.partition_keys,
-            bucket_count=self.num_buckets,
-            bucket_keys=self.bucket_keys,
-            comment=self.comment,
-            properties=self.properties,
-            custom_properties=self.custom_properties,
-        )
-
-    # --- keys ----------------------------------------------------------------------------------
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
