@@ -14,7 +14,9 @@ from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
 from fluss.net.handoff import BlockingSink, result_sink_here
-from fluss.rows.formats.compacted_row import write_compacted_key, write_compacted_row
+from fluss.rows.formats.compacted_row import (
+    CompactedRowWriter,
+)
 from fluss.wire import messages as pb
 from tests.support.scripted.scripted_cluster import PATH, ScriptedCluster
 
@@ -32,12 +34,12 @@ WAIT_S = 30
 
 
 def key_of(number):
-    return write_compacted_key([number], [SCHEMA.column("id").data_type])
+    return CompactedRowWriter([SCHEMA.column("id").data_type], is_key=True).write([number])
 
 
 def put(cluster, number, *values, schema_id=1):
     schema = cluster.schemas[schema_id]
-    row = write_compacted_row([number, *values], schema.column_types)
+    row = CompactedRowWriter(schema.column_types).write([number, *values])
     cluster.values[key_of(number)] = schema_id.to_bytes(2, "little") + row
 
 
@@ -233,7 +235,7 @@ def test_a_key_of_a_partition_that_is_not_there_is_not_there():
         ["id", "p"],
     )
     with ScriptedCluster(schema, partition=(5, "x")) as cluster:
-        row = write_compacted_row([1, "a", "x"], schema.column_types)
+        row = CompactedRowWriter(schema.column_types).write([1, "a", "x"])
         cluster.values[key_of(1)] = b"\x01\x00" + row
         with table_of(cluster) as table:
             core = key_lookup(table)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fluss.rows.formats.compacted_row import read_compacted_key
+from fluss.rows.formats.compacted_row import (
+    CompactedRowReader,
+)
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder
 from fluss.rows.keys.partition_codes import partition_codes
@@ -46,7 +48,10 @@ def test_a_key_has_the_recorded_bytes(file, lake, case):
 
 @pytest.mark.parametrize("case", ALL_KEYS, ids=name)
 def test_the_recorded_keys_are_read(case):
-    read = [read_compacted_key(each, case.types) for each in answers("compacted_keys", case)]
+    read = [
+        CompactedRowReader(case.types, is_key=True).read(each)
+        for each in answers("compacted_keys", case)
+    ]
     assert exact(read) == exact(list(case.rows))
 
 

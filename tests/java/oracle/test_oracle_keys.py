@@ -7,7 +7,9 @@ from random import Random
 import pytest
 
 from fluss.errors import UnsupportedTypeError
-from fluss.rows.formats.compacted_row import read_compacted_key
+from fluss.rows.formats.compacted_row import (
+    CompactedRowReader,
+)
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder, primary_key_encoder
 from tests.support.differential.oracle import JavaRefusedError
@@ -113,7 +115,7 @@ def test_a_wide_paimon_key_may_have_nulls(oracle, compare, width):
 def test_we_read_the_keys_that_java_writes(oracle, compare, data_type):
     types, rows = (data_type,), keys_of(data_type, 4)
     java = oracle.primary_keys(types, [0], rows)
-    ours = [read_compacted_key(each, types) for each in java]
+    ours = [CompactedRowReader(types, is_key=True).read(each) for each in java]
     compare.rows("fluss keys: Java's read by us", types, rows, ours=ours, java=rows)
 
 

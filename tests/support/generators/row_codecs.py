@@ -14,11 +14,11 @@ from typing import Any
 from fluss.model.types.data_type import DataType
 from fluss.rows.buffers.columns import Column
 from fluss.rows.formats.aligned import write_aligned_rows
-from fluss.rows.formats.aligned_row import read_aligned_row, write_aligned_row
+from fluss.rows.formats.aligned_row import AlignedRowReader, AlignedRowWriter
 from fluss.rows.formats.compacted import read_compacted_rows, write_compacted_rows
-from fluss.rows.formats.compacted_row import read_compacted_row, write_compacted_row
+from fluss.rows.formats.compacted_row import CompactedRowReader, CompactedRowWriter
 from fluss.rows.formats.indexed import read_indexed_rows, write_indexed_rows
-from fluss.rows.formats.indexed_row import read_indexed_row, write_indexed_row
+from fluss.rows.formats.indexed_row import IndexedRowReader, IndexedRowWriter
 from tests.support.differential.oracle_types import RowFormat
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import columns_of, rows_in
@@ -61,13 +61,13 @@ def _by_columns(
 
 
 def _row_by_row(
-    row_format: RowFormat, write: Callable[..., bytes], read: Callable[..., Any]
+    row_format: RowFormat, writer: Callable[[Types], Any], reader: Callable[[Types], Any]
 ) -> RowCodec:
     def write_all(types: Types, rows: Rows) -> list[bytes]:
-        return [write(row, types) for row in rows]
+        return [writer(types).write(row) for row in rows]
 
     def read_all(types: Types, encoded: Sequence[bytes]) -> list[tuple[Any, ...]]:
-        return [read(each, types) for each in encoded]
+        return [reader(types).read(each) for each in encoded]
 
     return RowCodec(
         row_format=row_format,
@@ -81,7 +81,7 @@ def _row_by_row(
 def _read_aligned_rows(data: Any, starts: Any, ends: Any, types: Types) -> list[Column]:
     """Aligned rows are only read one by one: there are two of them in a batch."""
     rows = [
-        read_aligned_row(data[start:end].tobytes(), types)
+        AlignedRowReader(types).read(data[start:end].tobytes())
         for start, end in zip(starts, ends, strict=True)
     ]
     return columns_of(types, rows)
@@ -94,9 +94,9 @@ def _types_of(row_format: RowFormat) -> tuple[DataType, ...]:
 
 ROW_CODECS = (
     _by_columns("COMPACTED", write_compacted_rows, read_compacted_rows),
-    _row_by_row("COMPACTED", write_compacted_row, read_compacted_row),
+    _row_by_row("COMPACTED", CompactedRowWriter, CompactedRowReader),
     _by_columns("INDEXED", write_indexed_rows, read_indexed_rows),
-    _row_by_row("INDEXED", write_indexed_row, read_indexed_row),
+    _row_by_row("INDEXED", IndexedRowWriter, IndexedRowReader),
     _by_columns("ALIGNED", write_aligned_rows, _read_aligned_rows),
-    _row_by_row("ALIGNED", write_aligned_row, read_aligned_row),
+    _row_by_row("ALIGNED", AlignedRowWriter, AlignedRowReader),
 )

@@ -14,19 +14,17 @@ import numpy as np
 import pytest
 
 from fluss.errors import CorruptDataError
-from fluss.rows.formats.compacted import (
-    read_compacted_row,
-    read_compacted_rows,
-    write_compacted_row,
-)
-from fluss.rows.formats.indexed import read_indexed_row, read_indexed_rows, write_indexed_row
+from fluss.rows.formats.compacted import read_compacted_rows
+from fluss.rows.formats.compacted_row import CompactedRowReader, CompactedRowWriter
+from fluss.rows.formats.indexed import read_indexed_rows
+from fluss.rows.formats.indexed_row import IndexedRowReader, IndexedRowWriter
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import rows_in
 from tests.support.generators.random_values import exact, random_rows, random_types
 
 CODECS = {
-    "compacted": (write_compacted_row, read_compacted_row, read_compacted_rows),
-    "indexed": (write_indexed_row, read_indexed_row, read_indexed_rows),
+    "compacted": (CompactedRowWriter, CompactedRowReader, read_compacted_rows),
+    "indexed": (IndexedRowWriter, IndexedRowReader, read_indexed_rows),
 }
 TELLING_NUMBERS = (-1, 0, 8, 2**16, 2**28, 2**31 - 1, -(2**31))
 PEAK_BYTES = 3_000_000
@@ -48,9 +46,9 @@ def damaged(rng, row):
     return bytes(data)
 
 
-def read_single(read, data, types):
+def read_single(reader, data, types):
     try:
-        return read(data, types)
+        return reader(types).read(data)
     except CorruptDataError as error:
         return error
 
@@ -68,14 +66,14 @@ def read_as_column(read, data, types):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_both_paths_agree_about_damaged_rows(codec):
-    write, read_row, read_rows = CODECS[codec]
+    writer, reader, read_rows = CODECS[codec]
     refused = accepted = 0
     for seed in range(150):
         rng = Random(f"{codec} {seed}")
         types = random_types(rng, rng.randint(1, 6), depth=rng.randrange(4))
         for row in random_rows(rng, types, 4):
-            data = damaged(rng, write(row, types))
-            single = read_single(read_row, data, types)
+            data = damaged(rng, writer(types).write(row))
+            single = read_single(reader, data, types)
             column = read_as_column(read_rows, data, types)
             if isinstance(column, CorruptDataError):
                 # Single values are Python ints and may leave 64 bits; columns may not.
@@ -89,16 +87,16 @@ def test_both_paths_agree_about_damaged_rows(codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_damaged_rows_ask_for_little_memory(codec):
-    write, read_row, read_rows = CODECS[codec]
+    writer, reader, read_rows = CODECS[codec]
     tracemalloc.start()
     try:
         for seed in range(40):
             rng = Random(f"memory {codec} {seed}")
             types = tuple(each.not_null() for each in random_types(rng, 3, depth=3))
             (row,) = random_rows(rng, types, 1)
-            data = damaged(rng, write(row, types))
+            data = damaged(rng, writer(types).write(row))
             tracemalloc.reset_peak()
-            read_single(read_row, data, types)
+            read_single(reader, data, types)
             read_as_column(read_rows, data, types)
             assert tracemalloc.get_traced_memory()[1] < PEAK_BYTES, data.hex()
     finally:
@@ -107,19 +105,19 @@ def test_damaged_rows_ask_for_little_memory(codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_noise_is_refused_or_read_but_never_breaks(codec):
-    _, read_row, read_rows = CODECS[codec]
+    _, reader, read_rows = CODECS[codec]
     for seed in range(150):
         rng = Random(f"noise {codec} {seed}")
         types = random_types(rng, rng.randint(1, 4), depth=2)
         data = rng.randbytes(rng.choice((0, 1, 3, 17, 200)))
-        read_single(read_row, data, types)
+        read_single(reader, data, types)
         read_as_column(read_rows, data, types)
 
 
 def test_one_damaged_row_among_many_is_found():
     rng = Random(7)
     types = random_types(rng, 5, depth=0)
-    encoded = [write_compacted_row(row, types) for row in random_rows(rng, types, 50)]
+    encoded = [CompactedRowWriter(types).write(row) for row in random_rows(rng, types, 50)]
     encoded[31] = encoded[31][:-1]
     with pytest.raises(CorruptDataError) as caught:
         read_compacted_rows(*joined(encoded), types)

@@ -19,7 +19,6 @@ from fluss.model.types.data_type import (
     TimestampLtzType,
     TimestampType,
     TimeType,
-    unit_of_precision,
 )
 from fluss.model.types.factory import DataTypes
 from tests.support.copies import pickled
@@ -80,7 +79,7 @@ def test_nested_types_say_what_they_are_made_of():
 
 
 def test_the_unit_follows_from_the_precision():
-    units = [unit_of_precision(each) for each in range(10)]
+    units = [TimestampType(each).unit for each in range(10)]
     assert units == ["s", "ms", "ms", "ms", "us", "us", "us", "ns", "ns", "ns"]
 
 

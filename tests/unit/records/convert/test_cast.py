@@ -490,7 +490,7 @@ def test_nothing_but_the_right_kind_becomes_a_list_a_map_a_struct_or_a_time():
 
 
 def test_more_elements_than_offsets_can_count_are_refused(monkeypatch):
-    monkeypatch.setattr("fluss.records.convert.cast_rules.ELEMENTS_MAX", 3)
+    monkeypatch.setattr("fluss.records.arrow.numpy_arrays.ELEMENTS_MAX", 3)
     array = pa.array([[1, 2], [3, 4]], pa.list_(pa.int64()))
     assert "more than 3 elements" in refused_value(array, ArrayType(IntType())).message
 

@@ -28,11 +28,11 @@ from fluss.model.types.data_type import (
     TinyIntType,
 )
 from fluss.rows.formats.aligned import (
-    read_aligned_row,
-    write_aligned_row,
     write_aligned_rows,
-    write_paimon_row,
-    write_paimon_rows,
+)
+from fluss.rows.formats.aligned_row import (
+    AlignedRowReader,
+    AlignedRowWriter,
 )
 from tests.support.generators.random_columns import columns_of
 from tests.support.generators.random_values import LEAF_TYPES, exact, random_rows, tables
@@ -76,33 +76,31 @@ JAVA = [
 @pytest.mark.parametrize(("types", "row", "encoded"), JAVA)
 def test_a_row_has_the_bytes_that_java_gives_it(types, row, encoded):
     encoded = bytes.fromhex(encoded)
-    assert write_aligned_row(row, types) == write_paimon_row(row, types) == encoded
+    assert AlignedRowWriter(types).write(row) == encoded
     assert list(write_aligned_rows(columns_of(types, [row, row]))) == [encoded, encoded]
-    assert list(write_paimon_rows(columns_of(types, [row]))) == [encoded]
-    assert exact(read_aligned_row(encoded, types)) == exact(row)
+    assert exact(AlignedRowReader(types).read(encoded)) == exact(row)
 
 
 def test_null_bits_go_on_in_a_second_word():
     types = (IntType(),) * 57
     row = tuple(None if index in {0, 55, 56} else 0 for index in range(57))
-    assert write_aligned_row(row, types)[:16].hex() == "00010000000000800100000000000000"
-    assert write_aligned_rows(columns_of(types, [row]))[0] == write_aligned_row(row, types)
+    assert AlignedRowWriter(types).write(row)[:16].hex() == "00010000000000800100000000000000"
+    assert write_aligned_rows(columns_of(types, [row]))[0] == AlignedRowWriter(types).write(row)
 
 
-def test_the_row_kind_is_the_first_byte():
+def test_the_row_kind_of_others_is_not_looked_at():
     row, types = (7, None), (IntType(), IntType())
-    encoded = write_aligned_row(row, types, row_kind=3)
-    assert encoded[0] == 3
-    assert write_aligned_rows(columns_of(types, [row]), row_kind=3)[0] == encoded
-    assert read_aligned_row(encoded, types) == row
+    encoded = AlignedRowWriter(types).write(row)
+    assert encoded[0] == 0
+    assert AlignedRowReader(types).read(b"\x03" + encoded[1:]) == row
 
 
 @given(tables(depth=0))
 def test_columns_and_single_rows_become_the_same_bytes_and_come_back(table):
     types, rows = table
-    encoded = [write_aligned_row(row, types) for row in rows]
+    encoded = [AlignedRowWriter(types).write(row) for row in rows]
     assert list(write_aligned_rows(columns_of(types, rows))) == encoded
-    assert exact([read_aligned_row(each, types) for each in encoded]) == exact(rows)
+    assert exact([AlignedRowReader(types).read(each) for each in encoded]) == exact(rows)
 
 
 def test_a_row_of_every_type_comes_back():
@@ -110,16 +108,16 @@ def test_a_row_of_every_type_comes_back():
     types = LEAF_TYPES * 4  # more fields than fit two words of null bits
     rows = random_rows(rng, types, 9)
     encoded = write_aligned_rows(columns_of(types, rows))
-    assert list(encoded) == [write_aligned_row(row, types) for row in rows]
-    assert exact([read_aligned_row(each, types) for each in encoded]) == exact(rows)
+    assert list(encoded) == [AlignedRowWriter(types).write(row) for row in rows]
+    assert exact([AlignedRowReader(types).read(each) for each in encoded]) == exact(rows)
 
 
 @pytest.mark.parametrize("cut", [0, 7, 8, 23, 24, 31])
 def test_a_row_that_is_cut_off_is_refused(cut):
     types = (IntType(), StringType())
-    encoded = write_aligned_row((1, "a longer text"), types)[:cut]
+    encoded = AlignedRowWriter(types).write((1, "a longer text"))[:cut]
     with pytest.raises(CorruptDataError) as caught:
-        read_aligned_row(encoded, types)
+        AlignedRowReader(types).read(encoded)
     assert caught.value.what == "aligned row"
 
 
@@ -144,13 +142,13 @@ def slot(low, high):
 )
 def test_a_slot_that_cannot_be_is_refused(data_type, encoded, why):
     with pytest.raises(CorruptDataError, match=why):
-        read_aligned_row(encoded, [data_type])
+        AlignedRowReader([data_type]).read(encoded)
 
 
 def test_slots_that_share_one_long_run_are_refused():
     encoded = bytes(8) + struct.pack("<II", 64, 24) * 2 + b"x" * 64
     with pytest.raises(CorruptDataError, match="share"):
-        read_aligned_row(encoded, [StringType(), StringType()])
+        AlignedRowReader([StringType(), StringType()]).read(encoded)
 
 
 def test_rubbish_is_refused_or_read_but_does_no_harm():
@@ -158,11 +156,13 @@ def test_rubbish_is_refused_or_read_but_does_no_harm():
     types = (IntType(), StringType(), TimestampType(9), DecimalType(38, 3), BytesType())
     refused = 0
     for _ in range(300):
-        data = bytearray(write_aligned_row((1, "longer text", 7, -(10**30), b"\x00" * 12), types))
+        data = bytearray(
+            AlignedRowWriter(types).write((1, "longer text", 7, -(10**30), b"\x00" * 12))
+        )
         for _ in range(rng.randint(1, 4)):
             data[rng.randrange(len(data))] = rng.randrange(256)
         try:
-            read_aligned_row(bytes(data), types)
+            AlignedRowReader(types).read(bytes(data))
         except CorruptDataError:
             refused += 1
     assert refused > 50
@@ -171,9 +171,9 @@ def test_rubbish_is_refused_or_read_but_does_no_harm():
 def test_nested_types_are_refused():
     types = [ArrayType(IntType())]
     for refused in (
-        lambda: write_aligned_row(([1],), types),
+        lambda: AlignedRowWriter(types).write(([1],)),
         lambda: write_aligned_rows(columns_of(types, [([1],)])),
-        lambda: read_aligned_row(bytes(16), types),
+        lambda: AlignedRowReader(types).read(bytes(16)),
     ):
         with pytest.raises(UnsupportedTypeError, match="aligned row"):
             refused()
@@ -182,13 +182,13 @@ def test_nested_types_are_refused():
 def test_a_value_that_does_not_fit_is_refused_with_its_column():
     types = (IntType(), TinyIntType().not_null())
     with pytest.raises(InvalidValueError, match="Field 1") as caught:
-        write_aligned_row((1, 128), types)
+        AlignedRowWriter(types).write((1, 128))
     assert caught.value.column == 1
     with pytest.raises(InvalidValueError, match="NULL") as caught:
-        write_aligned_row((1, None), types)
+        AlignedRowWriter(types).write((1, None))
     assert caught.value.column == 1
     with pytest.raises(InvalidValueError, match="2 fields"):
-        write_aligned_row((1,), types)
+        AlignedRowWriter(types).write((1,))
     with pytest.raises(InvalidValueError, match="row 1") as caught:
         write_aligned_rows(columns_of([IntType(), DecimalType(2, 0)], [(1, 5), (2, 100)]))
     assert (caught.value.column, caught.value.row) == (1, 1)

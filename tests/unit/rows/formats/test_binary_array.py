@@ -24,10 +24,12 @@ from fluss.model.types.data_type import (
     TimestampType,
 )
 from fluss.rows.formats.compacted import (
-    read_compacted_key,
     read_compacted_rows,
-    write_compacted_key,
     write_compacted_keys,
+)
+from fluss.rows.formats.compacted_row import (
+    CompactedRowReader,
+    CompactedRowWriter,
 )
 from fluss.rows.formats.varint import varint
 from tests.support.generators.encoded import joined
@@ -41,7 +43,7 @@ def int32(*values):
 def write(data_type, value):
     """The section of a value by both paths, without the length in front of it."""
     types = (data_type.not_null(),)
-    encoded = write_compacted_key((value,), types)
+    encoded = CompactedRowWriter(types, is_key=True).write((value,))
     assert list(write_compacted_keys(columns_of(types, [(value,)]))) == [encoded]
     section = encoded[len(varint(len(encoded) - 1)) :]
     assert varint(len(section)) + section == encoded
@@ -52,7 +54,7 @@ def read(data_type, section):
     types = (data_type.not_null(),)
     encoded = varint(len(section)) + section
     (by_columns,) = rows_in(read_compacted_rows(*joined([b"\0" + encoded]), types), length=1)
-    assert repr(read_compacted_key(encoded, types)) == repr(by_columns)
+    assert repr(CompactedRowReader(types, is_key=True).read(encoded)) == repr(by_columns)
     return by_columns[0]
 
 
@@ -63,7 +65,7 @@ def refused(data_type, section, why):
     tracemalloc.start()
     try:
         with pytest.raises(CorruptDataError, match=why):
-            read_compacted_key(encoded, types)
+            CompactedRowReader(types, is_key=True).read(encoded)
         with pytest.raises(CorruptDataError, match=why):
             read_compacted_rows(*joined([b"\0" + encoded]), types)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000 + 100 * len(section)
@@ -242,7 +244,7 @@ def test_a_long_column_of_long_lists_keeps_every_list_apart():
     ]
     types = (ArrayType(FloatType()).not_null(),)
     encoded = list(write_compacted_keys(columns_of(types, rows)))
-    assert encoded == [write_compacted_key(row, types) for row in rows]
+    assert encoded == [CompactedRowWriter(types, is_key=True).write(row) for row in rows]
     assert (
         rows_in(read_compacted_rows(*joined([b"\0" + each for each in encoded]), types), length=50)
         == rows

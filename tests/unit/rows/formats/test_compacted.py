@@ -36,15 +36,13 @@ from fluss.model.types.data_type import (
 )
 from fluss.rows.buffers.columns import Column
 from fluss.rows.formats.compacted import (
+    read_compacted_rows,
+    write_compacted_keys,
+    write_compacted_rows,
+)
+from fluss.rows.formats.compacted_row import (
     CompactedRowReader,
     CompactedRowWriter,
-    read_compacted_key,
-    read_compacted_row,
-    read_compacted_rows,
-    write_compacted_key,
-    write_compacted_keys,
-    write_compacted_row,
-    write_compacted_rows,
 )
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import column_of, columns_of, rows_in
@@ -93,13 +91,13 @@ HAND_WORKED = pytest.mark.parametrize(("data_type", "value", "encoded"), FIELDS,
 def encode(types, rows):
     """Each row by both paths, which must agree."""
     by_columns = list(write_compacted_rows(columns_of(types, rows)))
-    assert by_columns == [write_compacted_row(row, types) for row in rows]
+    assert by_columns == [CompactedRowWriter(types).write(row) for row in rows]
     return by_columns
 
 
 def decode(types, encoded):
     by_columns = rows_in(read_compacted_rows(*joined(encoded), types), length=len(encoded))
-    assert exact(by_columns) == exact([read_compacted_row(each, types) for each in encoded])
+    assert exact(by_columns) == exact([CompactedRowReader(types).read(each) for each in encoded])
     return by_columns
 
 
@@ -118,8 +116,8 @@ def test_every_type_has_its_hand_worked_bytes(data_type, value, encoded):
 def test_a_key_is_the_field_without_null_bits(data_type, value, encoded):
     types = (data_type.not_null(),)
     assert write_compacted_keys(columns_of(types, [(value,)]))[0].hex() == encoded
-    assert write_compacted_key((value,), types).hex() == encoded
-    assert read_compacted_key(bytes.fromhex(encoded), types) == (value,)
+    assert CompactedRowWriter(types, is_key=True).write((value,)).hex() == encoded
+    assert CompactedRowReader(types, is_key=True).read(bytes.fromhex(encoded)) == (value,)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 64, 65, 130])
@@ -152,8 +150,10 @@ def test_keys_of_every_type_come_back():
     types = tuple(each.not_null() for each in KEY_TYPES)
     rows = random_rows(rng, types, 60)
     encoded = list(write_compacted_keys(columns_of(types, rows)))
-    assert encoded == [write_compacted_key(row, types) for row in rows]
-    assert exact([read_compacted_key(each, types) for each in encoded]) == exact(rows)
+    assert encoded == [CompactedRowWriter(types, is_key=True).write(row) for row in rows]
+    assert exact([CompactedRowReader(types, is_key=True).read(each) for each in encoded]) == exact(
+        rows
+    )
 
 
 def test_a_nan_keeps_its_bits():
@@ -164,7 +164,9 @@ def test_a_nan_keeps_its_bits():
     data, starts, ends = joined([encoded])
     (back,) = read_compacted_rows(data, starts, ends, [DoubleType()])
     assert back.values.tobytes() == odd.tobytes()
-    assert write_compacted_row([struct.unpack("<d", odd.tobytes())[0]], [DoubleType()]) == encoded
+    assert (
+        CompactedRowWriter([DoubleType()]).write([struct.unpack("<d", odd.tobytes())[0]]) == encoded
+    )
 
 
 def test_rows_without_columns_are_empty():
@@ -172,8 +174,8 @@ def test_rows_without_columns_are_empty():
     assert list(encoded) == [b"", b"", b""]
     nowhere = np.zeros(3, np.int64)
     assert read_compacted_rows(encoded.data, nowhere, nowhere, []) == []
-    assert write_compacted_row((), ()) == b""
-    assert read_compacted_row(b"", ()) == ()
+    assert CompactedRowWriter(()).write(()) == b""
+    assert CompactedRowReader(()).read(b"") == ()
 
 
 def test_no_rows_become_columns_without_rows():
@@ -186,14 +188,14 @@ def test_no_rows_become_columns_without_rows():
 
 def test_a_binary_shorter_than_its_type_is_written_as_it_is():
     """As Java does, so that a key finds what Java wrote; columns always have full values."""
-    assert write_compacted_key((b"ab",), (BinaryType(4),)).hex() == "026162"
+    assert CompactedRowWriter((BinaryType(4),), is_key=True).write((b"ab",)).hex() == "026162"
     assert decode((BinaryType(4),), [bytes.fromhex("00026162")]) == [(b"ab\0\0",)]
 
 
 def test_prepared_codecs_do_what_the_functions_do():
     types, row = (IntType(), StringType()), (5, "five")
     encoded = CompactedRowWriter(types).write(row)
-    assert encoded == write_compacted_row(row, types)
+    assert encoded == CompactedRowWriter(types).write(row)
     assert CompactedRowReader(types).read(memoryview(encoded)) == row
 
 
@@ -225,13 +227,13 @@ def test_prepared_codecs_do_what_the_functions_do():
 )
 def test_a_value_that_does_not_fit_is_refused_with_its_column(data_type, value):
     with pytest.raises(InvalidValueError) as caught:
-        write_compacted_row(("x", value), (StringType(), data_type))
+        CompactedRowWriter((StringType(), data_type)).write(("x", value))
     assert caught.value.column == 1
 
 
 def test_a_row_of_another_width_is_refused():
     with pytest.raises(InvalidValueError, match="2 fields was given 1"):
-        write_compacted_row((1,), (IntType(), IntType()))
+        CompactedRowWriter((IntType(), IntType())).write((1,))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_null_is_refused_where_a_type_does_not_allow_it(data_type):
     value = {"ARRAY": [1, None], "MAP": [(None, 2)]}.get(data_type.root)
     required = data_type.not_null()
     with pytest.raises(InvalidValueError, match="NULL"):
-        write_compacted_row((value,), (required,))
+        CompactedRowWriter((required,)).write((value,))
     # A column can only say so with a type that allows it.
     loose = columns_of((data_type,), [(None,)])[0]
     strict = replace(loose, type=required)
@@ -267,13 +269,13 @@ def test_null_inside_a_nested_column_is_refused_where_a_type_does_not_allow_it(v
         write_compacted_rows([replace(loose, type=strict_type, children=inside)])
     assert (caught.value.column, caught.value.row) == (0, 1)
     with pytest.raises(InvalidValueError, match="NULL"):
-        write_compacted_row((value,), (strict_type,))
+        CompactedRowWriter((strict_type,)).write((value,))
 
 
 def test_null_in_a_key_is_refused():
     types = (IntType(), IntType())
     with pytest.raises(InvalidValueError, match="belongs to the key") as caught:
-        write_compacted_key((1, None), types)
+        CompactedRowWriter(types, is_key=True).write((1, None))
     assert caught.value.column == 1
     with pytest.raises(InvalidValueError, match="key is NULL") as caught:
         write_compacted_keys(columns_of(types, [(1, 1), (1, None)]))
@@ -304,7 +306,7 @@ def test_text_that_is_no_utf8_is_left_to_the_arrow_border_but_not_to_single_valu
     (column,) = read_compacted_rows(*joined([encoded]), (StringType(),))
     assert column.values.tobytes() == b"\xc3\x28"
     with pytest.raises(CorruptDataError, match="utf-8"):
-        read_compacted_row(encoded, (StringType(),))
+        CompactedRowReader((StringType(),)).read(encoded)
 
 
 def test_an_error_names_the_row_and_the_byte():
@@ -314,7 +316,7 @@ def test_an_error_names_the_row_and_the_byte():
     assert (caught.value.what, caught.value.index) == ("compacted row", 1)
     assert caught.value.at == starts[1] + 1
     with pytest.raises(CorruptDataError) as caught:
-        read_compacted_row(b"\x00\x05\x80", (IntType(), IntType()))
+        CompactedRowReader((IntType(), IntType())).read(b"\x00\x05\x80")
     assert (caught.value.what, caught.value.at) == ("compacted row", 2)
 
 
@@ -343,9 +345,9 @@ def test_a_value_inside_a_nested_column_is_refused_with_the_row_around_it():
 
 def test_a_row_without_fields_takes_a_length_and_nothing_else():
     types = (RowType(()), ArrayType(RowType(())))
-    encoded = write_compacted_row(((), [()]), types)
+    encoded = CompactedRowWriter(types).write(((), [()]))
     assert encoded.hex() == "00" + "00" + "10" + "01000000" + "00000000" + "0000000010000000"
-    assert read_compacted_row(encoded, types) == ((), [()])
+    assert CompactedRowReader(types).read(encoded) == ((), [()])
     read = read_compacted_rows(*joined([encoded]), types)
     assert (read[0].length, read[1].children[0].length) == (1, 1)
     assert list(write_compacted_rows(read)) == [encoded]

@@ -33,12 +33,12 @@ from fluss.model.types.data_type import (
 )
 from fluss.rows.buffers.columns import Column
 from fluss.rows.formats.indexed import (
+    read_indexed_rows,
+    write_indexed_rows,
+)
+from fluss.rows.formats.indexed_row import (
     IndexedRowReader,
     IndexedRowWriter,
-    read_indexed_row,
-    read_indexed_rows,
-    write_indexed_row,
-    write_indexed_rows,
 )
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import column_of, columns_of, rows_in
@@ -82,13 +82,13 @@ FIELDS = [
 def encode(types, rows):
     """Each row by both paths, which must agree."""
     by_columns = list(write_indexed_rows(columns_of(types, rows)))
-    assert by_columns == [write_indexed_row(row, types) for row in rows]
+    assert by_columns == [IndexedRowWriter(types).write(row) for row in rows]
     return by_columns
 
 
 def decode(types, encoded):
     by_columns = rows_in(read_indexed_rows(*joined(encoded), types), length=len(encoded))
-    assert exact(by_columns) == exact([read_indexed_row(each, types) for each in encoded])
+    assert exact(by_columns) == exact([IndexedRowReader(types).read(each) for each in encoded])
     return by_columns
 
 
@@ -133,14 +133,14 @@ def test_wide_and_deep_tables_come_back(seed):
 
 def test_rows_without_columns_are_empty():
     encoded = write_indexed_rows([], rows=2)
-    assert list(encoded) == [b"", b""] == [write_indexed_row((), ())] * 2
-    assert read_indexed_row(b"", ()) == ()
+    assert list(encoded) == [b"", b""] == [IndexedRowWriter(()).write(())] * 2
+    assert IndexedRowReader(()).read(b"") == ()
 
 
 def test_prepared_codecs_do_what_the_functions_do():
     types, row = (IntType(), StringType()), (5, "five")
     encoded = IndexedRowWriter(types).write(row)
-    assert encoded == write_indexed_row(row, types)
+    assert encoded == IndexedRowWriter(types).write(row)
     assert IndexedRowReader(types).read(memoryview(encoded)) == row
 
 
@@ -152,13 +152,13 @@ def test_zeros_at_the_end_of_a_char_are_padding():
 def test_zeros_at_the_end_of_a_binary_stay():
     """Java's `IndexedRow.getBinary` cuts them off; the type says n bytes."""
     assert decode((BinaryType(4),), [b"\0ab\0\0"]) == [(b"ab\0\0",)]
-    assert write_indexed_row((b"ab",), (BinaryType(4),)) == b"\0ab\0\0"
+    assert IndexedRowWriter((BinaryType(4),)).write((b"ab",)) == b"\0ab\0\0"
 
 
 @pytest.mark.parametrize("text", ["abc", "é€"])
 def test_text_of_more_bytes_than_its_char_is_refused(text):
     with pytest.raises(InvalidValueError, match="more than 2") as caught:
-        write_indexed_row((1, text), (IntType(), CharType(2)))
+        IndexedRowWriter((IntType(), CharType(2))).write((1, text))
     assert caught.value.column == 1
     columns = [column_of(IntType(), [1, 1]), column_of(CharType(2), ["ok", text])]
     with pytest.raises(InvalidValueError, match="more than 2") as caught:
@@ -173,7 +173,7 @@ def test_text_of_more_bytes_than_its_char_is_refused(text):
 )
 def test_a_value_that_does_not_fit_is_refused_with_its_column(data_type, value):
     with pytest.raises(InvalidValueError) as caught:
-        write_indexed_row(("x", value), (StringType(), data_type))
+        IndexedRowWriter((StringType(), data_type)).write(("x", value))
     assert caught.value.column == 1
 
 
@@ -200,7 +200,7 @@ def test_padding_that_no_batch_can_hold_is_refused_before_memory_is_asked_for():
 def test_bytes_that_cannot_be_a_row_are_refused_by_both_paths(types, encoded, why):
     data = bytes.fromhex(encoded)
     with pytest.raises(CorruptDataError, match=why):
-        read_indexed_row(data, types)
+        IndexedRowReader(types).read(data)
     with pytest.raises(CorruptDataError, match=why):
         read_indexed_rows(*joined([data]), types)
 
@@ -212,7 +212,7 @@ def test_an_error_names_the_row_and_the_byte():
     assert (caught.value.what, caught.value.index) == ("indexed row", 1)
     assert caught.value.at == starts[1] + 1
     with pytest.raises(CorruptDataError) as caught:
-        read_indexed_row(b"\0\1\0\0\0\2", (IntType(), IntType()))
+        IndexedRowReader((IntType(), IntType())).read(b"\0\1\0\0\0\2")
     assert caught.value.at == 5
 
 

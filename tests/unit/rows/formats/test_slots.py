@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fluss.model.types.data_type import DecimalType, StringType, TimestampType
 from fluss.rows.buffers.byte_runs import join_parts, runs_of
 from fluss.rows.formats.slots import (
     OpenSlots,
-    decimal_slots,
     inline_slot,
     number_slots,
     pack_halves,
+    placed_slots,
     rounded_up,
     section_slots,
-    text_slots,
-    timestamp_slots,
 )
 from fluss.rows.formats.stored import SplitTimestamp
 
@@ -45,7 +44,7 @@ def variable_part(slots):
 
 def test_text_of_up_to_seven_bytes_is_inline():
     valid = np.array([True, True, True, False])
-    slots = text_slots(runs(b"", b"1234567", b"12345678", b""), valid)
+    slots = placed_slots(runs(b"", b"1234567", b"12345678", b""), StringType(), valid)
     assert hex_slots(slots, [24] * 4) == [
         "00" * 7 + "80",
         b"1234567".hex() + "87",
@@ -62,14 +61,14 @@ def test_a_section_is_never_inline_and_is_filled_up_to_eight():
 
 
 def test_a_large_decimal_takes_sixteen_bytes():
-    slots = decimal_slots(runs(b"\xff\x7f", b""), np.array([True, False]))
+    slots = placed_slots(runs(b"\xff\x7f", b""), DecimalType(38, 0), np.array([True, False]))
     assert hex_slots(slots, [16, 32]) == ["0200000010000000", "00" * 8]
     assert variable_part(slots) == [b"\xff\x7f" + bytes(14), b""]
 
 
 def test_a_timestamp_keeps_its_nanoseconds_in_the_slot():
     split = SplitTimestamp(millis=np.array([-1, 0]), nanos=np.array([999_000, 0], np.int32))
-    slots = timestamp_slots(split, np.array([True, False]))
+    slots = placed_slots(split, TimestampType(6), np.array([True, False]))
     assert hex_slots(slots, [16, 24]) == ["583e0f0010000000", "00" * 8]
     assert variable_part(slots) == [b"\xff" * 8, b""]
 
@@ -82,7 +81,10 @@ def test_numbers_are_their_own_slots_with_zeros_above():
 
 def test_single_slots_are_those_of_columns():
     for text in (b"", b"a", b"1234567"):
-        assert inline_slot(text).hex() == hex_slots(text_slots(runs(text), None), [0])[0]
+        assert (
+            inline_slot(text).hex()
+            == hex_slots(placed_slots(runs(text), StringType(), None), [0])[0]
+        )
     assert pack_halves(8, 24).hex() == "0800000018000000"
 
 

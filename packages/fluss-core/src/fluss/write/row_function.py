@@ -16,16 +16,11 @@ from operator import itemgetter
 from typing import Any
 
 from fluss.model.types import data_type as t
-from fluss.model.types.data_type import (
-    DataType,
-)
-from fluss.model.types.per_type import PerType
+from fluss.model.types.data_type import DataType
 from fluss.model.types.type_facts import ArrowLayout
 
 # Takes a row; returns the physical values of all columns of the table, and their approximate size.
 RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
-# Makes the lines for a type, the name of a value, and the line that converts it.
-_Lines = Callable[[Any, str, str], list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,55 +107,32 @@ def _sizes(types: Sequence[DataType]) -> list[str]:
 
 
 def _conversion(index: int, data_type: DataType) -> list[str]:
-    """The lines that convert a value."""
-    value, convert = f"v{index}", f"v{index} = c{index}(v{index})"
-    return _LINES[data_type](data_type, value, convert)
-
-
-def _always(_: DataType, value: str, convert: str) -> list[str]:
-    """The lines for a type whose values are always converted."""
-    del value
-    return [convert]
-
-
-def _unless(condition: str) -> _Lines:
-    """The lines for a type whose values are converted under a condition."""
-    return lambda _, value, convert: [f"if {condition.format(v=value)}: {convert}"]
-
-
-def _integer(data_type: t.IntegerFamily, value: str, convert: str) -> list[str]:
-    limit = 1 << data_type.bits - 1
-    return [f"if type({value}) is not int or not {-limit} <= {value} < {limit}: {convert}"]
-
-
-def _timestamp(zone: str, epoch: str) -> _Lines:
-    """The lines for times in microseconds; those of other units are always converted."""
-
-    def lines(data_type: t.TimestampFamily, value: str, convert: str) -> list[str]:
-        if data_type.unit != "us":
-            return [convert]
-        return [
-            f"if type({value}) is datetime and {value}.tzinfo is {zone}:",
-            f"    delta = {value} - {epoch}",
-            f"    {value} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
-            f"else: {convert}",
-        ]
-
-    return lines
-
-
-_LINES = PerType[_Lines](
-    {
-        t.DataType: _always,  # right for every type; the others are there for speed
-        t.BooleanType: _unless("{v} is not True and {v} is not False"),
-        t.IntegerFamily: _integer,
-        t.DoubleType: _unless("type({v}) is not float"),
-        t.StringType: _unless("type({v}) is not str or not {v}.isascii()"),
-        t.BytesType: _unless("type({v}) is not bytes"),
-        t.TimestampType: _timestamp(zone="None", epoch="epoch"),
-        t.TimestampLtzType: _timestamp(zone="utc", epoch="epoch_utc"),
-    }
-)
+    """The lines that convert a value; a value that passes immediately is not converted."""
+    v, convert = f"v{index}", f"v{index} = c{index}(v{index})"
+    match data_type:
+        case t.BooleanType():
+            return [f"if {v} is not True and {v} is not False: {convert}"]
+        case t.IntegerFamily():
+            limit = 1 << data_type.bits - 1
+            return [f"if type({v}) is not int or not {-limit} <= {v} < {limit}: {convert}"]
+        case t.DoubleType():
+            return [f"if type({v}) is not float: {convert}"]
+        case t.StringType():
+            return [f"if type({v}) is not str or not {v}.isascii(): {convert}"]
+        case t.BytesType():
+            return [f"if type({v}) is not bytes: {convert}"]
+        case t.TimestampFamily(unit="us"):
+            zone, epoch = (
+                ("None", "epoch") if data_type.arrow_zone is None else ("utc", "epoch_utc")
+            )
+            return [
+                f"if type({v}) is datetime and {v}.tzinfo is {zone}:",
+                f"    delta = {v} - {epoch}",
+                f"    {v} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
+                f"else: {convert}",
+            ]
+        case _:
+            return [convert]  # right for every type; the others are there for speed
 
 
 def _nested_size(value: Any) -> int:

@@ -47,7 +47,6 @@ from fluss.model.types.type_to_arrow import (
     COMMENT_KEY,
     FIELD_ID_KEY,
     TYPE_KEY,
-    needs_type_hint,
     to_arrow_type,
 )
 
@@ -133,7 +132,7 @@ def _hinted(field: pa.Field, natural: DataType) -> DataType | None:
         hinted = parse_type(text)
     except InvalidSchemaError:
         return None
-    if not needs_type_hint(hinted) or _natural(to_arrow_type(hinted), "", 0) != natural:
+    if hinted.arrow_is_exact or _natural(to_arrow_type(hinted), "", 0) != natural:
         return None
     return hinted.as_nullable()
 

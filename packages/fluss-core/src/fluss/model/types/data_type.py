@@ -40,6 +40,7 @@ from fluss.model.types.type_facts import (
     BytesStorage,
     DecimalStorage,
     NestedStorage,
+    NumberForm,
     NumberStorage,
     Storage,
     TimestampStorage,
@@ -52,16 +53,14 @@ PRECISION_MAX_TIME = 9
 PRECISION_MAX_COMPACT_TIMESTAMP = 3  # up to milliseconds one 64-bit integer holds a timestamp
 LENGTH_MAX = 2**31 - 1
 
-_UNITS = ("s", "ms", "ms", "ms", "us", "us", "us", "ns", "ns", "ns")
+_UNIT_OF_PRECISION = ("s", "ms", "ms", "ms", "us", "us", "us", "ns", "ns", "ns")
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def unit_of_precision(precision: int) -> str:
-    """Return the unit (s, ms, us, ns) in which a TIME or TIMESTAMP of this precision is counted."""
-    return _UNITS[precision]
-
-
 _I32, _I64 = NumberStorage("i", "<i4"), NumberStorage("q", "<i8")
+_MILLIS_I32 = NumberStorage("i", "<i4", NumberForm.MILLIS)
+_MILLIS_I64 = NumberStorage("q", "<i8", NumberForm.MILLIS)
+_UNSCALED_I64 = NumberStorage("q", "<i8", NumberForm.UNSCALED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +112,11 @@ class DataType:
     def arrow_name(self) -> str:
         """The function of pyarrow that makes the Arrow type."""
         raise NotImplementedError
+
+    @property
+    def arrow_is_exact(self) -> bool:
+        """Whether the Arrow type alone would be read back as this type."""
+        return True
 
     def arrow_arguments(self, *, for_wire: bool = False) -> tuple[Any, ...]:
         """Return the arguments of the function `arrow_name`, without children of nested types."""
@@ -232,7 +236,7 @@ class TextFamily(ScalarType):
     arrow_name = "string"
     layout = ArrowLayout.VARIABLE
     has_statistics = True
-    storage = BytesStorage()
+    storage = BytesStorage(is_text=True)
     dtype = "u1"
 
 
@@ -243,29 +247,41 @@ class BinaryFamily(ScalarType):
 
     arrow_name = "binary"
     has_statistics = False
-    storage = BytesStorage()
     dtype = "u1"
 
 
 @dataclass(frozen=True, slots=True)
-class TimestampFamily(ScalarType):
-    """Times since 1970 with `precision` digits after the second."""
+class TimeFamily(ScalarType):
+    """Times with `precision` digits after the second, counted in `unit`."""
 
-    arrow_name = "timestamp"
     arrow_parameters = ("unit",)
     layout = ArrowLayout.FIXED
     has_statistics = True
-    dtype = "i8"
 
-    precision: int = 6
+    precision: int
 
     def __post_init__(self) -> None:
         _check_range(f"{self.sql_name} precision", self.precision, 0, PRECISION_MAX_TIME)
 
     @property
     def unit(self) -> str:
-        """The unit of the physical value."""
-        return unit_of_precision(self.precision)
+        """The unit of the physical value: s, ms, us or ns."""
+        return _UNIT_OF_PRECISION[self.precision]
+
+    @property
+    def arrow_is_exact(self) -> bool:
+        """Arrow knows the unit only."""
+        return self.precision % 3 == 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampFamily(TimeFamily):
+    """Times since 1970."""
+
+    arrow_name = "timestamp"
+    dtype = "i8"
+
+    precision: int = 6
 
     @property
     def is_compact(self) -> bool:
@@ -275,7 +291,7 @@ class TimestampFamily(ScalarType):
     @property
     def storage(self) -> Storage:
         """Milliseconds alone, or with nanoseconds."""
-        return _I64 if self.is_compact else TimestampStorage(self.unit)
+        return _MILLIS_I64 if self.is_compact else TimestampStorage(self.unit)
 
 
 @concrete
@@ -287,7 +303,7 @@ class BooleanType(ScalarType):
     layout = ArrowLayout.BITS
     literal = WireLiteral(0, "boolean_value")
     has_statistics = True
-    storage = NumberStorage("B", "u1")
+    storage = NumberStorage("B", "u1", NumberForm.TRUTH)
     dtype = "bool"
 
 
@@ -368,6 +384,7 @@ class CharType(TextFamily):
 
     root = sql_name = "CHAR"
     literal = WireLiteral(7, "string_value")
+    arrow_is_exact = False
 
     length: int = 1
 
@@ -411,7 +428,7 @@ class DecimalType(ScalarType):
     @property
     def storage(self) -> Storage:
         """A number while 64 bits hold it."""
-        return _I64 if self.is_compact else DecimalStorage()
+        return _UNSCALED_I64 if self.is_compact else DecimalStorage()
 
 
 @concrete
@@ -428,26 +445,15 @@ class DateType(ScalarType):
 
 
 @concrete
-class TimeType(ScalarType):
+class TimeType(TimeFamily):
     """A time of day; inside Fluss rows it has millisecond resolution whatever its precision."""
 
     root = "TIME_WITHOUT_TIME_ZONE"
     sql_name = "TIME"
-    arrow_parameters = ("unit",)
-    layout = ArrowLayout.FIXED
     literal = WireLiteral(11, "int_value")
-    has_statistics = True
-    storage = _I32
+    storage = _MILLIS_I32
 
     precision: int = 0
-
-    def __post_init__(self) -> None:
-        _check_range("TIME precision", self.precision, 0, PRECISION_MAX_TIME)
-
-    @property
-    def unit(self) -> str:
-        """The unit of the physical value."""
-        return unit_of_precision(self.precision)
 
     @property
     def dtype(self) -> str:
@@ -494,6 +500,11 @@ class BinaryType(BinaryFamily):
         _check_range("BINARY length", self.length, 1, LENGTH_MAX)
 
     @property
+    def storage(self) -> Storage:
+        """Bytes of one length."""
+        return BytesStorage(length=self.length)
+
+    @property
     def values_per_row(self) -> int:
         """The bytes."""
         return self.length
@@ -506,6 +517,7 @@ class BytesType(BinaryFamily):
     root = sql_name = "BYTES"
     layout = ArrowLayout.VARIABLE
     literal = WireLiteral(15, "binary_value")
+    storage = BytesStorage()
 
 
 @concrete

@@ -21,12 +21,22 @@ class ArrowLayout(Enum):
     STRUCT = auto()  # nothing; the fields are children
 
 
+class NumberForm(Enum):
+    """Which number rows store for a physical value."""
+
+    SAME = auto()  # the value itself
+    TRUTH = auto()  # 0 or 1
+    UNSCALED = auto()  # the value itself, after its digits were counted
+    MILLIS = auto()  # milliseconds; the value is a number of the type's unit
+
+
 @dataclass(frozen=True, slots=True)
 class NumberStorage:
-    """Rows store one little-endian number: its code for `struct`, and its numpy type."""
+    """Rows store one little-endian number: its code for `struct`, its numpy type, and its form."""
 
     code: str
     dtype: str
+    form: NumberForm = NumberForm.SAME
 
     @property
     def width(self) -> int:
@@ -43,7 +53,15 @@ class TimestampStorage:
 
 @dataclass(frozen=True, slots=True)
 class BytesStorage:
-    """Rows store the bytes as they are; short ones fit into a slot."""
+    """Rows store the bytes as they are, those of a text in UTF-8; short ones fit into a slot.
+
+    Attributes:
+        is_text: Whether values are texts.
+        length: How many bytes every value has, or None.
+    """
+
+    is_text: bool = False
+    length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,16 +26,7 @@ from fluss.model.json_values import json_text
 from fluss.model.schema.column import Column
 from fluss.model.schema.field_ids import with_field_ids, without_field_ids
 from fluss.model.schema.schema_json import agg_function_to_json
-from fluss.model.types.data_type import (
-    ArrayType,
-    CharType,
-    DataField,
-    DataType,
-    MapType,
-    RowType,
-    TimestampFamily,
-    TimeType,
-)
+from fluss.model.types.data_type import ArrayType, DataField, DataType, MapType, RowType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,9 +42,6 @@ COMMENT_KEY = b"comment"  # the key under which comments have always been read f
 ELEMENT_NAME = "element"
 KEY_NAME = "key"
 VALUE_NAME = "value"
-
-# Arrow keeps these precisions, one for each of its units; the others need `fluss.type`.
-_PRECISIONS_OF_ARROW = (0, 3, 6, 9)
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
@@ -137,7 +125,7 @@ class _Writer:
 
         metadata: dict[bytes, bytes] = dict(extra or {})
         if not self.for_wire:
-            if needs_type_hint(data_type):
+            if not data_type.arrow_is_exact:
                 metadata[TYPE_KEY] = str(data_type.as_nullable()).encode()
             if comment is not None:
                 metadata[COMMENT_KEY] = comment.encode()
@@ -145,17 +133,6 @@ class _Writer:
                 metadata[FIELD_ID_KEY] = str(field_id).encode()
         arrow_type = self.type_of(data_type)
         return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=metadata or None)
-
-
-def needs_type_hint(data_type: DataType) -> bool:
-    """Return whether the Arrow type alone would be read back as another Fluss type."""
-    match data_type:
-        case CharType():
-            return True
-        case TimeType() | TimestampFamily():
-            return data_type.precision not in _PRECISIONS_OF_ARROW
-        case _:
-            return False
 
 
 def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

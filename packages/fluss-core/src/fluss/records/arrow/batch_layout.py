@@ -15,9 +15,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from fluss.model.schema.schema import Schema
-from fluss.model.types.data_type import (
-    DataType,
-)
+from fluss.model.types.data_type import DataType
 from fluss.model.types.type_facts import ArrowLayout
 from fluss.model.types.type_to_arrow import to_arrow_schema, to_arrow_type, to_wire_arrow_type
 from fluss.model.values.limits import NO_LIMITS, ValueLimits

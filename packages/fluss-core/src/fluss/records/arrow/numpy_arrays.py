@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fluss.rows.buffers.columns import BoolArray
+
+ELEMENTS_MAX = 2**31 - 1  # what the offsets of a list can count
 
 
 def from_numpy(values: np.ndarray[Any, Any], *, valid: BoolArray | None = None) -> pa.Array:
@@ -55,6 +58,28 @@ def texts(values: Iterable[str | None]) -> pa.StringArray:
     valid = np.array([each is not None for each in given], dtype=np.bool_)
     buffers = [_bits(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(given), buffers)
+
+
+def as_list(array: pa.Array) -> pa.Array:
+    """Return a map as the list of its entries."""
+    entries = array.values
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        pa.list_(entries.type), len(array), buffers, array.null_count, array.offset, [entries]
+    )
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
+    """Return offsets from zero, and exactly the elements of the lists that are not NULL."""
+    lengths = pc.list_value_length(array)
+    if array.null_count:
+        lengths = pc.if_else(array.is_valid(), lengths, 0)
+    ends = np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if len(ends) and ends[-1] > ELEMENTS_MAX:
+        raise pa.ArrowInvalid(f"the lists up to it have more than {ELEMENTS_MAX} elements")
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    offsets[1:] = ends
+    return pa.py_buffer(offsets), pc.list_flatten(array)
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -24,8 +24,14 @@ from fluss.hints import Hint, HintKey
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.types.type_code import code_of
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.convert.cast_rules import Caster, NoCastError, caster_of, relabelled
-from fluss.records.convert.value_checks import DoesNotFitError, ValueCheck, value_check_of
+from fluss.records.convert.cast_rules import (
+    Caster,
+    NoCastError,
+    caster_of,
+    relabelled,
+    value_check_of,
+)
+from fluss.records.convert.value_checks import DoesNotFitError, ValueCheck
 
 _SHOWN_VALUE_MAX = 60
 _REFUSALS = (pa.ArrowInvalid, DoesNotFitError)  # by a cast, by a check

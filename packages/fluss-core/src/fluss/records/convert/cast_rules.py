@@ -14,7 +14,7 @@ are the wire's. The function raises `pyarrow.ArrowInvalid` for a value that does
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +26,26 @@ from fluss.model.types import data_type as t
 from fluss.model.types.arrow_to_type import OPAQUE_EXTENSIONS
 from fluss.model.types.data_type import ArrayType, BinaryType, DataType, MapType, RowType
 from fluss.model.types.per_type import PerType
+from fluss.model.values.limits import NO_LIMITS, ValueLimits
 from fluss.model.values.time_zones import KEEP_ZONE, ZONE_WOULD_BE_LOST
-from fluss.records.arrow.numpy_arrays import to_numpy
+from fluss.records.arrow.numpy_arrays import as_list, list_parts, to_numpy
 from fluss.records.convert.number_casts import to_floating
 from fluss.records.convert.numpy_columns import validity_buffer
+from fluss.records.convert.value_checks import (
+    ValueCheck,
+    char_check,
+    digits_check,
+    list_check,
+    map_check,
+    not_null_check,
+    row_check,
+    time_check,
+    timestamp_check,
+)
 
 Caster: TypeAlias = Callable[[pa.Array], pa.Array]
 
 _DECIMAL_PRECISION_MAX = 38
-ELEMENTS_MAX = 2**31 - 1  # what the offsets of a list can count
 
 
 class NoCastError(Exception):
@@ -77,7 +88,7 @@ def caster_of(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caste
         return lambda array: pa.nulls(len(array), wire)
     if source == wire and not target.is_nested:
         return None
-    return _CASTERS[target](source, target, wire)
+    return _RULES[target].cast(source, target, wire)
 
 
 def _after(first: Caster, source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
@@ -99,10 +110,10 @@ def decoded(array: pa.Array) -> pa.Array:
 # --- types without children -------------------------------------------------------------------
 
 
-_Rule: TypeAlias = Callable[[pa.DataType, Any, pa.DataType], Caster | None]
+_Cast: TypeAlias = Callable[[pa.DataType, Any, pa.DataType], Caster | None]
 
 
-def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Rule:
+def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Cast:
     """Arrow's own cast, for sources that one of these accepts."""
 
     def rule(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
@@ -112,6 +123,9 @@ def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Rule:
         return lambda array: array.cast(wire)
 
     return rule
+
+
+_text_caster = _if_any(at.is_string, at.is_large_string, at.is_string_view)
 
 
 def _is_whole_decimal(source: pa.DataType) -> bool:
@@ -304,28 +318,6 @@ def _is_list(source: pa.DataType) -> bool:
     return any(is_kind(source) for is_kind in kinds)
 
 
-def as_list(array: pa.Array) -> pa.Array:
-    """Return a map as the list of its entries."""
-    entries = array.values
-    buffers = array.buffers()[:2]
-    return pa.Array.from_buffers(
-        pa.list_(entries.type), len(array), buffers, array.null_count, array.offset, [entries]
-    )
-
-
-def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
-    """Return offsets from zero, and exactly the elements of the lists that are not NULL."""
-    lengths = pc.list_value_length(array)
-    if array.null_count:
-        lengths = pc.if_else(array.is_valid(), lengths, 0)
-    ends = np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)
-    if len(ends) and ends[-1] > ELEMENTS_MAX:
-        raise pa.ArrowInvalid(f"the lists up to it have more than {ELEMENTS_MAX} elements")
-    offsets = np.zeros(len(array) + 1, dtype=np.int32)
-    offsets[1:] = ends
-    return pa.py_buffer(offsets), pc.list_flatten(array)
-
-
 def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
     """Return the same buffers as the wire's type: without zone, with the wire's field names."""
     if array.type.equals(wire, check_metadata=True):
@@ -346,21 +338,45 @@ def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
 
 # --- by type ----------------------------------------------------------------------------------
 
-_CASTERS: Final = PerType[_Rule](
+
+class _Rule(NamedTuple):
+    """How arrays become those of a type, and what is checked afterwards, if anything."""
+
+    cast: _Cast
+    check: Callable[[Any, ValueLimits], ValueCheck | None] = lambda *_: None
+
+
+def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> ValueCheck | None:
+    """Return the check for a column of this type, None where there is nothing to check.
+
+    Args:
+        data_type: The type.
+        limits: What the table adds to the limits of the type (`TableInfo.value_limits`).
+    """
+    check = _RULES[data_type].check(data_type, limits)
+    return check if data_type.nullable else not_null_check(check)
+
+
+def _child_checks(data_type: DataType, limits: ValueLimits) -> list[ValueCheck | None]:
+    return [value_check_of(each, limits=limits) for each in data_type.children()]
+
+
+_RULES: Final = PerType[_Rule](
     {
-        t.BooleanType: _if_any(),
-        t.IntegerFamily: _if_any(at.is_integer, _is_whole_decimal),
-        t.FloatFamily: _float_caster,
-        t.TextFamily: _if_any(at.is_string, at.is_large_string, at.is_string_view),
-        t.BytesType: _if_any(_is_binary, at.is_fixed_size_binary),
-        t.BinaryType: _binary_caster,
-        t.DecimalType: _decimal_caster,
-        t.DateType: _if_any(at.is_date),
-        t.TimeType: _if_any(at.is_time),
-        t.TimestampType: _timestamp_caster,
-        t.TimestampLtzType: _instant_caster,
-        t.ArrayType: _list_caster,
-        t.MapType: _map_caster,
-        t.RowType: _struct_caster,
+        t.BooleanType: _Rule(_if_any()),
+        t.IntegerFamily: _Rule(_if_any(at.is_integer, _is_whole_decimal)),
+        t.FloatFamily: _Rule(_float_caster),
+        t.CharType: _Rule(_text_caster, char_check),
+        t.StringType: _Rule(_text_caster),
+        t.BytesType: _Rule(_if_any(_is_binary, at.is_fixed_size_binary)),
+        t.BinaryType: _Rule(_binary_caster),
+        t.DecimalType: _Rule(_decimal_caster, digits_check),
+        t.DateType: _Rule(_if_any(at.is_date)),
+        t.TimeType: _Rule(_if_any(at.is_time), time_check),
+        t.TimestampType: _Rule(_timestamp_caster, timestamp_check),
+        t.TimestampLtzType: _Rule(_instant_caster, timestamp_check),
+        t.ArrayType: _Rule(_list_caster, lambda *given: list_check(*_child_checks(*given))),
+        t.MapType: _Rule(_map_caster, lambda *given: map_check(_child_checks(*given))),
+        t.RowType: _Rule(_struct_caster, lambda *given: row_check(_child_checks(*given))),
     }
 )

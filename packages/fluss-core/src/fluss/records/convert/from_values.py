@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import LimitExceededError
-from fluss.model.types import data_type as t
 from fluss.model.types.data_type import ArrayType, DataType, DecimalType, MapType, RowType
-from fluss.model.types.per_type import PerType
+from fluss.model.types.type_facts import ArrowLayout, BytesStorage
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.rows.buffers.columns import BoolArray
 
@@ -61,14 +60,32 @@ def array_from_values(
     Raises:
         LimitExceededError: The values together are longer than one array can be.
     """
-    return _ARRAYS[data_type](values, data_type, arrow_type)
+    return _maker(data_type)(values, data_type, arrow_type)
+
+
+def _maker(data_type: DataType) -> Callable[[Sequence[Any], Any, Any], pa.Array]:
+    match data_type.layout, data_type.storage:
+        case ArrowLayout.VARIABLE, BytesStorage(is_text=True):
+            return _texts
+        case ArrowLayout.VARIABLE, _:
+            return _bytes
+        case ArrowLayout.FIXED, BytesStorage():
+            return _fixed
+        case ((ArrowLayout.BITS | ArrowLayout.FIXED), _):
+            return _numbers if data_type.values_per_row is None else _decimals
+        case ArrowLayout.LIST, _:
+            return _lists
+        case ArrowLayout.MAP, _:
+            return _maps
+        case ArrowLayout.STRUCT, _:
+            return _rows
 
 
 def _lists(values: Sequence[Any], data_type: ArrayType, arrow_type: pa.ListType) -> pa.Array:
-    offsets, valid = _offsets(values)
+    buffers = _list_buffers(values)
     elements = [each for value in values if value is not None for each in value]
     child = array_from_values(elements, data_type.element, arrow_type.value_type)
-    return _made(arrow_type, len(values), valid, offsets, [child])
+    return pa.Array.from_buffers(arrow_type, len(values), buffers, children=[child])
 
 
 def _numbers(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -79,8 +96,7 @@ def _numbers(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType
             return _number_array(np.fromiter(values, dtype, count), arrow_type, None)
         except TypeError:  # there is a NULL; checking for it beforehand would take as long again
             pass
-    valid = _valid(values)
-    given = values if valid is None else [0 if each is None else each for each in values]
+    given, valid = _filled(values, 0)
     return _number_array(np.fromiter(given, dtype, count), arrow_type, valid)
 
 
@@ -101,8 +117,7 @@ def _texts(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) 
 
 
 def _bytes(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
-    valid = _valid(values)
-    given = values if valid is None else [b"" if each is None else each for each in values]
+    given, valid = _filled(values, b"")
     return _spans(given, b"".join(given), valid, data_type, arrow_type)
 
 
@@ -126,44 +141,37 @@ def _spans(
 
 
 def _fixed(values: Sequence[Any], _: DataType, arrow_type: pa.DataType) -> pa.Array:
-    valid = _valid(values)
-    nothing = bytes(arrow_type.byte_width)
-    given = values if valid is None else [nothing if each is None else each for each in values]
+    given, valid = _filled(values, bytes(arrow_type.byte_width))
     buffers = [_packed(valid), pa.py_buffer(b"".join(given))]
     return pa.Array.from_buffers(arrow_type, len(values), buffers)
 
 
 def _decimals(values: Sequence[Any], data_type: DecimalType, arrow_type: pa.DataType) -> pa.Array:
-    count = len(values)
-    words = np.empty((count, 2), dtype=np.int64)
-    valid = _valid(values)
-    given = values if valid is None else [0 if each is None else each for each in values]
+    words = np.empty((len(values), 2), dtype=np.int64)
+    given, valid = _filled(values, 0)
     if data_type.is_compact:
         words[:, 0] = given
         words[:, 1] = words[:, 0] >> 63
     else:
-        low = [(each + _SIGN) % _WORD - _SIGN for each in given]
-        words[:, 0] = low
+        words[:, 0] = [(each + _SIGN) % _WORD - _SIGN for each in given]
         words[:, 1] = [each >> 64 for each in given]
     buffers = [_packed(valid), pa.py_buffer(words)]
-    return pa.Array.from_buffers(arrow_type, count, buffers)
+    return pa.Array.from_buffers(arrow_type, len(values), buffers)
 
 
 def _maps(values: Sequence[Any], data_type: MapType, arrow_type: pa.MapType) -> pa.Array:
-    offsets, valid = _offsets(values)
+    buffers = _list_buffers(values)
     pairs = [pair for value in values if value is not None for pair in value]
     keys = array_from_values([key for key, _ in pairs], data_type.key, arrow_type.key_type)
     items = array_from_values([item for _, item in pairs], data_type.value, arrow_type.item_type)
     entries = pa.StructArray.from_arrays(
         [keys, items], fields=[arrow_type.key_field, arrow_type.item_field]
     )
-    return _made(arrow_type, len(values), valid, offsets, [entries])
+    return pa.Array.from_buffers(arrow_type, len(values), buffers, children=[entries])
 
 
 def _rows(values: Sequence[Any], data_type: RowType, arrow_type: pa.StructType) -> pa.Array:
-    valid = _valid(values)
-    nothing = (None,) * len(data_type.fields)
-    given = values if valid is None else [nothing if each is None else each for each in values]
+    given, valid = _filled(values, (None,) * len(data_type.fields))
     columns = zip(*given, strict=True) if given else [()] * len(data_type.fields)
     children = [
         array_from_values(column, field.data_type, arrow_type.field(index).type)
@@ -172,7 +180,7 @@ def _rows(values: Sequence[Any], data_type: RowType, arrow_type: pa.StructType) 
     return pa.Array.from_buffers(arrow_type, len(values), [_packed(valid)], children=children)
 
 
-def _offsets(values: Sequence[Any]) -> tuple[pa.Buffer, BoolArray | None]:
+def _list_buffers(values: Sequence[Any]) -> list[pa.Buffer | None]:
     lengths = [0 if each is None else len(each) for each in values]
     offsets = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -181,17 +189,15 @@ def _offsets(values: Sequence[Any]) -> tuple[pa.Buffer, BoolArray | None]:
             f"The lists of a column hold {int(offsets[-1])} elements together, more than 2^31.",
             hint="Write fewer rows at a time.",
         )
-    return pa.py_buffer(offsets.astype(np.int32)), _valid(values)
+    return [_packed(_valid(values)), pa.py_buffer(offsets.astype(np.int32))]
 
 
-def _made(
-    arrow_type: pa.DataType,
-    length: int,
-    valid: BoolArray | None,
-    offsets: pa.Buffer,
-    children: list[pa.Array],
-) -> pa.Array:
-    return pa.Array.from_buffers(arrow_type, length, [_packed(valid), offsets], children=children)
+def _filled(values: Sequence[Any], nothing: Any) -> tuple[Sequence[Any], BoolArray | None]:
+    """Return the values with `nothing` in place of NULL, and which are valid; None for all."""
+    valid = _valid(values)
+    if valid is None:
+        return values, None
+    return [nothing if each is None else each for each in values], valid
 
 
 def _valid(values: Sequence[Any]) -> BoolArray | None:
@@ -202,18 +208,3 @@ def _valid(values: Sequence[Any]) -> BoolArray | None:
 
 def _packed(valid: BoolArray | None) -> pa.Buffer | None:
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
-_ARRAYS: Final = PerType[Callable[[Sequence[Any], Any, Any], pa.Array]](
-    {
-        (t.BooleanType, t.IntegerFamily, t.FloatFamily): _numbers,
-        (t.DateType, t.TimeType, t.TimestampFamily): _numbers,  # as the physical values are
-        t.DecimalType: _decimals,
-        t.TextFamily: _texts,
-        t.BytesType: _bytes,
-        t.BinaryType: _fixed,
-        t.ArrayType: _lists,
-        t.MapType: _maps,
-        t.RowType: _rows,
-    }
-)

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fluss.model.types.data_type import (
-    DataType,
-)
+from fluss.model.types.data_type import DataType
 from fluss.model.types.type_facts import ArrowLayout
 from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int32Array, Values
 

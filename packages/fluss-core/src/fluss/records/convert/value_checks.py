@@ -5,25 +5,29 @@ DECIMAL(38, 0), and a time of day of 24:00.
 
 A check looks at one array in wire form, its nested values included, and raises `DoesNotFitError` at
 a value that does not fit; `records.convert.cast` finds the row and makes the sentence. Types that
-Arrow's own describe completely have no check, and cost nothing.
+Arrow's own describe completely have no check, and cost nothing. The table of types is in
+`records.convert.cast_rules`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fluss.model.types import data_type as t
-from fluss.model.types.data_type import UNITS_PER_SECOND, CharType, DataType, DecimalType, TimeType
-from fluss.model.types.per_type import PerType
-from fluss.model.values.limits import NO_LIMITS, ValueLimits
+from fluss.model.types.data_type import (
+    UNITS_PER_SECOND,
+    CharType,
+    DecimalType,
+    TimestampFamily,
+    TimeType,
+)
+from fluss.model.values.limits import ValueLimits
 from fluss.model.values.texts import CHAR_BYTES, CHAR_BYTES_HINT
 from fluss.model.values.times import ONLY_MILLIS, ONLY_MILLIS_HINT
-from fluss.records.arrow.numpy_arrays import to_numpy
-from fluss.records.convert.cast_rules import as_list, list_parts
+from fluss.records.arrow.numpy_arrays import as_list, list_parts, to_numpy
 
 ValueCheck: TypeAlias = Callable[[pa.Array], None]
 
@@ -40,16 +44,8 @@ class DoesNotFitError(Exception):
         self.hint = hint
 
 
-def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> ValueCheck | None:
-    """Return the check for a column of this type, None where there is nothing to check.
-
-    Args:
-        data_type: The type.
-        limits: What the table adds to the limits of the type (`TableInfo.value_limits`).
-    """
-    inner = _CHECKS[data_type](data_type, limits)
-    if data_type.nullable:
-        return inner
+def not_null_check(inner: ValueCheck | None) -> ValueCheck:
+    """Return a check that also refuses NULL."""
 
     def check(array: pa.Array) -> None:
         if array.null_count:
@@ -58,6 +54,50 @@ def value_check_of(data_type: DataType, *, limits: ValueLimits = NO_LIMITS) -> V
             inner(array)
 
     return check
+
+
+def char_check(data_type: CharType, limits: ValueLimits) -> ValueCheck:
+    """Return the check for texts of limited length."""
+    return lambda array: _check_length(array, data_type.length, limits)
+
+
+def digits_check(data_type: DecimalType, _: ValueLimits) -> ValueCheck:
+    """Return the check for decimals, whose bits may be those of more digits."""
+
+    def check(array: pa.Array) -> None:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DoesNotFitError(
+                f"{data_type} has at most {data_type.precision} digits"
+            ) from error
+
+    return check
+
+
+def time_check(data_type: TimeType, limits: ValueLimits) -> ValueCheck:
+    """Return the check for times of day."""
+    return lambda array: _check_time(array, data_type.unit, keeps_millis=limits.keeps_millis)
+
+
+def timestamp_check(data_type: TimestampFamily, limits: ValueLimits) -> ValueCheck | None:
+    """Return the check for seconds that rows store as milliseconds."""
+    return _check_seconds if data_type.unit == "s" and limits.keeps_millis else None
+
+
+def list_check(element: ValueCheck | None) -> ValueCheck | None:
+    """Return the check for lists, by that of their elements."""
+    return None if element is None else lambda array: element(list_parts(array)[1])
+
+
+def map_check(checks: list[ValueCheck | None]) -> ValueCheck:
+    """Return the check for maps, by those of key and value; keys are never NULL."""
+    return lambda array: _check_fields(list_parts(as_list(array))[1], checks)
+
+
+def row_check(checks: list[ValueCheck | None]) -> ValueCheck | None:
+    """Return the check for rows, by those of their fields."""
+    return (lambda array: _check_fields(array, checks)) if any(checks) else None
 
 
 def _check_length(array: pa.Array, length: int, limits: ValueLimits) -> None:
@@ -72,13 +112,6 @@ def _check_length(array: pa.Array, length: int, limits: ValueLimits) -> None:
         raise DoesNotFitError(
             f"it has more than {length} bytes, {CHAR_BYTES}", hint=CHAR_BYTES_HINT
         )
-
-
-def _check_digits(array: pa.Array, data_type: DecimalType) -> None:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise DoesNotFitError(f"{data_type} has at most {data_type.precision} digits") from error
 
 
 def _check_time(array: pa.Array, unit: str, *, keeps_millis: bool) -> None:
@@ -96,57 +129,8 @@ def _check_seconds(array: pa.Array) -> None:
         raise DoesNotFitError("the table keeps milliseconds, which do not fit 64 bits")
 
 
-def _list_check(element: ValueCheck | None) -> ValueCheck | None:
-    return None if element is None else lambda array: element(list_parts(array)[1])
-
-
-def _map_check(checks: list[ValueCheck | None]) -> ValueCheck:
-    def check(array: pa.Array) -> None:
-        _, entries = list_parts(as_list(array))
-        _check_fields(entries, checks)
-
-    return check
-
-
-def _row_check(checks: list[ValueCheck | None]) -> ValueCheck | None:
-    if not any(checks):
-        return None
-    return lambda array: _check_fields(array, checks)
-
-
 def _check_fields(array: pa.Array, checks: list[ValueCheck | None]) -> None:
     present = array.drop_null() if array.null_count else array
     for index, check in enumerate(checks):
         if check is not None:
             check(present.field(index))
-
-
-def _char_check(data_type: CharType, limits: ValueLimits) -> ValueCheck:
-    return lambda array: _check_length(array, data_type.length, limits)
-
-
-def _time_check(data_type: TimeType, limits: ValueLimits) -> ValueCheck:
-    return lambda array: _check_time(array, data_type.unit, keeps_millis=limits.keeps_millis)
-
-
-def _timestamp_check(data_type: t.TimestampFamily, limits: ValueLimits) -> ValueCheck | None:
-    return _check_seconds if data_type.unit == "s" and limits.keeps_millis else None
-
-
-def _child_checks(data_type: DataType, limits: ValueLimits) -> list[ValueCheck | None]:
-    return [value_check_of(each, limits=limits) for each in data_type.children()]
-
-
-_CHECKS: Final = PerType[Callable[[Any, ValueLimits], ValueCheck | None]](
-    {
-        (t.BooleanType, t.IntegerFamily, t.FloatFamily): lambda *_: None,
-        (t.StringType, t.BinaryFamily, t.DateType): lambda *_: None,
-        t.CharType: _char_check,
-        t.DecimalType: lambda data_type, _: lambda array: _check_digits(array, data_type),
-        t.TimeType: _time_check,
-        t.TimestampFamily: _timestamp_check,
-        t.ArrayType: lambda *given: _list_check(*_child_checks(*given)),
-        t.MapType: lambda *given: _map_check(_child_checks(*given)),
-        t.RowType: lambda *given: _row_check(_child_checks(*given)),
-    }
-)

@@ -26,7 +26,16 @@ import pyarrow.compute as pc
 
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.model.predicates.binding import TypeOf, bind, column_types
-from fluss.model.predicates.predicate import Constant, Leaf, LeafFunction, Not, Predicate, conjoined
+from fluss.model.predicates.predicate import (
+    COMPARISONS,
+    SEARCHES,
+    Constant,
+    Leaf,
+    LeafFunction,
+    Not,
+    Predicate,
+    conjoined,
+)
 from fluss.model.schema.schema import Schema
 from fluss.model.types import data_type as t
 from fluss.model.types.data_type import UNITS_PER_SECOND, BooleanType, DataType, DoubleType
@@ -98,27 +107,14 @@ def _conjuncts(tree: Node) -> list[Node]:
     return found
 
 
-_COMPARISONS: Final = {
-    "equal": LeafFunction.EQUAL,
-    "not_equal": LeafFunction.NOT_EQUAL,
-    "less": LeafFunction.LESS_THAN,
-    "less_equal": LeafFunction.LESS_OR_EQUAL,
-    "greater": LeafFunction.GREATER_THAN,
-    "greater_equal": LeafFunction.GREATER_OR_EQUAL,
-}
-# The equivalent comparison with exchanged sides.
+_COMPARISONS: Final = {each.arrow: each for each in COMPARISONS}
+_SEARCHES: Final = {each.arrow: each for each in SEARCHES}
+# The comparison with its sides exchanged; equality has no sides.
 _MIRRORED: Final = {
-    "equal": "equal",
-    "not_equal": "not_equal",
     "less": "greater",
     "less_equal": "greater_equal",
     "greater": "less",
     "greater_equal": "less_equal",
-}
-_SEARCHES: Final = {
-    "starts_with": LeafFunction.STARTS_WITH,
-    "ends_with": LeafFunction.ENDS_WITH,
-    "match_substring": LeafFunction.CONTAINS,
 }
 
 
@@ -156,7 +152,7 @@ class _Conversion:
             case Call(function=function, arguments=(Literal(value=value), Field(name=name))) if (
                 function in _COMPARISONS
             ):
-                return self._comparison(node, name, _MIRRORED[function], value)
+                return self._comparison(node, name, _MIRRORED.get(function, function), value)
             case Call(arguments=(Field(name=name),)):
                 return self._question(node, name)
             case Call():
@@ -322,7 +318,7 @@ def _instant(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
 _Readable = tuple[Callable[[pa.DataType], bool], Callable[[Call, pa.Scalar, DataType], Any]]
 _LITERALS: Final = PerType[tuple[_Readable, ...]](
     {
-        t.DataType: (),  # Arrow compares
+        t.NestedType: (),  # Arrow compares
         t.BooleanType: ((pa.types.is_boolean, _as_py),),
         t.IntegerFamily: ((pa.types.is_integer, _as_py),),
         t.FloatFamily: ((pa.types.is_floating, _float), (pa.types.is_integer, _as_py)),

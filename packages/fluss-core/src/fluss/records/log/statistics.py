@@ -32,7 +32,10 @@ from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.numpy_columns import to_column
 from fluss.rows.buffers.columns import Values
 from fluss.rows.buffers.take import values_of
-from fluss.rows.formats.aligned import read_aligned_row, write_aligned_row
+from fluss.rows.formats.aligned_row import (
+    AlignedRowReader,
+    AlignedRowWriter,
+)
 
 VERSION: Final = 1
 
@@ -123,8 +126,8 @@ def write_statistics(statistics: BatchStatistics, types: Sequence[DataType]) -> 
     # Where there are no rows, a NOT NULL column has no smallest value either.
     chosen = [types[each].as_nullable() for each in statistics.positions]
     maximums = [_rounded_up(*each) for each in zip(statistics.maximums, chosen, strict=True)]
-    smallest = write_aligned_row(statistics.minimums, chosen)
-    largest = write_aligned_row(maximums, chosen)
+    smallest = AlignedRowWriter(chosen).write(statistics.minimums)
+    largest = AlignedRowWriter(chosen).write(maximums)
     return b"".join((
         _HEAD.pack(VERSION, count),
         struct.pack(f"<{count}h{count}i", *statistics.positions, *statistics.null_counts),
@@ -184,7 +187,7 @@ def _read_block(
         at += _ROW_LENGTH.size
         if not 0 < size <= len(block) - at:
             return None
-        rows.append(tuple(read_aligned_row(block[at : at + size], chosen)))
+        rows.append(tuple(AlignedRowReader(chosen).read(block[at : at + size])))
         at += size
     return BatchStatistics(
         positions=positions, null_counts=null_counts, minimums=rows[0], maximums=rows[1]

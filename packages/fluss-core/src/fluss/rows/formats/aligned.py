@@ -11,7 +11,7 @@ Fluss keeps the least and greatest values of a log batch in them (Java: `Aligned
 `AlignedRowWriter`). Paimon's `BinaryRow` has the same bytes for the same values, and makes up the
 keys of tables that are tiered to Paimon (Java: `PaimonKeyEncoder`, `PaimonBinaryRowWriter`).
 Neither has nested types, so they are refused here. This file encodes columns; single rows are in
-`rows.formats.aligned_row` and can be imported from either.
+`rows.formats.aligned_row`.
 """
 
 from __future__ import annotations
@@ -20,51 +20,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fluss.model.types.type_facts import DecimalStorage
 from fluss.rows.buffers.byte_runs import Part, Runs, UInt64Array, join_parts
 from fluss.rows.buffers.columns import Column, RowBytes
-from fluss.rows.formats.aligned_row import (
-    HEADER_BITS,
-    INSERT_KIND,
-    SLOT_BYTES,
-    AlignedRowReader,
-    AlignedRowWriter,
-    check_flat,
-    null_words_bytes,
-    read_aligned_row,
-    write_aligned_row,
-    write_paimon_row,
-)
+from fluss.rows.formats.aligned_row import HEADER_BITS, INSERT_KIND, check_flat, null_words_bytes
 from fluss.rows.formats.nulls import check_not_null, naming_column, rows_in_columns
-from fluss.rows.formats.slots import (
-    Slots,
-    decimal_slots,
-    number_slots,
-    text_slots,
-    timestamp_slots,
-)
-from fluss.rows.formats.stored import (
-    FixedWidth,
-    SplitTimestamp,
-    store,
-)
-
-__all__ = [
-    "INSERT_KIND",
-    "AlignedRowReader",
-    "AlignedRowWriter",
-    "read_aligned_row",
-    "write_aligned_row",
-    "write_aligned_rows",
-    "write_paimon_row",
-    "write_paimon_rows",
-]
+from fluss.rows.formats.single_slots import SLOT_BYTES
+from fluss.rows.formats.slots import Slots, number_slots, placed_slots
+from fluss.rows.formats.stored import FixedWidth, store
 
 _WORD_BITS = 64
 
 
-def write_aligned_rows(columns: Sequence[Column], *, row_kind: int = INSERT_KIND) -> RowBytes:
-    """Encodes columns as aligned rows.
+def write_aligned_rows(columns: Sequence[Column]) -> RowBytes:
+    """Encodes columns as aligned rows, with one column at least.
 
     Raises:
         InvalidValueError: A value does not fit its column; `column` and `row` name it.
@@ -73,7 +41,7 @@ def write_aligned_rows(columns: Sequence[Column], *, row_kind: int = INSERT_KIND
     count = rows_in_columns(columns, None)
     head_words = null_words_bytes(len(columns)) // SLOT_BYTES
     words = np.zeros((count, head_words + len(columns)), "<u8")
-    words[:, 0] = row_kind
+    words[:, 0] = INSERT_KIND
     ends = np.full(count, words.shape[1] * SLOT_BYTES, np.int64)
     variable: list[Part] = []
     for index, column in enumerate(columns):
@@ -90,27 +58,12 @@ def write_aligned_rows(columns: Sequence[Column], *, row_kind: int = INSERT_KIND
     return _joined(words, variable)
 
 
-def write_paimon_rows(columns: Sequence[Column]) -> RowBytes:
-    """Encodes columns as the `BinaryRow`s of Paimon: aligned rows of kind INSERT.
-
-    Raises:
-        InvalidValueError: A value does not fit its column; `column` and `row` name it.
-        UnsupportedTypeError: A column is nested.
-    """
-    return write_aligned_rows(columns)
-
-
 def _column_slots(column: Column) -> Slots:
     check_flat(column.type)
-    match store(column):
-        case FixedWidth(values=values):
-            return number_slots(values)
-        case SplitTimestamp() as split:
-            return timestamp_slots(split, column.valid)
-        case runs if isinstance(column.type.storage, DecimalStorage):
-            return decimal_slots(runs, column.valid)
-        case runs:
-            return text_slots(runs, column.valid)
+    stored = store(column)
+    if isinstance(stored, FixedWidth):
+        return number_slots(stored.values)
+    return placed_slots(stored, column.type, column.valid)
 
 
 def _joined(words: UInt64Array, variable: list[Part]) -> RowBytes:

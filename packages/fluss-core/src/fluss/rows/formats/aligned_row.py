@@ -1,7 +1,7 @@
 """Single aligned rows; the layout is drawn in `rows.formats.aligned`, which has the columns.
 
 `AlignedRowWriter` and `AlignedRowReader` are made once per table and then encode and decode many
-rows; the functions are for a single row. NULL is None.
+rows. NULL is None.
 """
 
 from __future__ import annotations
@@ -11,27 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fluss.errors import UnsupportedTypeError
-from fluss.model.types.data_type import (
-    DataType,
-)
-from fluss.model.types.type_facts import BytesStorage, TimestampStorage
-from fluss.rows.formats.slot_placers import Placer, placer_of
-from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves
-from fluss.rows.formats.stored_value import (
-    Number,
-    join_timestamp,
-    number_of,
-    run_reader,
-    run_writer,
-)
+from fluss.model.types.data_type import DataType
+from fluss.rows.formats.single_slots import SLOT_BYTES, Placer, opener_of, place_all, placer_of
+from fluss.rows.formats.stored_value import Number, number_of, run_reader, run_writer
 from fluss.rows.row_errors import UNFIT, UNREADABLE, null_field, unfit_row, unreadable
 
 INSERT_KIND = 0  # what Fluss and Paimon write into byte 0 wherever they use these rows
 
-SLOT_BYTES = 8
 HEADER_BITS = 8
-_NULL_SLOT = bytes(SLOT_BYTES)
-_unpack_long = struct.Struct("<q").unpack_from
 
 # Reads the value of a slot of the given row, and returns how many bytes outside the slots it took.
 _Opener = Callable[[bytes, int], tuple[Any, int]]
@@ -73,35 +60,21 @@ class AlignedRowWriter:
         self._fixed_bytes = self._null_bytes + len(types) * SLOT_BYTES
         self._required = sum(1 << index for index, each in enumerate(types) if not each.nullable)
 
-    def write(self, values: Sequence[Any], *, row_kind: int = INSERT_KIND) -> bytes:
+    def write(self, values: Sequence[Any]) -> bytes:
         """Encodes one row of physical values.
 
         Raises:
             InvalidValueError: A value does not fit its type; `column` names it.
         """
-        slots: list[bytes] = []
-        runs: list[bytes] = []
-        nulls, bit, offset = 0, 1, self._fixed_bytes
+        nulls = sum(1 << index for index, value in enumerate(values) if value is None)
         try:
-            for place, value in zip(self._placers, values, strict=True):
-                if value is None:
-                    nulls |= bit
-                    slots.append(_NULL_SLOT)
-                else:
-                    placed = place(value)
-                    if isinstance(placed, bytes):
-                        slots.append(placed)
-                    else:
-                        low, run = placed
-                        slots.append(pack_halves(low, offset))
-                        runs.append(run)
-                        offset += len(run)
-                bit <<= 1
+            pairs = zip(self._placers, values, strict=True)
+            slots, runs = place_all(pairs, self._fixed_bytes)
         except UNFIT as error:
             raise unfit_row(self._types, self._placers, values) from error
         if nulls & self._required:
             raise null_field(self._types, values, is_key=False)
-        head = (nulls << HEADER_BITS | row_kind).to_bytes(self._null_bytes, "little")
+        head = (nulls << HEADER_BITS | INSERT_KIND).to_bytes(self._null_bytes, "little")
         return b"".join((head, *slots, *runs))
 
 
@@ -151,23 +124,6 @@ class AlignedRowReader:
         return tuple(values)
 
 
-def write_aligned_row(
-    values: Sequence[Any], types: Sequence[DataType], *, row_kind: int = INSERT_KIND
-) -> bytes:
-    """Encodes one row; see `AlignedRowWriter.write`."""
-    return AlignedRowWriter(types).write(values, row_kind=row_kind)
-
-
-def read_aligned_row(data: bytes | memoryview, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """Decodes one row; see `AlignedRowReader.read`."""
-    return AlignedRowReader(types).read(data)
-
-
-def write_paimon_row(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """Encodes one row as a `BinaryRow` of Paimon: an aligned row of kind INSERT."""
-    return AlignedRowWriter(types).write(values)
-
-
 def _placer(data_type: DataType) -> Placer:
     check_flat(data_type)
     number = number_of(data_type)
@@ -182,22 +138,11 @@ def _opener(data_type: DataType) -> _Opener:
     number = number_of(data_type)
     if number is not None:
         return _number_opener(number)
-    storage = data_type.storage
-    if isinstance(storage, TimestampStorage):
-        return _timestamp_opener(storage.unit)
-    read = run_reader(data_type)
-    is_text = isinstance(storage, BytesStorage)
+    open_slot = opener_of(data_type, run_reader)
 
     def read_slot(data: bytes, at: int) -> tuple[Any, int]:
         slot = int.from_bytes(data[at : at + SLOT_BYTES], "little")
-        if is_text and slot >> 63:
-            size = slot >> 56 & 0x7F
-            if size > INLINE_BYTES_MAX:
-                raise ValueError(f"a slot has no room for {size} bytes")
-            return read(data, at, at + size), 0
-        start, size = slot >> 32, slot & 0xFFFFFFFF
-        _check_inside(data, start, size)
-        return read(data, start, start + size), size
+        return open_slot(data, 0, len(data), slot, at)
 
     return read_slot
 
@@ -210,21 +155,3 @@ def _number_opener(number: Number) -> _Opener:
         return (value if convert is None else convert(value)), 0
 
     return read_slot
-
-
-def _timestamp_opener(unit: str) -> _Opener:
-    join = join_timestamp(unit)
-
-    def read_slot(data: bytes, at: int) -> tuple[int, int]:
-        slot = int.from_bytes(data[at : at + SLOT_BYTES], "little")
-        start = slot >> 32
-        _check_inside(data, start, SLOT_BYTES)
-        (millis,) = _unpack_long(data, start)
-        return join(millis, slot & 0xFFFFFFFF), SLOT_BYTES
-
-    return read_slot
-
-
-def _check_inside(data: bytes, start: int, size: int) -> None:
-    if start + size > len(data):
-        raise ValueError("a slot points out of the row")

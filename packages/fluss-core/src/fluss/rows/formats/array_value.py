@@ -19,24 +19,20 @@ from fluss.model.types.data_type import (
     MapType,
     RowType,
 )
-from fluss.model.types.type_facts import BytesStorage, TimestampStorage
 from fluss.rows.formats import stored_value
-from fluss.rows.formats.slot_placers import Placer, placer_of
-from fluss.rows.formats.slots import INLINE_BYTES_MAX, pack_halves
-from fluss.rows.formats.stored_value import (
-    Number,
-    SectionReader,
-    ValueWriter,
-    join_timestamp,
-    number_of,
+from fluss.rows.formats.single_slots import (
+    SLOT_BYTES,
+    Opener,
+    Placer,
+    opener_of,
+    place_all,
+    placer_of,
 )
+from fluss.rows.formats.stored_value import Number, SectionReader, ValueWriter, number_of
 
 _COUNT_BYTES = 4
-_SLOT_BYTES = 8
-_NULL_SLOT = bytes(_SLOT_BYTES)
 _NAN = float("nan")
 _pack_int, _unpack_int = struct.Struct("<i").pack, struct.Struct("<i").unpack_from
-_unpack_long = struct.Struct("<q").unpack_from
 
 Values = Sequence[Any]
 
@@ -108,7 +104,7 @@ def _map_reader(data_type: MapType, rows: RowValueFormat) -> SectionReader:
 
 def _array_writer(element: DataType, rows: RowValueFormat) -> ValueWriter:
     number = number_of(element)
-    width = _SLOT_BYTES if number is None else number.width
+    width = SLOT_BYTES if number is None else number.width
     if number is None:
         slots = _wide_slots(placer_of(element, lambda each: run_writer(each, rows)))
     else:
@@ -156,19 +152,7 @@ def _number_slots(number: Number) -> _SlotsWriter:
 
 def _wide_slots(place: Placer) -> _SlotsWriter:
     def write(values: Values, fixed_bytes: int) -> tuple[bytes, bytes]:
-        slots, runs, offset = [], [], fixed_bytes
-        for value in values:
-            if value is None:
-                slots.append(_NULL_SLOT)
-                continue
-            placed = place(value)
-            if isinstance(placed, bytes):
-                slots.append(placed)
-            else:
-                low, run = placed
-                slots.append(pack_halves(low, offset))
-                runs.append(run)
-                offset += len(run)
+        slots, runs = place_all(zip(repeat(place), values, strict=False), fixed_bytes)
         return b"".join(slots), b"".join(runs)
 
     return write
@@ -176,8 +160,11 @@ def _wide_slots(place: Placer) -> _SlotsWriter:
 
 def _array_reader(element: DataType, rows: RowValueFormat) -> SectionReader:
     number = number_of(element)
-    width = _SLOT_BYTES if number is None else number.width
-    read_slots = _wide_reader(_opener(element, rows)) if number is None else _number_reader(number)
+    width = SLOT_BYTES if number is None else number.width
+    if number is None:
+        read_slots = _wide_reader(opener_of(element, lambda each: run_reader(each, rows)))
+    else:
+        read_slots = _number_reader(number)
 
     def read(data: bytes, start: int, end: int) -> list[Any]:
         count = _int_at(data, start, end)
@@ -229,18 +216,15 @@ def _number_reader(number: Number) -> _SlotsReader:
     return read
 
 
-# Reads the value of a slot, and returns how many bytes outside the slots it took.
-_Opener = Callable[[_Section, int, int], tuple[Any, int]]
-
-
-def _wide_reader(read_slot: _Opener) -> _SlotsReader:
+def _wide_reader(open_slot: Opener) -> _SlotsReader:
     def read(section: _Section) -> list[Any]:
         slots = struct.unpack_from(f"<{section.count}Q", section.data, section.slots_at)
-        values, at, left = [], section.slots_at, section.end - section.start
+        data, start, end = section.data, section.start, section.end
+        values, at, left = [], section.slots_at, end - start
         for slot, is_null in zip(slots, section.are_null(), strict=True):
-            value, size = (None, 0) if is_null else read_slot(section, slot, at)
+            value, size = (None, 0) if is_null else open_slot(data, start, end, slot, at)
             values.append(value)
-            at += _SLOT_BYTES
+            at += SLOT_BYTES
             left -= size
             if left < 0:
                 # Valid slots share no bytes. A few slots that all point to one long run would
@@ -249,44 +233,6 @@ def _wide_reader(read_slot: _Opener) -> _SlotsReader:
         return values
 
     return read
-
-
-def _opener(element: DataType, rows: RowValueFormat) -> _Opener:
-    storage = element.storage
-    if isinstance(storage, TimestampStorage):
-        return _timestamp_opener(storage.unit)
-    read = run_reader(element, rows)
-    is_text = isinstance(storage, BytesStorage)
-
-    def read_slot(section: _Section, slot: int, at: int) -> tuple[Any, int]:
-        if is_text and slot >> 63:
-            size = slot >> 56 & 0x7F
-            if size > INLINE_BYTES_MAX:
-                raise ValueError(f"a slot has no room for {size} bytes")
-            return read(section.data, at, at + size), 0
-        start, end = _run_at(section, slot, slot & 0xFFFFFFFF)
-        return read(section.data, start, end), end - start
-
-    return read_slot
-
-
-def _timestamp_opener(unit: str) -> _Opener:
-    join = join_timestamp(unit)
-
-    def read_slot(section: _Section, slot: int, at: int) -> tuple[int, int]:
-        del at  # a timestamp is never inline
-        start, _ = _run_at(section, slot, _SLOT_BYTES)
-        (millis,) = _unpack_long(section.data, start)
-        return join(millis, slot & 0xFFFFFFFF), _SLOT_BYTES
-
-    return read_slot
-
-
-def _run_at(section: _Section, slot: int, size: int) -> tuple[int, int]:
-    start = section.start + (slot >> 32)
-    if start + size > section.end:
-        raise ValueError("a slot points out of its ARRAY")
-    return start, start + size
 
 
 def _int_at(data: bytes, start: int, end: int) -> int:

@@ -50,18 +50,9 @@ from fluss.rows.buffers.columns import BoolArray, Column, Int64Array, RowBytes, 
 from fluss.rows.buffers.take import list_elements, take_rows, with_gaps
 from fluss.rows.formats.nulls import check_not_null
 from fluss.rows.formats.row_cursor import RowCursor, Source
-from fluss.rows.formats.slots import (
-    OpenSlots,
-    Slots,
-    decimal_slots,
-    rounded_up,
-    section_slots,
-    text_slots,
-    timestamp_slots,
-)
+from fluss.rows.formats.slots import OpenSlots, Slots, placed_slots, rounded_up, section_slots
 from fluss.rows.formats.stored import (
     FixedWidth,
-    SplitTimestamp,
     fixed_dtype,
     restore_fixed,
     restore_runs,
@@ -80,9 +71,10 @@ class RowFormat:
     Compacted inside compacted, indexed inside indexed (Java: `BinaryRowFormat`).
     """
 
+    what: str
     write_rows: Callable[[Sequence[Column], int], RowBytes]
     # The caller has checked that the runs lie inside the source.
-    read_rows: Callable[[Source, Int64Array, Int64Array, Sequence[DataType]], list[Column]]
+    read_rows: Callable[[RowCursor, Sequence[DataType]], list[Column]]
 
 
 def write_nested(column: Column, rows: RowFormat) -> Runs:
@@ -114,7 +106,8 @@ def read_nested(
         case MapType():
             return _read_maps(data_type, source, starts, lengths, rows)
         case RowType(field_types=types):
-            children = rows.read_rows(source, starts, lengths, types)
+            cursor = RowCursor.inside(source, starts, lengths, what=f"nested {rows.what}")
+            children = rows.read_rows(cursor, types)
             return Column(type=data_type, length=len(starts), children=tuple(children))
         case _:
             raise ValueError(f"{data_type} is not nested.")
@@ -182,12 +175,8 @@ def _element_slots(elements: Column, rows: RowFormat) -> Slots | Values:
         case FixedWidth(values=values):
             is_nan = np.isnan(values) if values.dtype.kind == "f" else None
             return values if is_nan is None else np.where(is_nan, values.dtype.type("nan"), values)
-        case SplitTimestamp() as split:
-            return timestamp_slots(split, elements.valid)
-        case runs if isinstance(elements.type.storage, DecimalStorage):
-            return decimal_slots(runs, elements.valid)
-        case runs:
-            return text_slots(runs, elements.valid)
+        case stored:
+            return placed_slots(stored, elements.type, elements.valid)
 
 
 def _null_bytes(counts: Int64Array) -> Int64Array:

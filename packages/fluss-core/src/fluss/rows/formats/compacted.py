@@ -37,16 +37,8 @@ from fluss.rows.buffers.byte_runs import Part, Runs, Words, fixed_words, join_pa
 from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int64Array, RowBytes, Values
 from fluss.rows.buffers.take import with_gaps
 from fluss.rows.formats.binary_array import RowFormat, read_nested, write_nested
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-    CompactedRowWriter,
-    read_compacted_key,
-    read_compacted_row,
-    write_compacted_key,
-    write_compacted_row,
-)
 from fluss.rows.formats.nulls import naming_column, null_bits, read_null_bits, rows_in_columns
-from fluss.rows.formats.row_cursor import RowCursor, Source
+from fluss.rows.formats.row_cursor import RowCursor
 from fluss.rows.formats.stored import (
     FixedWidth,
     SplitTimestamp,
@@ -57,18 +49,6 @@ from fluss.rows.formats.stored import (
     store,
 )
 from fluss.rows.formats.varint import varint_column
-
-__all__ = [
-    "CompactedRowReader",
-    "CompactedRowWriter",
-    "read_compacted_key",
-    "read_compacted_row",
-    "read_compacted_rows",
-    "write_compacted_key",
-    "write_compacted_keys",
-    "write_compacted_row",
-    "write_compacted_rows",
-]
 
 _VARINT_DTYPES = ("<i4", "<i8")
 
@@ -154,15 +134,6 @@ def _with_length(runs: Runs, valid: BoolArray | None) -> list[Part]:
     return [_number(runs.lengths, valid), runs]
 
 
-def _read_nested_rows(
-    source: Source, starts: Int64Array, lengths: Int64Array, types: Sequence[DataType]
-) -> list[Column]:
-    return _read_rows(RowCursor.inside(source, starts, lengths, what="nested compacted row"), types)
-
-
-_COMPACTED = RowFormat(write_rows=_write_rows, read_rows=_read_nested_rows)
-
-
 def _read_rows(cursor: RowCursor, types: Sequence[DataType]) -> list[Column]:
     present = read_null_bits(cursor, len(types))
     columns = [
@@ -171,6 +142,9 @@ def _read_rows(cursor: RowCursor, types: Sequence[DataType]) -> list[Column]:
     ]
     cursor.finish()
     return columns
+
+
+_COMPACTED = RowFormat(what="compacted row", write_rows=_write_rows, read_rows=_read_rows)
 
 
 def _read_field(cursor: RowCursor, data_type: DataType, rows: Int64Array | None) -> Column:

@@ -1,7 +1,7 @@
 """Single compacted rows and keys; the layout is drawn in `compacted`, which has the columns.
 
 `CompactedRowWriter` and `CompactedRowReader` are made once per table and then encode and decode
-many rows; the functions are for a single row. NULL is None.
+many rows. NULL is None.
 """
 
 from __future__ import annotations
@@ -107,34 +107,6 @@ class CompactedRowReader:
         if at != end:
             raise unreadable(self._what, at, data, ValueError(f"it should end at byte {end}"))
         return tuple(values)
-
-
-def write_compacted_row(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """Encodes one row; see `CompactedRowWriter.write`."""
-    return CompactedRowWriter(types).write(values)
-
-
-def read_compacted_row(data: bytes | memoryview, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """Decodes one row; see `CompactedRowReader.read`."""
-    return CompactedRowReader(types).read(data)
-
-
-def write_compacted_key(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """Encodes one key: the fields of a row, without null bits.
-
-    Raises:
-        InvalidValueError: A value is NULL or does not fit its type; `column` names it.
-    """
-    return CompactedRowWriter(types, is_key=True).write(values)
-
-
-def read_compacted_key(data: bytes | memoryview, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """Decodes one key.
-
-    Raises:
-        CorruptDataError: The bytes cannot be a key of these types.
-    """
-    return CompactedRowReader(types, is_key=True).read(data)
 
 
 _COMPACTED = RowValueFormat(

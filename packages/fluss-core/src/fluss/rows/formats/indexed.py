@@ -50,15 +50,9 @@ from fluss.rows.buffers.byte_runs import (
 from fluss.rows.buffers.columns import BoolArray, ByteArray, Column, Int64Array, RowBytes, Values
 from fluss.rows.buffers.take import with_gaps
 from fluss.rows.formats.binary_array import RowFormat, read_nested, write_nested
-from fluss.rows.formats.indexed_row import (
-    IndexedRowReader,
-    IndexedRowWriter,
-    read_indexed_row,
-    width_of,
-    write_indexed_row,
-)
+from fluss.rows.formats.indexed_row import width_of
 from fluss.rows.formats.nulls import naming_column, null_bits, read_null_bits, rows_in_columns
-from fluss.rows.formats.row_cursor import RowCursor, Source
+from fluss.rows.formats.row_cursor import RowCursor
 from fluss.rows.formats.stored import (
     FixedWidth,
     SplitTimestamp,
@@ -69,15 +63,6 @@ from fluss.rows.formats.stored import (
     restore_timestamps,
     store,
 )
-
-__all__ = [
-    "IndexedRowReader",
-    "IndexedRowWriter",
-    "read_indexed_row",
-    "read_indexed_rows",
-    "write_indexed_row",
-    "write_indexed_rows",
-]
 
 _LENGTH_BYTES = 4
 
@@ -154,15 +139,6 @@ def _padded(runs: Runs, data_type: CharType, valid: BoolArray | None) -> Runs:
     return replace(runs, spans=spans if valid is None else spans * valid)
 
 
-def _read_nested_rows(
-    source: Source, starts: Int64Array, lengths: Int64Array, types: Sequence[DataType]
-) -> list[Column]:
-    return _read_rows(RowCursor.inside(source, starts, lengths, what="nested indexed row"), types)
-
-
-_INDEXED = RowFormat(write_rows=_write_rows, read_rows=_read_nested_rows)
-
-
 def _read_rows(cursor: RowCursor, types: Sequence[DataType]) -> list[Column]:
     present = read_null_bits(cursor, len(types))
     lengths = cursor.fork()
@@ -173,6 +149,9 @@ def _read_rows(cursor: RowCursor, types: Sequence[DataType]) -> list[Column]:
     ]
     cursor.finish()
     return columns
+
+
+_INDEXED = RowFormat(what="indexed row", write_rows=_write_rows, read_rows=_read_rows)
 
 
 def _read_field(

@@ -1,7 +1,7 @@
 """Single indexed rows; the layout is drawn in `rows.formats.indexed`, which has the columns.
 
 `IndexedRowWriter` and `IndexedRowReader` are made once per table and then encode and decode many
-rows; the functions are for a single row. NULL is None.
+rows. NULL is None.
 """
 
 from __future__ import annotations
@@ -128,16 +128,6 @@ class IndexedRowReader:
         if at != end:
             raise unreadable("indexed row", at, data, ValueError(f"it should end at byte {end}"))
         return tuple(values)
-
-
-def write_indexed_row(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """Encodes one row; see `IndexedRowWriter.write`."""
-    return IndexedRowWriter(types).write(values)
-
-
-def read_indexed_row(data: bytes | memoryview, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """Decodes one row; see `IndexedRowReader.read`."""
-    return IndexedRowReader(types).read(data)
 
 
 _INDEXED = RowValueFormat(

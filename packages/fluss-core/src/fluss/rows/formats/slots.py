@@ -32,6 +32,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluss.model.types.data_type import DataType
+from fluss.model.types.type_facts import DecimalStorage
 from fluss.rows.buffers.byte_runs import Runs, UInt64Array, copy_runs, runs_of
 from fluss.rows.buffers.columns import BoolArray, Int64Array
 from fluss.rows.formats.decimals import DECIMAL_BYTES_MAX
@@ -71,7 +73,19 @@ def number_slots(values: npt.NDArray[Any]) -> Slots:
     )
 
 
-def timestamp_slots(split: SplitTimestamp, valid: BoolArray | None) -> Slots:
+def placed_slots(
+    stored: SplitTimestamp | Runs, data_type: DataType, valid: BoolArray | None
+) -> Slots:
+    """Slots of values that are no numbers and not nested."""
+    if isinstance(stored, SplitTimestamp):
+        return _timestamp_slots(stored, valid)
+    if isinstance(data_type.storage, DecimalStorage):
+        placed = _all_if_none(valid, len(stored.lengths))
+        return _placed(stored, placed, placed * np.int64(DECIMAL_BYTES_MAX))
+    return _text_slots(stored, valid)
+
+
+def _timestamp_slots(split: SplitTimestamp, valid: BoolArray | None) -> Slots:
     """Slots of timestamps that need nanoseconds."""
     placed = _all_if_none(valid, len(split.millis))
     eights = placed * np.int64(8)
@@ -83,18 +97,12 @@ def timestamp_slots(split: SplitTimestamp, valid: BoolArray | None) -> Slots:
     )
 
 
-def decimal_slots(runs: Runs, valid: BoolArray | None) -> Slots:
-    """Slots of decimals that need more than 64 bits."""
-    placed = _all_if_none(valid, len(runs.lengths))
-    return _placed(runs, placed, placed * np.int64(DECIMAL_BYTES_MAX))
-
-
 def section_slots(runs: Runs, valid: BoolArray | None) -> Slots:
     """Slots of encoded arrays, maps and rows."""
     return _placed(runs, _all_if_none(valid, len(runs.lengths)), rounded_up(runs.lengths))
 
 
-def text_slots(runs: Runs, valid: BoolArray | None) -> Slots:
+def _text_slots(runs: Runs, valid: BoolArray | None) -> Slots:
     """Slots of text and bytes."""
     present = _all_if_none(valid, len(runs.lengths))
     placed = runs.lengths > INLINE_BYTES_MAX

@@ -21,26 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluss.errors import InvalidValueError
-from fluss.model.types import data_type as t
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    BinaryType,
-    DataType,
-    DecimalType,
-    TimestampFamily,
-    TimeType,
-)
-from fluss.model.types.per_type import PerType
+from fluss.model.types.data_type import UNITS_PER_SECOND, DataType, TimestampFamily
 from fluss.model.types.type_facts import (
     BytesStorage,
     DecimalStorage,
     NestedStorage,
+    NumberForm,
     NumberStorage,
     TimestampStorage,
 )
@@ -89,9 +81,9 @@ def store(column: Column) -> Stored:
     """
     data_type = column.type
     match data_type.storage:
-        case NumberStorage(dtype=dtype):
-            numbers = _NUMBERS[data_type].store(_cleared(column), data_type)
-            return FixedWidth(values=numbers.astype(dtype, copy=False))
+        case NumberStorage() as storage:
+            numbers = _stored_numbers(_cleared(column), data_type, storage)
+            return FixedWidth(values=numbers.astype(storage.dtype, copy=False))
         case TimestampStorage(unit=unit):
             return _split(_cleared(column), unit)
         case BytesStorage() if column.offsets is None:
@@ -108,9 +100,19 @@ def store(column: Column) -> Stored:
 Refuse = Callable[[BoolArray, str], None]
 
 
-def restore_fixed(data_type: DataType, values: Values, refuse: Refuse) -> Column:
+def restore_fixed(data_type: Any, values: Values, refuse: Refuse) -> Column:
     """Return the column stored as one number per row; `refuse` is called for impossible ones."""
-    values = _NUMBERS[data_type].restore(values, data_type, refuse)
+    form: NumberForm = data_type.storage.form
+    match form:
+        case NumberForm.SAME:
+            pass
+        case NumberForm.TRUTH:
+            values = values != 0
+        case NumberForm.UNSCALED:
+            check_digits(values, values >> 63, data_type, refuse)
+            values = np.stack((values, values >> 63), axis=1)
+        case NumberForm.MILLIS:
+            values = _from_millis(values, data_type.unit)
     return Column(type=data_type, length=len(values), values=values)
 
 
@@ -138,7 +140,7 @@ def restore_timestamps(
 
 
 def restore_runs(
-    data_type: DataType,
+    data_type: Any,
     source: ByteArray,
     starts: Int64Array,
     lengths: Int64Array,
@@ -152,15 +154,17 @@ def restore_runs(
         LimitExceededError: The column would be longer than columns can be.
     """
     rows = len(starts)
-    if isinstance(data_type, DecimalType):
-        words = words_of_runs(source, starts, lengths, data_type, refuse)
-        return Column(type=data_type, length=rows, values=words)
-    if isinstance(data_type, BinaryType):
-        values = _padded_binaries(data_type, source, starts, lengths, refuse)
-        return Column(type=data_type, length=rows, values=values)
-    values, offsets = gather_runs(source, starts, lengths)
-    narrow = narrow_offsets(offsets)
-    return Column(type=data_type, length=rows, values=values, offsets=narrow)
+    values: Values
+    match data_type.storage:
+        case BytesStorage(length=None):
+            values, offsets = gather_runs(source, starts, lengths)
+            narrow = narrow_offsets(offsets)
+            return Column(type=data_type, length=rows, values=values, offsets=narrow)
+        case BytesStorage(length=int(size)):
+            values = _padded_binaries(data_type, size, source, starts, lengths, refuse)
+        case _:
+            values = words_of_runs(source, starts, lengths, data_type, refuse)
+    return Column(type=data_type, length=rows, values=values)
 
 
 def _cleared(column: Column) -> Values:
@@ -181,28 +185,29 @@ def _binary_runs(column: Column) -> Runs:
     return runs_of(np.ascontiguousarray(values).reshape(-1), starts, lengths)
 
 
-def _time_millis(values: Values, data_type: TimeType) -> Values:
-    if data_type.unit == "ms":
-        return values
-    millis = _millis(values.astype(np.int64, copy=False), data_type.unit, data_type)
-    narrow = millis.astype(np.int32)
-    wrong = millis != narrow
-    if wrong.any():
-        refuse_value(data_type)(wrong, "no time of day has that many milliseconds")
-    return narrow
+def _stored_numbers(values: Values, data_type: Any, storage: NumberStorage) -> Values:
+    match storage.form:
+        case NumberForm.SAME | NumberForm.TRUTH:
+            return values
+        case NumberForm.UNSCALED:
+            return _checked_words(values, data_type)[0]
+        case NumberForm.MILLIS:
+            return _millis(values, data_type, storage)
 
 
-def _millis(values: Int64Array, unit: str, data_type: DataType) -> Int64Array:
+def _millis(values: Values, data_type: Any, storage: NumberStorage) -> Values:
     """Milliseconds, rounded down."""
+    unit = data_type.unit
     if unit == "ms":
         return values
-    if unit != "s":
-        return values // (UNITS_PER_SECOND[unit] // 1000)
-    millis = values * 1000
-    wrong = millis // 1000 != values
+    wide = values.astype(np.int64, copy=False)
+    millis = wide * 1000 if unit == "s" else wide // (UNITS_PER_SECOND[unit] // 1000)
+    narrow = millis.astype(storage.dtype, copy=False)
+    wrong = (narrow != millis) | ((unit == "s") & (millis // 1000 != wide))
     if wrong.any():
-        refuse_value(data_type)(wrong, "it does not fit 64 bits in milliseconds")
-    return millis
+        why = f"it does not fit {8 * storage.width} bits in milliseconds"
+        refuse_value(data_type)(wrong, why)
+    return narrow
 
 
 def _split(values: Int64Array, unit: str) -> SplitTimestamp:
@@ -212,13 +217,13 @@ def _split(values: Int64Array, unit: str) -> SplitTimestamp:
     return SplitTimestamp(millis=millis, nanos=nanos.astype(np.int32))
 
 
-def _time_from_millis(millis: Values, data_type: TimeType) -> Values:
-    match data_type.unit:
+def _from_millis(millis: Values, unit: str) -> Values:
+    match unit:
         case "s":
             return _toward_zero(millis, 1000)
         case "ms":
             return millis
-        case unit:
+        case _:
             return millis.astype(np.int64) * (UNITS_PER_SECOND[unit] // 1000)
 
 
@@ -235,11 +240,6 @@ def _checked_words(words: Values, data_type: Any) -> tuple[Int64Array, Int64Arra
     return low, high
 
 
-def _words_of_numbers(values: Values, data_type: DecimalType, refuse: Refuse) -> Values:
-    check_digits(values, values >> 63, data_type, refuse)
-    return np.stack((values, values >> 63), axis=1)
-
-
 def _store_large_decimals(column: Column) -> Stored:
     runs = shortest_bytes(*_checked_words(_cleared(column), column.type))
     if column.valid is None:
@@ -248,14 +248,15 @@ def _store_large_decimals(column: Column) -> Stored:
 
 
 def _padded_binaries(
-    data_type: BinaryType,
+    data_type: DataType,
+    size: int,
     source: ByteArray,
     starts: Int64Array,
     lengths: Int64Array,
     refuse: Refuse,
 ) -> ByteArray:
-    """BINARY(n) values of n bytes; Java writes shorter ones as they are, zeros fill them up."""
-    rows, size = len(starts), data_type.length
+    """Values of `size` bytes; Java writes shorter ones as they are, zeros fill them up."""
+    rows = len(starts)
     wrong = lengths > size
     if wrong.any():
         refuse(wrong, f"{int(lengths.max())} bytes are too many for {data_type}")
@@ -281,38 +282,3 @@ def refuse_value(data_type: DataType) -> Refuse:
         )
 
     return refuse
-
-
-class _Numbers(NamedTuple):
-    """How the values of a column become the numbers that rows store, and back."""
-
-    store: Callable[[Values, Any], Values]
-    restore: Callable[[Values, Any, Refuse], Values]
-
-
-def _no_numbers(values: Values, data_type: DataType, *_: object) -> Values:
-    del values
-    raise AssertionError(f"rows do not store {data_type} as a number")
-
-
-_NUMBERS = PerType[_Numbers](
-    {
-        t.BooleanType: _Numbers(lambda values, _: values, lambda values, *_: values != 0),
-        (t.IntegerFamily, t.FloatFamily, t.DateType): _Numbers(
-            lambda values, _: values, lambda values, *_: values
-        ),
-        t.DecimalType: _Numbers(
-            lambda words, data_type: _checked_words(words, data_type)[0], _words_of_numbers
-        ),
-        t.TimeType: _Numbers(
-            _time_millis, lambda millis, data_type, _: _time_from_millis(millis, data_type)
-        ),
-        t.TimestampFamily: _Numbers(
-            lambda values, data_type: _millis(values, data_type.unit, data_type),
-            lambda millis, data_type, _: (
-                _toward_zero(millis, 1000) if data_type.unit == "s" else millis
-            ),
-        ),
-        (t.TextFamily, t.BinaryFamily, t.NestedType): _Numbers(_no_numbers, _no_numbers),
-    }
-)

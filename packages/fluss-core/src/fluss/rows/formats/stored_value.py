@@ -13,14 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fluss.model.types import data_type as t
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    DataType,
-    DecimalType,
-)
-from fluss.model.types.per_type import PerType
-from fluss.model.types.type_facts import NumberStorage
+from fluss.model.types.data_type import UNITS_PER_SECOND, DecimalType
+from fluss.model.types.type_facts import BytesStorage, DecimalStorage, NumberForm, NumberStorage
 from fluss.rows.formats.decimals import DECIMAL_BYTES_MAX
 
 # Encodes the physical value of one field, element or row; None never gets here.
@@ -28,6 +22,7 @@ ValueWriter = Callable[[Any], bytes]
 # Decodes the section data[start:end]; the bounds have been checked.
 SectionReader = Callable[[bytes, int, int], Any]
 
+_Conversion = tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
 # A look-up rather than bool(): it refuses values that are not boolean.
 _BITS = {False: 0, True: 1}
 
@@ -54,13 +49,25 @@ class Number:
         return pack if convert is None else lambda value: pack(convert(value))
 
 
-def number_of(data_type: DataType) -> Number | None:
+def number_of(data_type: Any) -> Number | None:
     """Return how this type is stored as one number, or None if it is not."""
     storage = data_type.storage
     if not isinstance(storage, NumberStorage):
         return None
-    to_stored, from_stored = _CONVERSIONS[data_type](data_type)
+    to_stored, from_stored = _conversion(data_type, storage.form)
     return Number(code=storage.code, to_stored=to_stored, from_stored=from_stored)
+
+
+def _conversion(data_type: Any, form: NumberForm) -> _Conversion:
+    match form:
+        case NumberForm.SAME:
+            return None, None
+        case NumberForm.TRUTH:
+            return _BITS.__getitem__, bool
+        case NumberForm.UNSCALED:
+            return _digit_check(data_type), _digit_check(data_type)
+        case NumberForm.MILLIS:
+            return _millis_conversion(data_type.unit)
 
 
 def split_timestamp(unit: str) -> Callable[[int], tuple[int, int]]:
@@ -88,31 +95,45 @@ def join_timestamp(unit: str) -> Callable[[int, int], int]:
     return join
 
 
-def run_writer(data_type: DataType) -> ValueWriter:
+def run_writer(data_type: Any) -> ValueWriter:
     """Text, bytes or a large decimal as bytes."""
-    return _RUNS[data_type](data_type)[0]
+    match data_type.storage:
+        case BytesStorage(is_text=True):
+            return str.encode
+        case BytesStorage(length=None):
+            return _as_bytes
+        case BytesStorage(length=int(length)):
+            return lambda value: _at_most(length, _as_bytes(value))
+        case DecimalStorage():
+            return decimal_writer(data_type)
+        case _:
+            raise ValueError(f"{data_type} is not stored as a run of bytes.")
 
 
-def run_reader(data_type: DataType) -> SectionReader:
+def run_reader(data_type: Any) -> SectionReader:
     """Return the inverse of `run_writer`."""
-    return _RUNS[data_type](data_type)[1]
+    match data_type.storage:
+        case BytesStorage(is_text=True):
+            return lambda data, start, end: data[start:end].decode()
+        case BytesStorage(length=None):
+            return lambda data, start, end: data[start:end]
+        case BytesStorage(length=int(length)):
+            # Java writes shorter values as they are; here they always have all bytes.
+            return lambda data, start, end: _at_most(length, data[start:end]).ljust(length, b"\0")
+        case DecimalStorage():
+            return _decimal_reader(data_type)
+        case _:
+            raise ValueError(f"{data_type} is not stored as a run of bytes.")
 
 
-_Conversion = tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
-
-
-def _unchanged(_: DataType) -> _Conversion:
-    return None, None
-
-
-def _millis_conversion(data_type: Any) -> _Conversion:
-    """Return a TIME, or a TIMESTAMP up to milliseconds."""
-    match data_type.unit:
+def _millis_conversion(unit: str) -> _Conversion:
+    """Return the conversions of times up to milliseconds."""
+    match unit:
         case "s":
             return (1000).__mul__, _seconds
         case "ms":
             return None, None
-        case unit:
+        case _:
             per_milli = UNITS_PER_SECOND[unit] // 1000
             return (lambda value: value // per_milli), per_milli.__mul__
 
@@ -133,7 +154,8 @@ def _digit_check(data_type: DecimalType) -> Callable[[int], int]:
     return check
 
 
-def _decimal_writer(data_type: DecimalType) -> ValueWriter:
+def decimal_writer(data_type: DecimalType) -> ValueWriter:
+    """Return the shortest bytes of unscaled values, big endian."""
     check = _digit_check(data_type)
 
     def write(value: int) -> bytes:
@@ -166,37 +188,3 @@ def _at_most(length: int, data: bytes) -> bytes:
     if len(data) > length:
         raise ValueError(f"{len(data)} bytes are too many for {length}")
     return data
-
-
-def _binary_runs(data_type: t.BinaryType) -> tuple[ValueWriter, SectionReader]:
-    length = data_type.length
-    return (
-        lambda value: _at_most(length, _as_bytes(value)),
-        # Java writes shorter values as they are; here a BINARY(n) always has n bytes.
-        lambda data, start, end: _at_most(length, data[start:end]).ljust(length, b"\0"),
-    )
-
-
-def _no_runs(data_type: DataType) -> tuple[ValueWriter, SectionReader]:
-    raise ValueError(f"{data_type} is not stored as a run of bytes.")
-
-
-_CONVERSIONS = PerType[Callable[[Any], _Conversion]](
-    {
-        t.BooleanType: lambda _: (_BITS.__getitem__, bool),
-        (t.IntegerFamily, t.FloatFamily, t.DateType): _unchanged,
-        t.DecimalType: lambda data_type: (_digit_check(data_type), _digit_check(data_type)),
-        (t.TimeType, t.TimestampFamily): _millis_conversion,
-        (t.TextFamily, t.BinaryFamily, t.NestedType): _unchanged,  # no numbers
-    }
-)
-_RUNS = PerType[Callable[[Any], tuple[ValueWriter, SectionReader]]](
-    {
-        t.TextFamily: lambda _: (str.encode, lambda data, start, end: data[start:end].decode()),
-        t.BytesType: lambda _: (_as_bytes, lambda data, start, end: data[start:end]),
-        t.BinaryType: _binary_runs,
-        t.DecimalType: lambda data_type: (_decimal_writer(data_type), _decimal_reader(data_type)),
-        (t.BooleanType, t.IntegerFamily, t.FloatFamily, t.DateType): _no_runs,
-        (t.TimeType, t.TimestampFamily, t.NestedType): _no_runs,
-    }
-)

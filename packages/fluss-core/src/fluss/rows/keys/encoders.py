@@ -36,9 +36,18 @@ from fluss.errors import (
 )
 from fluss.model.types.data_type import DataType
 from fluss.rows.buffers.columns import Column, RowBytes
-from fluss.rows.formats.aligned import AlignedRowWriter, write_paimon_rows
-from fluss.rows.formats.compacted import write_compacted_keys
-from fluss.rows.formats.compacted_row import CompactedRowWriter
+from fluss.rows.formats.aligned import (
+    write_aligned_rows,
+)
+from fluss.rows.formats.aligned_row import (
+    AlignedRowWriter,
+)
+from fluss.rows.formats.compacted import (
+    write_compacted_keys,
+)
+from fluss.rows.formats.compacted_row import (
+    CompactedRowWriter,
+)
 from fluss.rows.formats.nulls import naming_column
 from fluss.rows.keys.hudi_keys import (
     HUDI_KEY_TYPES,
@@ -212,7 +221,7 @@ class PaimonKeyEncoder(KeyEncoder):
         return self._writer.write(values)
 
     def _encode_columns(self, columns: Sequence[Column]) -> RowBytes:
-        return write_paimon_rows(columns)
+        return write_aligned_rows(columns)
 
 
 class IcebergKeyEncoder(KeyEncoder):

@@ -205,7 +205,7 @@ def _local_printer(data_type: t.TimestampType) -> _Printer:
 # What Java prints for a physical value; None where Hudi has no text.
 _PRINTERS = PerType[Callable[[Any], _Printer] | None](
     {
-        t.DataType: None,  # no bucket key
+        (t.BinaryFamily, t.NestedType): None,  # no bucket key
         t.TextFamily: lambda _: lambda value: value,
         t.BooleanType: lambda _: lambda value: "true" if value else "false",
         (t.IntegerFamily, t.DateType): lambda _: str,

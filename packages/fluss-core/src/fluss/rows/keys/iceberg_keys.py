@@ -25,7 +25,13 @@ from fluss.rows.buffers.columns import Column, RowBytes, Values
 from fluss.rows.buffers.take import values_of
 from fluss.rows.formats.decimals import shortest_bytes
 from fluss.rows.formats.stored import FixedWidth, SplitTimestamp, store
-from fluss.rows.formats.stored_value import ValueWriter, number_of, run_writer, split_timestamp
+from fluss.rows.formats.stored_value import (
+    ValueWriter,
+    decimal_writer,
+    number_of,
+    run_writer,
+    split_timestamp,
+)
 
 ICEBERG_KEY_TYPES: tuple[type[DataType], ...] = (
     *(t.IntType, t.BigIntType, t.FloatType, t.DoubleType, t.CharType, t.StringType),
@@ -71,10 +77,12 @@ def _joined(runs: Runs) -> RowBytes:
 
 def iceberg_key_writer(data_type: DataType) -> ValueWriter:
     """Encodes single physical values of one of `ICEBERG_KEY_TYPES`."""
+    if isinstance(data_type, DecimalType):
+        return decimal_writer(data_type)
     number = number_of(data_type)
     if number is None and isinstance(data_type, TimestampType):
         return _split_writer(data_type.unit)
-    if number is None or isinstance(data_type, DecimalType):
+    if number is None:
         return run_writer(data_type)
     if isinstance(data_type, FloatFamily):
         return number.packer()

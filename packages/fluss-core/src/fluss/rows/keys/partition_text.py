@@ -288,7 +288,7 @@ def _refuse(text: str, data_type: DataType, why: str) -> NoReturn:
 
 _TEXTS = PerType[_TextFunctions | None](
     {
-        t.DataType: None,  # no partition key
+        (t.DecimalType, t.NestedType): None,  # no partition key
         t.TextFamily: _TextFunctions(lambda value, _: value, lambda text, _: text),
         t.BooleanType: _TextFunctions(lambda value, _: "true" if value else "false", _read_boolean),
         t.BinaryFamily: _TextFunctions(lambda value, _: value.hex(), _read_bytes),
