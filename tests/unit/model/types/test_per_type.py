@@ -108,5 +108,5 @@ def test_the_facts_of_a_type_agree(data_type):
     if isinstance(made.storage, type_facts.NumberStorage):
         assert made.storage.width == kinds[made.storage.code]
     if issubclass(data_type, t.IntegerFamily):
-        assert made.row_width * 8 == made.storage.width * 8 == data_type.bits
+        assert made.row_width * 8 == made.storage.width * 8 == made.bits
     assert t.DATA_TYPES[made.literal.number] is data_type

@@ -3,8 +3,7 @@
 A type states its facts: its names, how Arrow and rows store it, its number on the wire. Codecs
 dispatch by these facts, or by a table with an entry for each type (`model.types.per_type`), so a
 type that lacks a fact or an entry fails when a module is imported. What is done with a type is not
-here: JSON is in `model.types.type_json`, text in `type_text`, Arrow in `type_to_arrow`, bytes in
-the room `rows`.
+here: see `model.types.type_json`, `type_text`, `type_to_arrow`, and the room `rows`.
 
 The *physical value* of a type is the Python value that the codecs of `rows` read and write:
 
@@ -56,9 +55,7 @@ LENGTH_MAX = 2**31 - 1
 _UNIT_OF_PRECISION = ("s", "ms", "ms", "ms", "us", "us", "us", "ns", "ns", "ns")
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
-
-_I32, _I64 = NumberStorage("i", "<i4"), NumberStorage("q", "<i8")
-_MILLIS_I32 = NumberStorage("i", "<i4", NumberForm.MILLIS)
+_I32 = NumberStorage("i", "<i4")
 _MILLIS_I64 = NumberStorage("q", "<i8", NumberForm.MILLIS)
 _UNSCALED_I64 = NumberStorage("q", "<i8", NumberForm.UNSCALED)
 
@@ -199,7 +196,6 @@ class NestedType(DataType):
     """A type that is made of others."""
 
     __slots__ = ()
-
     literal = None
     has_statistics = False
     storage = NestedStorage()
@@ -209,30 +205,41 @@ class NestedType(DataType):
 # Families: types that differ in nothing but width or length (Java: `DataTypeFamily`).
 
 
-class IntegerFamily(ScalarType):
+class PlainNumberType(ScalarType):
+    """A type whose values are numbers, and whose columns and rows have the same ones."""
+
+    __slots__ = ()
+    storage: ClassVar[NumberStorage]
+    layout = ArrowLayout.FIXED
+    has_statistics = True
+
+    @property
+    def dtype(self) -> str:
+        """The numpy type of the number in rows, whose bytes have an order."""
+        return self.storage.dtype.lstrip("<")
+
+
+class IntegerFamily(PlainNumberType):
     """Signed integers."""
 
     __slots__ = ()
 
-    bits: ClassVar[int]
-    layout = ArrowLayout.FIXED
-    has_statistics = True
+    @property
+    def bits(self) -> int:
+        """How many bits a value has."""
+        return 8 * self.storage.width
 
 
-class FloatFamily(ScalarType):
+class FloatFamily(PlainNumberType):
     """IEEE numbers."""
 
     __slots__ = ()
-
-    layout = ArrowLayout.FIXED
-    has_statistics = True
 
 
 class TextFamily(ScalarType):
     """Text in UTF-8."""
 
     __slots__ = ()
-
     arrow_name = "string"
     layout = ArrowLayout.VARIABLE
     has_statistics = True
@@ -244,7 +251,6 @@ class BinaryFamily(ScalarType):
     """Bytes."""
 
     __slots__ = ()
-
     arrow_name = "binary"
     has_statistics = False
     dtype = "u1"
@@ -312,11 +318,9 @@ class TinyIntType(IntegerFamily):
     """An 8-bit signed integer."""
 
     root = sql_name = "TINYINT"
-    bits = 8
     arrow_name = "int8"
     literal = WireLiteral(1, "int_value")
     storage = NumberStorage("b", "i1")
-    dtype = "i1"
 
 
 @concrete
@@ -324,11 +328,9 @@ class SmallIntType(IntegerFamily):
     """A 16-bit signed integer."""
 
     root = sql_name = "SMALLINT"
-    bits = 16
     arrow_name = "int16"
     literal = WireLiteral(2, "int_value")
     storage = NumberStorage("h", "<i2")
-    dtype = "i2"
 
 
 @concrete
@@ -337,11 +339,9 @@ class IntType(IntegerFamily):
 
     root = "INTEGER"
     sql_name = "INT"
-    bits = 32
     arrow_name = "int32"
     literal = WireLiteral(3, "int_value")
     storage = _I32
-    dtype = "i4"
 
 
 @concrete
@@ -349,11 +349,9 @@ class BigIntType(IntegerFamily):
     """A 64-bit signed integer."""
 
     root = sql_name = "BIGINT"
-    bits = 64
     arrow_name = "int64"
     literal = WireLiteral(4, "bigint_value")
-    storage = _I64
-    dtype = "i8"
+    storage = NumberStorage("q", "<i8")
 
 
 @concrete
@@ -364,7 +362,6 @@ class FloatType(FloatFamily):
     arrow_name = "float32"
     literal = WireLiteral(5, "float_value")
     storage = NumberStorage("f", "<f4")
-    dtype = "f4"
 
 
 @concrete
@@ -375,7 +372,6 @@ class DoubleType(FloatFamily):
     arrow_name = "float64"
     literal = WireLiteral(6, "double_value")
     storage = NumberStorage("d", "<f8")
-    dtype = "f8"
 
 
 @concrete
@@ -432,16 +428,13 @@ class DecimalType(ScalarType):
 
 
 @concrete
-class DateType(ScalarType):
+class DateType(PlainNumberType):
     """A calendar day."""
 
     root = sql_name = "DATE"
     arrow_name = "date32"
-    layout = ArrowLayout.FIXED
     literal = WireLiteral(10, "bigint_value")
-    has_statistics = True
     storage = _I32
-    dtype = "i4"
 
 
 @concrete
@@ -451,7 +444,7 @@ class TimeType(TimeFamily):
     root = "TIME_WITHOUT_TIME_ZONE"
     sql_name = "TIME"
     literal = WireLiteral(11, "int_value")
-    storage = _MILLIS_I32
+    storage = NumberStorage("i", "<i4", NumberForm.MILLIS)
 
     precision: int = 0
 
