@@ -7,40 +7,28 @@ Java, the tests that need it are skipped with the remedy.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tools import test_plan
+from tools.build_packages import PACKAGES, find_uv
+
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
+SIGNAL_CODE = 128  # a shell reports this plus the number of the signal that ended a program
 # Tests of servers mostly wait, so four workers keep two processors busy.
 WORKERS = "4"
-QUICK_FOLDERS = ("tests/unit", "tests/house")
-LEFT_OUT = {
-    "tests/cluster": "servers, real and embedded",
-    "tests/engines": "servers, and Polars, DuckDB, pandas, Spark",
-    "tests/java": "bytes recorded from Java, and the live oracle",
-    "tests/compat": "programs written for pyfluss and for the Rust client",
-    "tests/examples": "examples, notebooks, the README",
-    "tests/proofs": "long random histories; `./dev prove` runs them in full",
-}
-PACKAGES = (
-    "fluss-core",
-    "fluss-polars",
-    "fluss-duckdb",
-    "fluss-spark",
-    "fluss-server",
-    "fluss-testkit",
-)
 
 
 def demo(arguments: Sequence[str]) -> int:
-    """Run `fluss demo`, a small shop on an embedded server."""
-    return _tool("fluss", "demo", *arguments)
+    """Run `fluss demo`: a small shop on a server of its own (--keep leaves the server running)."""
+    # The demo replaces this process, so that Ctrl-C reaches it alone.
+    os.execv(BIN / "fluss", ["fluss", "demo", *arguments])  # noqa: S606 - our own command
 
 
 def test(arguments: Sequence[str]) -> int:
@@ -48,18 +36,26 @@ def test(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "quick":
         return _test_quick(arguments[1:])
     workers = () if any(word.startswith(("-n", "-p")) for word in arguments) else ("-n", WORKERS)
-    return _run([PYTHON, "-m", "pytest", *workers, *arguments], environment=_keeping_bytecode())
+    words = [PYTHON, "-m", "pytest", *workers, *arguments]
+    test_plan.print_full_plan(arguments)
+    if arguments:
+        return _run(words, environment=_keeping_bytecode())
+    return test_plan.remember("full", lambda: _run(words, environment=_keeping_bytecode()))
 
 
 def check(arguments: Sequence[str]) -> int:
-    """Run all that a change must pass: format, lint, types, imports, generated files, tests."""
+    """Run all that a change must pass: `lint`, then the tests."""
+    return _all(lambda: lint(()), lambda: test(arguments))
+
+
+def lint(_: Sequence[str]) -> int:
+    """Check without tests: format, lint, types, imports between rooms, generated files."""
     return _all(
         lambda: _tool("ruff", "format", "--check", "."),
         lambda: _tool("ruff", "check", "."),
         lambda: _tool("mypy"),
         lambda: _tool("lint-imports"),
         lambda: _python("-m", "tools.generate", "--check"),
-        lambda: test(arguments),
     )
 
 
@@ -96,14 +92,8 @@ def generate(arguments: Sequence[str]) -> int:
 
 
 def build(_: Sequence[str]) -> int:
-    """Make the wheels of all packages in dist/."""
-    uv = _uv()
-    return _all(
-        *(
-            lambda name=name: _run([uv, "build", "--wheel", "--quiet", "--package", name])
-            for name in PACKAGES
-        )
-    )
+    """Make the wheels and sdists of all packages in dist/, and check them as an index would."""
+    return _python("-m", "tools.build_packages", find_uv())
 
 
 def pin(_: Sequence[str]) -> int:
@@ -123,7 +113,7 @@ def pin(_: Sequence[str]) -> int:
         "--no-header",
     ]
     compiled = subprocess.run(
-        [_uv(), "pip", "compile", "--quiet", *options, "--group", "dev", *extras, *sources],
+        [find_uv(), "pip", "compile", "--quiet", *options, "--group", "dev", *extras, *sources],
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -136,7 +126,7 @@ def pin(_: Sequence[str]) -> int:
 
 RECIPES: dict[str, Callable[[Sequence[str]], int]] = {
     recipe.__name__: recipe
-    for recipe in (demo, test, check, fix, bench, prove, real, generate, build, pin)
+    for recipe in (demo, test, check, lint, fix, bench, prove, real, generate, build, pin)
 }
 
 
@@ -150,17 +140,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _test_quick(arguments: Sequence[str]) -> int:
-    """Run what needs neither servers nor Java, with few examples, and list what was left out."""
+    """Run what needs neither servers nor Java, with few examples."""
+    test_plan.print_quick_plan()
     workers = () if any(word.startswith(("-n", "-p")) for word in arguments) else ("-n", "auto")
-    words = ["-m", "pytest", "-q", "-m", "not slow", *workers, *QUICK_FOLDERS, *arguments]
+    words = ["-m", "pytest", "-q", "-m", "not slow", *workers, *test_plan.QUICK_FOLDERS, *arguments]
     environment = _keeping_bytecode() | {"FLUSS_TEST_PROFILE": "brief"}
-    code = _run([PYTHON, *words], environment=environment)
-    print("left out (./dev test runs all of it):")
-    print("  tests marked `slow` in", ", ".join(QUICK_FOLDERS))
-    for folder, reason in LEFT_OUT.items():
-        files = list((ROOT / folder).rglob("test_*.py"))
-        print(f"  {folder:<16} {len(files):>4} files   {reason}")
-    return code
+    return test_plan.remember("quick", lambda: _run([PYTHON, *words], environment=environment))
 
 
 def _all(*steps: Callable[[], int]) -> int:
@@ -181,10 +166,12 @@ def _tool(name: str, *words: str) -> int:
 
 def _run(words: Sequence[str], *, environment: Mapping[str, str] | None = None) -> int:
     print(f"+ {' '.join(_short(word) for word in words)}", file=sys.stderr, flush=True)
-    try:
-        return subprocess.run(words, cwd=ROOT, check=False, env=environment).returncode
-    except KeyboardInterrupt:
-        return 130
+    with subprocess.Popen(words, cwd=ROOT, env=environment) as child:
+        while True:
+            # Ctrl-C reaches the child as well, which ends in its own way and reports the result.
+            with contextlib.suppress(KeyboardInterrupt):
+                code = child.wait()
+                return code if code >= 0 else SIGNAL_CODE - code
 
 
 def _keeping_bytecode() -> dict[str, str]:
@@ -197,16 +184,6 @@ def _keeping_bytecode() -> dict[str, str]:
 
 def _short(word: str) -> str:
     return os.path.relpath(word, ROOT) if word.startswith(str(ROOT)) else word
-
-
-def _uv() -> str:
-    private = ROOT / ".dev" / "uv" / "bin" / "uv"
-    found = shutil.which("uv") or (str(private) if private.exists() else None)
-    if found is None:
-        subprocess.run([PYTHON, "-m", "venv", str(private.parent.parent)], check=True)
-        subprocess.run([str(private.parent / "pip"), "install", "--quiet", "uv"], check=True)
-        return str(private)
-    return found
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ import fluss.errors
 from fluss.model.options.config_options import ClientOptions
 from fluss.model.options.scan_options import SCAN_OPTIONS
 from fluss.model.tables.table_options import TableOptions
+from tests.house.sources import tracked_texts
 from tools.option_pages import options_page
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("packages/*/README.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+INSTALL = re.compile(r"pip install\b[^`\n]*\bfluss-[^`\n]*")
 ERROR = re.compile(r"`(?:fluss\.)?(\w+Error)`")
 
 
@@ -49,3 +51,12 @@ def test_every_page_is_found_from_the_index():
 def test_errors_that_are_named_exist(page):
     for name in ERROR.findall(page.read_text()):
         assert hasattr(fluss.errors, name) or hasattr(builtins, name), name
+
+
+def test_what_is_installed_can_be_installed_that_way():
+    """Our packages are on no index: `./dev build` makes what `--find-links dist` finds."""
+    for path, text in tracked_texts():
+        is_history = path.name == "CHANGELOG.md" or "tests" in path.parts
+        if path.suffix in {".md", ".ipynb", ".py"} and not is_history:
+            for command in INSTALL.findall(text):
+                assert "--find-links dist" in command, f"{path.relative_to(ROOT)}: {command}"

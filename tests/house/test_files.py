@@ -36,9 +36,10 @@ def test_no_tracked_file_names_a_machine_or_a_package_host():
 
 
 def test_no_run_leaves_files_at_the_top():
-    folders = {"benchmarks", "docs", "examples", "packages", "tests", "tools", ".ci"}
+    folders = {"benchmarks", "docs", "examples", "packages", "tests", "tools", ".ci", ".github"}
     files = {"dev", "LICENSE", "pyproject.toml", "ruff.toml", "constraints.txt", ".gitignore"}
-    pages = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    files |= {".pre-commit-config.yaml"}
+    pages = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
     found = {path.relative_to(ROOT).parts[0] for path in tracked_files()}
     assert found == folders | files | pages
 

@@ -44,6 +44,40 @@ def test_sessions_of_one_process_share_a_server_until_the_last_is_closed(tmp_pat
     assert not is_served(tmp_path)
 
 
+TEMPORARY = """
+import fluss, os
+first, second = fluss.connect("embedded:"), fluss.connect("embedded:")
+first.append("fluss.numbers", {{"id": [1, 2, 3]}}, create=True)
+print(second.table("fluss.numbers").count(), len(os.listdir(os.environ["TMPDIR"])))
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "first.close(); second.close(); assert not os.listdir(os.environ['TMPDIR'])",
+        "fluss.connect('embedded:')  # the process ends with open sessions",
+    ],
+)
+def test_embedded_without_a_folder_is_temporary_and_shared_by_a_process(tmp_path, end):
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", TEMPORARY.format(end=end)],
+        cwd=here,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("3 1\n", "")
+    assert not list(here.iterdir()), "nothing is written into the working directory"
+    assert not list(temporary.iterdir()), "nothing stays"
+
+
 def test_embedded_attaches_to_a_server_that_runs(tmp_path):
     with LocalCluster(tmp_path) as cluster:
         servers, give_up = launch(str(tmp_path))
@@ -105,7 +139,7 @@ def test_without_fluss_testkit_the_error_names_the_pip_command(monkeypatch):
     monkeypatch.setattr("fluss_server.local_cluster.entry_points", lambda **_: ())
     with pytest.raises(MissingExtraError, match="not installed") as caught:
         LocalCluster(kind="real").start()
-    assert "pip install fluss-testkit" in caught.value.hint
+    assert "pip install --find-links dist fluss-testkit" in caught.value.hint
 
 
 def test_the_real_fluss_is_found_by_its_entry_point():

@@ -18,4 +18,4 @@ except ImportError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "fluss_spark needs PySpark.\n  hint: pip install 'fluss-spark[spark]'\n"
+    assert done.stdout == "fluss_spark needs PySpark.\n  hint: pip install 'pyspark>=4.2'\n"

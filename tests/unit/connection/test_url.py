@@ -40,7 +40,7 @@ def test_a_url_may_have_every_part():
             servers=("h:9123",), user="me", password="pa/ss", database="db"
         )),
         ("embedded:./data", FlussUrl(embedded="./data")),
-        ("embedded:", FlussUrl(embedded=".")),
+        ("embedded:", FlussUrl(embedded="")),
     ],
 )  # fmt: skip
 def test_every_part_may_be_missing_but_a_server(text, expected):

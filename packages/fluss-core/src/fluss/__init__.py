@@ -155,7 +155,7 @@ def _refuse_mixed_installation() -> None:
         raise ImportError(
             "pyfluss and fluss-core are installed in the same place, and both are imported as "
             "'fluss'. Programs written for pyfluss run with `import fluss.aio as fluss`. Keep one:\n"
-            "  pip uninstall pyfluss fluss-core && pip install fluss-core",
+            "  pip uninstall pyfluss fluss-core, then install it again",
             name="fluss",
         )
 

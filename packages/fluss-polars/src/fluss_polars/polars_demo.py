@@ -4,8 +4,10 @@ REVENUE_BY_COUNTRY = """\
 import polars as pl
 import fluss_polars
 
-orders = pl.scan_fluss("{url}/{database}.orders")
-customers = pl.scan_fluss("{url}/{database}.customers")
-joined = orders.join(customers, left_on="customer", right_on="id")
-answer = joined.group_by("country").agg(pl.col("amount").sum()).collect().rows()
+shop = "{url}/{database}"
+orders = pl.scan_fluss(f"{{shop}}.orders")
+customers = pl.scan_fluss(f"{{shop}}.customers")
+both = orders.join(customers, left_on="customer", right_on="id")
+revenue = both.group_by("country").agg(pl.sum("amount"))
+answer = revenue.collect().rows()
 """

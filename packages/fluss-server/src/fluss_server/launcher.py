@@ -1,11 +1,13 @@
 """Implements `fluss.connect("embedded:./folder")`: starts a server for a folder, or finds one.
 
 The sessions of one process share a server. It stops when the last session is closed, or with the
-process. A server that another process started is used and not stopped.
+process. A server that another process started is used and not stopped. `embedded:` without a folder
+is a server in a temporary directory, which is deleted when it stops.
 """
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +15,15 @@ from fluss.waiting import InterruptibleLock
 from fluss_server.local_cluster import LocalCluster
 
 _lock = InterruptibleLock()
-_shared: dict[Path, tuple[LocalCluster, int]] = {}
+# The servers with the numbers of their users, by folder; None is the temporary one.
+_shared: dict[Path | None, tuple[LocalCluster, int]] = {}
 
 
 def launch(folder: str) -> tuple[str, Callable[[], None]]:
     """Start or find the server of a folder.
+
+    Args:
+        folder: Its path; empty for a temporary directory.
 
     Returns:
         Its bootstrap servers, and a function that releases it.
@@ -25,11 +31,14 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
     Raises:
         LocalServerError: The server could not start.
     """
-    path = Path(folder).expanduser().resolve()
+    path = Path(folder).expanduser().resolve() if folder else None
     with _lock:
         cluster, users = _shared.get(path, (None, 0))
         if cluster is None:
             cluster = LocalCluster(path).start()
+            if path is None:
+                # The server must stop before its directory is deleted, which happens at exit, too.
+                atexit.register(cluster.stop)
         _shared[path] = (cluster, users + 1)
         return cluster.bootstrap_servers, _Release(path)
 
@@ -37,7 +46,7 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
 class _Release:
     """Releases a server; idempotent."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path = path
         self._is_done = False
 
@@ -50,4 +59,5 @@ class _Release:
             if users > 1:
                 _shared[self._path] = (cluster, users - 1)
             else:
+                atexit.unregister(cluster.stop)
                 cluster.stop()

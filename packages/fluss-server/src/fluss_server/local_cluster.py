@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from fluss.errors import ConfigError, LocalServerError, MissingExtraError
+from fluss.install_hints import how_to_install
 from fluss.waiting import join, wait_until
 from fluss_server.directory_lock import Holder, is_served, read_holder
 
@@ -433,7 +434,7 @@ def _real_server(path: Path | None, options: _StartOptions) -> _RunningServer:
     if not found:
         raise MissingExtraError(
             "The real Fluss is started by the package fluss-testkit, which is not installed.",
-            hint="Install it with: pip install fluss-testkit. Or use kind='embedded'.",
+            hint=f"Use kind='embedded', or {how_to_install('fluss-testkit')}",
         )
     start: Callable[..., _RunningServer] = next(iter(found)).load()
     return start(

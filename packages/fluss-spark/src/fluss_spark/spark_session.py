@@ -50,7 +50,7 @@ def session(
     """Return a Spark session that knows `format("fluss")`: the active one, or a new one.
 
     Workers run this Python, times are UTC, and Java is the machine's or that of
-    `pip install 'fluss-spark[java]'`. An active session keeps its settings, except for `conf`.
+    the extra `fluss-spark[java]`. An active session keeps its settings, except for `conf`.
 
     Args:
         app_name: Its name.

@@ -61,7 +61,9 @@ def _run() -> int:
     try:
         import typer
     except ModuleNotFoundError:
-        _complain("the command line needs: pip install 'fluss-core[cli]'")
+        from fluss.install_hints import how_to_install
+
+        _complain(f"the command line needs: {how_to_install('fluss-core[cli]')}")
         return REFUSED
     from fluss.cli.application import application
     from fluss.cli.frame import UnknownCommandError

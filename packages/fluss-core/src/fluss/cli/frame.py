@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from fluss.cli.global_options import add_global_options, refuse_cluster
 from fluss.errors import MissingExtraError
+from fluss.install_hints import how_to_install
 
 GROUP: Final = "fluss.commands"
 EXAMPLES: Final = "\nExamples:\n"
@@ -256,10 +257,10 @@ def _share_options(command: Any, shared: Sequence[Any], *, connects: bool) -> No
 def _missing(name: str, package: str) -> Callable[[], None]:
     def refuse() -> None:
         raise MissingExtraError(
-            f"`fluss {name}` is in another package.", hint=f"pip install {package}"
+            f"`fluss {name}` is in another package.", hint=how_to_install(package)
         )
 
-    refuse.__doc__ = f"Needs: pip install {package}"
+    refuse.__doc__ = f"In another package: {how_to_install(package)}"
     return refuse
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from fluss.errors import MissingExtraError
+from fluss.install_hints import how_to_install
 
 GROUP = "fluss.launchers"
 NAME = "embedded"
@@ -17,6 +18,9 @@ NAME = "embedded"
 
 def launch(folder: str) -> tuple[str, Callable[[], None]]:
     """Start a server that keeps its data in a folder.
+
+    Args:
+        folder: The folder; empty for a temporary one, which is deleted with the server.
 
     Returns:
         Its bootstrap servers, and a function that stops it.
@@ -29,5 +33,5 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
         return start(folder)
     raise MissingExtraError(
         f"No installed package can start an embedded server for {folder!r}.",
-        hint="pip install fluss-server",
+        hint=how_to_install("fluss-server"),
     )

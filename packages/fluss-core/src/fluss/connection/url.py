@@ -2,7 +2,7 @@
 
     fluss://[user[:password]@]host[:port][,host2[:port]…][/database[.table]][?name=value&…]
     host:port[,host2:port…][/database[.table]][?name=value&…]
-    embedded:./folder
+    embedded:./folder       an embedded server; without a folder, in a temporary one
 
 After the question mark come options of a scan (`tail=100`, `partitions=dt=2026-01-01`) and
 settings of the client (`writer.acks=all`). Names and values may be percent-encoded. A password is
@@ -43,7 +43,7 @@ class FlussUrl:
 
     Attributes:
         servers: The bootstrap servers, `host:port` each; empty for an embedded server.
-        embedded: The folder of an embedded server; None for a cluster.
+        embedded: The folder of an embedded server, empty for a temporary one; None for a cluster.
         user: The user.
         password: The password; never shown.
         database: The database.
@@ -95,7 +95,7 @@ def parse_url(text: str) -> FlussUrl:
         raise ConfigError(f"A URL of {len(text)} characters is too long to be one.")
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() == EMBEDDED:
-        return FlussUrl(embedded=rest or ".")
+        return FlussUrl(embedded=rest)
     if _ADDRESS.match(text):
         return parse_url(f"{SCHEME}://{text}")
     if not rest.startswith("//") or scheme.lower() != SCHEME:

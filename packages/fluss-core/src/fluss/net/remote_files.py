@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fluss.errors import FlussError, MissingExtraError, ProtocolError
+from fluss.install_hints import how_to_install
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
@@ -103,7 +104,7 @@ class RemoteFile:
             raise MissingExtraError(
                 f"Rows that the cluster has moved to {self.scheme}:// are read through fsspec, "
                 "which is not installed.",
-                hint="pip install 'fluss-core[fsspec]' and the file system for "
+                hint=f"{how_to_install('fluss-core[fsspec]')}, and the file system for "
                 f"{self.scheme}:// (s3fs, ossfs, gcsfs ...)",
             ) from error
         try:

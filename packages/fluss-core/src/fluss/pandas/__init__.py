@@ -9,12 +9,13 @@ dtypes, an index, chunks, and a progress line for long reads.
 """
 
 from fluss.errors import MissingExtraError
+from fluss.install_hints import how_to_install
 
 try:
     import pandas as pd
 except ImportError as error:
     raise MissingExtraError(
-        f"pandas is not installed: {error}.", hint="pip install 'fluss-core[pandas]'"
+        f"pandas is not installed: {error}.", hint=how_to_install("fluss-core[pandas]")
     ) from error
 
 from fluss.pandas.pandas_accessor import FlussAccessor

@@ -69,7 +69,9 @@ def connect(
     `fluss.config.explain()` reports the source of each.
 
     Args:
-        url: `fluss://user@host:9123,host2:9123/database.table?tail=100`, or `embedded:./folder`.
+        url: `fluss://user@host:9123,host2:9123/database.table?tail=100`, or `embedded:./folder`
+            for a server in this process's care; `embedded:` alone is temporary, and its data are
+            deleted when the last session is closed.
         config: Settings, in place of a URL or beside it.
         profile: A profile of the configuration file.
         user: Who connects.

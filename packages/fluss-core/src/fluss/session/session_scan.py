@@ -54,7 +54,7 @@ class Scan(scan.Scan):
             import polars as pl
         except ImportError as error:
             raise MissingExtraError(
-                f"Polars is not installed: {error}.", hint="pip install fluss-polars"
+                f"Polars is not installed: {error}.", hint="pip install polars"
             ) from error
         return pl.DataFrame(self.to_arrow())
 

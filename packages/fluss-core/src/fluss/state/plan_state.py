@@ -28,6 +28,7 @@ from fluss.errors import (
     UnsupportedOperationError,
     UnsupportedVersionError,
 )
+from fluss.install_hints import how_to_install
 from fluss.model.did_you_mean import did_you_mean
 
 ReadPath = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
@@ -37,7 +38,7 @@ STRATEGIES: Final[tuple[ReadPath, ...]] = get_args(ReadPath)
 ASKED_FOR: Final = "it was asked for"
 # A bucket has at most as many rows as it has seen changes, and so many rows fit one message.
 SMALL_CHANGES_MAX: Final = 100_000
-_SNAPSHOT_EXTRA: Final = "pip install 'fluss-core[snapshot]'"
+_SNAPSHOT_EXTRA: Final = "fluss-core[snapshot]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +160,7 @@ def _choose_rolling_forward(facts: StateFacts) -> tuple[ReadPath, str]:
         "undone.",
         hint="Wait for the next KV snapshot, or set table.changelog.image = full for new tables."
         if facts.has_rocksdb
-        else f"KV snapshots are read with {_SNAPSHOT_EXTRA}.",
+        else f"KV snapshots are read after: {how_to_install(_SNAPSHOT_EXTRA)}.",
         offset=facts.pin,
     )
 
@@ -188,7 +189,7 @@ def _check_snapshot(facts: StateFacts) -> None:
     if not facts.has_rocksdb:
         raise MissingExtraError(
             "KV snapshots are RocksDB files, and rocksdict is not installed.",
-            hint=_SNAPSHOT_EXTRA,
+            hint=how_to_install(_SNAPSHOT_EXTRA),
         )
     if facts.snapshot_offset is None:
         raise SnapshotNotFoundError(
@@ -226,5 +227,5 @@ def _no_snapshot(facts: StateFacts) -> str:
     if facts.snapshot_offset is None:
         return "there is no KV snapshot yet"
     if not facts.has_rocksdb:
-        return f"KV snapshots cannot be opened ({_SNAPSHOT_EXTRA})"
+        return f"KV snapshots cannot be opened ({how_to_install(_SNAPSHOT_EXTRA)})"
     return f"the KV snapshot stands at offset {facts.snapshot_offset}"

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError, MissingExtraError, SnapshotNotFoundError
+from fluss.install_hints import how_to_install
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.net.remote_files import RemoteFiles
@@ -187,7 +188,7 @@ def _rocksdict() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             "KV snapshots are RocksDB files, and rocksdict is not installed.",
-            hint="pip install 'fluss-core[snapshot]'",
+            hint=how_to_install("fluss-core[snapshot]"),
         ) from error
     return rocksdict
 

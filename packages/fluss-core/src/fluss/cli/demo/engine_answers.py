@@ -21,10 +21,11 @@ _PANDAS: Final = """\
 import pandas as pd
 import fluss.pandas
 
-orders = pd.read_fluss("{url}/{database}.orders", columns=["customer", "amount"])
-customers = pd.read_fluss("{url}/{database}.customers", columns=["id", "country"])
-joined = orders.merge(customers, left_on="customer", right_on="id")
-answer = joined.groupby("country")["amount"].sum().items()
+shop = "{url}/{database}"
+orders = pd.read_fluss(f"{{shop}}.orders").set_index("customer")
+customers = pd.read_fluss(f"{{shop}}.customers").set_index("id")
+both = orders.join(customers, how="inner")
+answer = both.groupby("country")["amount"].sum().items()
 """
 
 
