@@ -167,6 +167,17 @@ def test_some_columns_are_updated_and_the_others_kept(frames):
         write_frame(table, {"id": [1]}, mode="update")
 
 
+def test_updated_columns_may_come_in_any_order(frames):
+    rows = pa.table({"id": [1], "a": [1.0], "b": [2.0], "name": ["x"]})
+    table = frames.table(rows, primary_key=["id"])
+    write_frame(table, rows, mode="upsert")
+    write_frame(table, {"b": [20.0], "id": [1], "a": [10.0]}, mode="update")
+    assert lookup_frame(table, [1]).select(["a", "b"]).to_pylist() == [{"a": 10.0, "b": 20.0}]
+    write_frame(table, [(1, "y", 3.0)], mode="update", columns=["id", "name", "b"])
+    found = lookup_frame(table, [1]).select(["a", "b", "name"])
+    assert found.to_pylist() == [{"a": 10.0, "b": 3.0, "name": "y"}]
+
+
 def changes(*rows):
     kinds, ids, names = zip(*rows, strict=True)
     return pa.table(

@@ -120,7 +120,9 @@ class FrameCheck:
         info, types = self.table, self.types
         if self.is_changelog:
             return nullable_layout(info).project(info.schema.column_indexes(types))
-        return BatchLayout.of(tuple(types), tuple(types.values()), limits=info.value_limits)
+        # In the order of the table, in which rows are encoded; `types` has that of the frame.
+        names = tuple(each for each in info.schema.column_names if each in types)
+        return BatchLayout.of(names, tuple(map(types.__getitem__, names)), limits=info.value_limits)
 
     @cached_property
     def _partitions(self) -> PartitionPaths:
