@@ -15,8 +15,10 @@ from typing import Any, Literal, Self
 import duckdb
 
 from fluss.errors import UnsupportedOperationError
+from fluss.scan import Scan, open_scan
 from fluss.session import Session
 from fluss_duckdb.proxy import call_in_frame, plain, wrapped
+from fluss_duckdb.query_dataset import PinnedTable
 from fluss_duckdb.statement_rewriter import Rewritten, rewritten
 from fluss_duckdb.statements import Statement
 from fluss_duckdb.table_reference import reference_of
@@ -86,7 +88,8 @@ class Connection:
         """Return a relation over a table, like a call of `fluss(...)` in SQL.
 
         Args:
-            table: `"database.table"`, a URL with a table in it, or a `Table`.
+            table: `"database.table"`, a URL with a table in it, a `Table`, or a `Scan`. Every query
+                of a `Scan` reads the same rows, and `scan.cursor()` is where they end.
             **options: Options of the scan; `filter` takes a condition in SQL or a predicate of
                 `col()`.
 
@@ -94,6 +97,9 @@ class Connection:
             FlussError: There is no such table, or these options do not fit it.
         """
         given = {name: value for name, value in options.items() if value is not None}
+        if isinstance(table, Scan):
+            dataset = PinnedTable(open_scan(table, **given), self._catalog.statements)
+            return wrapped(self._connection.from_arrow(dataset), self._catalog)
         with self._catalog.statements.running() as statement:
             reference = reference_of(table, self._catalog.session, given)
             name = self._catalog.attach(reference, statement)

@@ -57,7 +57,7 @@ class ScannedTable(FlussDataset):
                 each.cancellation.listen(statement.cancel)
         noting = running or (statement,)
         try:
-            scan = self._current(statement).at(statement.snapshot)
+            scan = self._scan_for(statement)
             names = self.schema.names if columns is None else columns
             narrowed = scan.narrowed(columns=names, predicate=condition)
             reader = narrowed.read(cancellation=statement.cancellation)
@@ -65,6 +65,9 @@ class ScannedTable(FlussDataset):
             _note(noting, error)
             raise
         return pa.RecordBatchReader.from_batches(reader.schema, _noted(reader, noting))
+
+    def _scan_for(self, statement: Statement) -> Scan:
+        return self._current(statement).at(statement.snapshot)
 
     def _current(self, statement: Statement) -> Scan:
         if id(self) in statement.checked:
@@ -87,6 +90,22 @@ class ScannedTable(FlussDataset):
                 table=now.name,
                 column=field.name,
             )
+
+
+class PinnedTable(ScannedTable):
+    """The dataset of one scan, which stays at its offsets in every statement.
+
+    Args:
+        scan: The scan.
+        statements: The statements that may read it.
+    """
+
+    def __init__(self, scan: Scan, statements: Statements) -> None:
+        super().__init__(scan.source, scan, statements)
+
+    def _scan_for(self, statement: Statement) -> Scan:
+        self._scan.splits(cancellation=statement.cancellation)
+        return self._scan
 
 
 def version_of(scan: Scan) -> tuple[int, int]:

@@ -34,6 +34,7 @@ from fluss.scan import (
     TableSource,
     columns_in,
     conjoined,
+    open_scan,
     source_of,
 )
 from fluss.waiting import InterruptibleLock, in_thread, is_done
@@ -52,7 +53,7 @@ _versions = itertools.count()
 
 @at_door(Door.POLARS)
 def scan_fluss(
-    table: TableName, *, config: Any = None, pinned: bool = False, **options: Any
+    table: TableName | Scan, *, config: Any = None, pinned: bool = False, **options: Any
 ) -> pl.LazyFrame:
     """Scan a Fluss table lazily: a log, or the rows of a primary-key table.
 
@@ -62,7 +63,8 @@ def scan_fluss(
 
     Args:
         table: `"database.table"`, `"database.table$changelog"` or `"database.table$binlog"`, a
-            `fluss://` URL, or a `Table`.
+            `fluss://` URL, a `Table`, or a `Scan`. Every collect of a `Scan` reads the same rows,
+            and `scan.cursor()` is where they end.
         config: How to reach the cluster; the URL, the active session, the environment or the
             profile otherwise.
         pinned: Whether every collect sees the table as it is now.
@@ -77,12 +79,14 @@ def scan_fluss(
     Example:
         >>> pl.scan_fluss("sales.orders").filter(pl.col("id") > 5).collect()  # doctest: +SKIP
     """
+    if isinstance(table, Scan):
+        return FlussScan(open_scan(table, config=config, **options)).lazy()
     source = source_of(table, options, config=config)
     return FlussScan(source.scan().pinned().source if pinned else source).lazy()
 
 
 @at_door(Door.POLARS)
-def read_fluss(table: TableName, *, config: Any = None, **options: Any) -> pl.DataFrame:
+def read_fluss(table: TableName | Scan, *, config: Any = None, **options: Any) -> pl.DataFrame:
     """Read a Fluss table: `scan_fluss(...).collect()`, with the same arguments.
 
     Raises:
@@ -93,10 +97,11 @@ def read_fluss(table: TableName, *, config: Any = None, **options: Any) -> pl.Da
 
 @at_door(Door.POLARS)
 class FlussScan(LazyFrameResolver):
-    """A table in a query of Polars. Holds no connection, and can be pickled."""
+    """A table, or a scan that stays at its offsets, in a query of Polars. Can be pickled."""
 
-    def __init__(self, source: TableSource) -> None:
-        self._source = source
+    def __init__(self, table: TableSource | Scan) -> None:
+        self._table = table
+        self._source = table.source if isinstance(table, Scan) else table
         self._schema: pl.Schema | None = None
         self._lock = InterruptibleLock()
 
@@ -138,7 +143,11 @@ class FlussScan(LazyFrameResolver):
         )
 
     def _open(self) -> Scan:
-        return interruptible(lambda token: self._source.scan(cancellation=token))
+        table = self._table
+        if not isinstance(table, Scan):
+            return interruptible(lambda token: table.scan(cancellation=token))
+        interruptible(lambda token: table.splits(cancellation=token))
+        return table
 
     def _union(self, scan: Scan, names: list[str]) -> pl.LazyFrame:
         schema = schema_of(scan.schema)
@@ -179,7 +188,8 @@ class FlussScan(LazyFrameResolver):
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FlussScan, (self._source,)
+        table = self._table
+        return FlussScan, (table.pinned().source if isinstance(table, Scan) else table,)
 
     def __repr__(self) -> str:
         return f"FlussScan({self._source.path})"

@@ -19,7 +19,7 @@ from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
 from fluss.pandas.pandas_dtypes import DtypeBackend, check_backend, to_frame
 from fluss.pandas.read_progress import Progress, ProgressLine
-from fluss.scan import Scan, TableName, source_of
+from fluss.scan import Scan, TableName, open_scan
 
 IndexColumns = str | Sequence[str] | None
 
@@ -87,7 +87,7 @@ def read_fluss(
     """
     check_backend(dtype_backend)
     _check_chunksize(chunksize)
-    scan = _scan_of(table, config, options)
+    scan = open_scan(table, config=config, **options)
     index = _index_columns(index_col, scan)
     if chunksize is not None:
         return Chunks(
@@ -174,18 +174,6 @@ def _chunked(reader: pa.RecordBatchReader, rows_max: int) -> Iterator[pa.Table]:
         waiting, rows = table.slice(whole).to_batches(), rows - whole
     if rows:
         yield pa.Table.from_batches(waiting)
-
-
-def _scan_of(table: TableName | Scan, config: Any, options: dict[str, Any]) -> Scan:
-    if not isinstance(table, Scan):
-        return source_of(table, options, config=config).scan()
-    late = [name for name, each in {**options, "config": config}.items() if each is not None]
-    if late:
-        raise InvalidValueError(
-            f"A Scan has its options already; {', '.join(late)} cannot be added.",
-            hint="pass it where the scan is created: table.scan(...)",
-        )
-    return table
 
 
 def _check_chunksize(chunksize: object) -> None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +26,13 @@ from fluss.scan.split_reader import SplitReader
 from fluss.scan.table_source import TableName, source_of
 
 
-def open_scan(table: TableName, *, config: Settings = None, **options: Any) -> Scan:
+def open_scan(table: TableName | Scan, *, config: Settings = None, **options: Any) -> Scan:
     """Open the scan of a table as it is now. Offsets are pinned when the scan is first read.
 
     Args:
         table: `"database.table"`, with `$changelog` or `$binlog` after it for its changes, a
-            `fluss://` URL with a table in it, a `Table` or a `TableSource`.
+            `fluss://` URL with a table in it, a `Table` or a `TableSource`. A `Scan` is returned as
+            it is, and stays at its offsets.
         config: How to reach the cluster; the URL, the active session, the environment or the
             profile otherwise.
         **options: The options of the scan; `SCAN_OPTIONS` describes them.
@@ -42,7 +43,19 @@ def open_scan(table: TableName, *, config: Settings = None, **options: Any) -> S
         InvalidValueError: A value is not one its option takes, or two contradict each other.
         FlussError: The table has no such columns, or no such rows.
     """
+    if isinstance(table, Scan):
+        _refuse_late_options({**options, "config": config})
+        return table
     return source_of(table, options, config=config).scan()
+
+
+def _refuse_late_options(given: Mapping[str, Any]) -> None:
+    late = [name for name, value in given.items() if value is not None]
+    if late:
+        raise InvalidValueError(
+            f"A Scan has its options already; {', '.join(late)} cannot be added.",
+            hint="give the options where the scan is created",
+        )
 
 
 def open_split(

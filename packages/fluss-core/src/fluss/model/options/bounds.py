@@ -8,7 +8,7 @@ here knows the time of day.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -27,7 +27,7 @@ _CURSOR_VERSION = 1
 
 FORMS = (
     "'earliest', 'latest', an offset, {bucket: offset}, {(partition, bucket): offset}, a datetime "
-    "with a zone, a time ago such as '-10m', or the cursor of a scan"
+    "with a zone, a time ago such as '-10m', table.offsets(), or the cursor of a scan"
 )
 
 # A partition is named, or known by its id; a table without partitions has None.
@@ -183,7 +183,33 @@ def bound_of(value: Any, name: str) -> Bound:
         case Mapping():
             return _of_mapping(value, name)
         case _:
-            raise _refused(value, name)
+            rows = _rows_of(value)
+            if rows is None:
+                raise _refused(value, name)
+            return _of_rows(rows, name)
+
+
+def _rows_of(value: Any) -> Sequence[Any] | None:
+    """The rows of a frame of offsets; None for anything else."""
+    for method in ("to_pylist", "to_dicts"):  # of Arrow and Polars
+        if hasattr(value, method):
+            rows: Sequence[Any] = getattr(value, method)()
+            return rows
+    return value if isinstance(value, list | tuple) else None
+
+
+def _of_rows(rows: Sequence[Any], name: str) -> Bound:
+    """Parse the ends of buckets, as `table.offsets()` gives them."""
+    offsets = {}
+    for row in rows:
+        if not isinstance(row, Mapping) or not {"bucket", "end"} <= row.keys():
+            raise _refused(
+                row, name, "give table.offsets(): its columns are partition, bucket, end"
+            )
+        partition = row.get("partition")
+        # pandas has a NaN for the partition of a table that has none.
+        offsets[None if isinstance(partition, float) else partition, row["bucket"]] = row["end"]
+    return _of_mapping(offsets, name)
 
 
 def _of_spec(spec: OffsetSpec) -> Bound:

@@ -296,7 +296,8 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
         doc="state (the rows of a primary-key table), log, changelog, or binlog.",
     ),
     "as_of": ScanOption(
-        parse=bound_of, doc="The state, or the log, as it was at an offset or a time."
+        parse=bound_of,
+        doc="The state, or the log, as it was at an offset, a time, a cursor or `table.offsets()`.",
     ),
     "with_metadata": ScanOption(
         parse=_metadata, doc=f"True, or which of {', '.join(METADATA_COLUMNS)} to add."
