@@ -39,6 +39,12 @@ def test_a_url_may_have_every_part():
         ("fluss://me:pa/ss@h/db", FlussUrl(
             servers=("h:9123",), user="me", password="pa/ss", database="db"
         )),
+        ("localhost:9123", FlussUrl(servers=("localhost:9123",))),
+        ("h:1,h2/db.t?tail=5", FlussUrl(
+            servers=("h:1", "h2:9123"), database="db", table="t", options={"tail": "5"}
+        )),
+        ("me:pw@h:1", FlussUrl(servers=("h:1",), user="me", password="pw")),
+        ("[::1]:5/db", FlussUrl(servers=("[::1]:5",), database="db")),
         ("embedded:./data", FlussUrl(embedded="./data")),
         ("embedded:", FlussUrl(embedded="")),
     ],

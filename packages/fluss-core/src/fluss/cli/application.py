@@ -75,7 +75,7 @@ ENTRIES: Final = (
     ),
     CommandEntry(
         name="delete",
-        summary="Delete rows by primary key.",
+        summary="Delete rows by primary key, or by a condition.",
         section=Section.WRITE,
         target=f"{_WRITE}:delete",
     ),

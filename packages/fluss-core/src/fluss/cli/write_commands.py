@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fluss.cli.confirming import YesOption, confirm
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import NameArgument
 from fluss.errors import FlussError, UnsupportedOperationError
@@ -102,21 +103,53 @@ def delete(
             show_default=False,
         ),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--where", help="Delete all rows that fulfil a condition in SQL."),
+    ] = None,
     *,
     csv: CsvOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --where: only count the rows.")
+    ] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete rows by primary key; a key without a row is no error.
+    """Delete rows by primary key, or by a condition; a key without a row is no error.
+
+    With --where the rows are counted first, and it asks before they are deleted.
 
     Examples:
         fluss delete shop.orders 7 8
         fluss delete shop.visits id=7,day=2026-01-31
+        fluss delete shop.orders --where "country = 'DE' AND price < 1" --dry-run
         jq -c '{id}' old.jsonl | fluss delete shop.orders -
     """
-    if not keys:
-        raise typer.BadParameter("give keys, or - for keys on the standard input")
+    if (where is None) == (not keys):
+        raise typer.BadParameter("give keys, or --where with a condition")
+    if dry_run and where is None:
+        raise typer.BadParameter("--dry-run counts the rows of --where; keys are counted already")
     cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
-        _delete_keys(cluster, table, keys, csv=csv)
+        if where is not None:
+            _delete_where(cluster, table, where, dry_run=dry_run, yes=yes)
+        else:
+            _delete_keys(cluster, table, keys or [], csv=csv)
+
+
+def _delete_where(
+    cluster: GlobalOptions, table: Table, where: str, *, dry_run: bool, yes: bool
+) -> None:
+    from fluss.cli.typed_keys import check_keyed
+
+    check_keyed(table.primary_key)
+    number = table.scan(filter=where).count()
+    if dry_run:
+        typer.echo(number)
+        return
+    if number:
+        confirm(f"Delete {_rows(number)} of {table.name}?", yes=yes)
+    report = table.delete(where=where)
+    cluster.report(f"{_rows(report.rows)} deleted from {table.name}")
 
 
 def _delete_keys(cluster: GlobalOptions, table: Table, keys: list[str], *, csv: bool) -> None:

@@ -1,7 +1,7 @@
 """Addresses of clusters, databases and tables, as one line of text.
 
     fluss://[user[:password]@]host[:port][,host2[:port]…][/database[.table]][?name=value&…]
-    host:port[,host2:port…][/database[.table]][?name=value&…]
+    [user[:password]@]host:port[,host2:port…][/database[.table]][?name=value&…]
     embedded:./folder       an embedded server; without a folder, in a temporary one
 
 After the question mark come options of a scan (`tail=100`, `partitions=dt=2026-01-01`) and
@@ -33,7 +33,7 @@ DEFAULT_PORT = 9123
 
 _SECRETS = re.compile(r"([?&][^=&]*(?:password|jaas|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
 # Without a scheme the port is required: a word alone may be meant as a profile or a table.
-_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+(?=[,/?]|$)")
+_ADDRESS = re.compile(r"(?:[^\s/@]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+(?=[,/?]|$)")
 _GRAMMAR = "write fluss://user@host:9123,host2:9123/database.table?tail=100"
 
 

@@ -1,0 +1,46 @@
+"""What `ClusterHealth` advises follows from what was found."""
+
+from fluss.admin.health import ClusterHealth, ServerHealth
+from fluss.model.servers import ServerNode, ServerType
+
+COORDINATOR = ServerHealth(node=ServerNode(0, "a", 1, ServerType.COORDINATOR), latency_ms=1.0)
+TABLET = ServerHealth(
+    node=ServerNode(1, "b", 2, ServerType.TABLET_SERVER),
+    latency_ms=1.0,
+    release="1.0",
+    clock_skew_ms=3,
+)
+
+
+def health(*servers, **facts):
+    found = {
+        "databases": 1, "tables": 1, "tables_left_out": 0, "buckets": 4,
+        "leaderless": (), "under_replicated": (), "unreadable": (),
+    }  # fmt: skip
+    return ClusterHealth(servers=servers, **{**found, **facts})
+
+
+def test_a_sound_cluster_needs_no_advice():
+    assert health(COORDINATOR, TABLET).is_sound
+
+
+def test_missing_servers_are_named():
+    (advice,) = health(TABLET).advice
+    assert "no coordinator" in advice
+    (advice,) = health(COORDINATOR).advice
+    assert "no tablet server" in advice
+
+
+def test_each_finding_has_a_remedy():
+    silent = ServerHealth(node=TABLET.node, error="no answer.")
+    slow = ServerHealth(node=TABLET.node, latency_ms=250.0, clock_skew_ms=-61_500)
+    assert "ts-1 at b:2 does not answer: no answer. Check" in health(COORDINATOR, silent).advice[0]
+    late, clock = health(COORDINATOR, slow).advice
+    assert "250 ms" in late
+    assert "clock of ts-1 is 61.5 s behind" in clock
+    (buckets,) = health(COORDINATOR, TABLET, leaderless=("a.b, bucket 0",) * 5).advice
+    assert "5 buckets have no leader" in buckets
+    assert "and 2 more" in buckets
+    (replicas,) = health(COORDINATOR, TABLET, under_replicated=("a.b, bucket 0",)).advice
+    assert "lack replicas (a.b, bucket 0)" in replicas
+    assert not health(COORDINATOR, TABLET, unreadable=("a.b (why)",)).is_sound
