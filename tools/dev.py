@@ -91,6 +91,11 @@ def generate(arguments: Sequence[str]) -> int:
     return _python("-m", "tools.generate", *arguments)
 
 
+def docs(arguments: Sequence[str]) -> int:
+    """Build the documentation as a site (`./dev docs`); also `serve` and `screenshots`."""
+    return _python("-m", "tools.docs.site", *arguments)
+
+
 def build(_: Sequence[str]) -> int:
     """Make the wheels and sdists of all packages in dist/, and check them as an index would."""
     return _python("-m", "tools.build_packages", find_uv())
@@ -112,8 +117,9 @@ def pin(_: Sequence[str]) -> int:
         "--no-annotate",
         "--no-header",
     ]
+    groups = ["--group", "dev", "--group", "docs"]
     compiled = subprocess.run(
-        [find_uv(), "pip", "compile", "--quiet", *options, "--group", "dev", *extras, *sources],
+        [find_uv(), "pip", "compile", "--quiet", *options, *groups, *extras, *sources],
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -126,7 +132,7 @@ def pin(_: Sequence[str]) -> int:
 
 RECIPES: dict[str, Callable[[Sequence[str]], int]] = {
     recipe.__name__: recipe
-    for recipe in (demo, test, check, lint, fix, bench, prove, real, generate, build, pin)
+    for recipe in (demo, test, check, lint, fix, bench, prove, real, generate, docs, build, pin)
 }
 
 

@@ -1,7 +1,7 @@
 """Writes the generated files: `python -m tools.generate [--check]`.
 
 The protobuf classes come from tools/proto/fluss_api.proto, the error codes from
-tools/tables/error_codes.csv, and docs/options.md from the options that the packages declare. With
+tools/tables/error_codes.csv, and pages and pictures of docs from what the packages declare. With
 --check nothing is written: differences are printed, and the exit code is 1. The compiler is old on
 purpose and has a private environment: protobuf's runtimes accept modules of older compilers and
 refuse those of newer ones.
@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.option_pages import options_page
+from tools.docs.generated import generated_docs
 
 ROOT = Path(__file__).resolve().parent.parent
 FLUSS = ROOT / "packages" / "fluss-core" / "src" / "fluss"
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m tools.generate [--check]", file=sys.stderr)
         return 2
     try:
-        expected = {**generate_messages(), **generate_error_codes(), **generate_options_page()}
+        expected = {**generate_messages(), **generate_error_codes(), **generate_docs()}
     except CompilerMissingError as error:
         print(f"generate: {error}", file=sys.stderr)
         return 2
@@ -143,9 +143,9 @@ _SENTENCES = {{
     return {path: _formatted(text, path)}
 
 
-def generate_options_page() -> dict[Path, str]:
-    """Write the page of all options."""
-    return {ROOT / "docs" / "options.md": options_page()}
+def generate_docs() -> dict[Path, str]:
+    """Write the pages and pictures of the documentation that are made from the code."""
+    return {ROOT / "docs" / name: text for name, text in generated_docs().items()}
 
 
 def _origin(source: Path) -> str:

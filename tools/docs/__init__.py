@@ -1,0 +1,1 @@
+"""What makes the documentation: generated pages, the site, and the pictures of both."""

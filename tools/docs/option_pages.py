@@ -1,0 +1,123 @@
+"""Writes docs/options.md: every option of a scan, of a client and of a table, for every engine.
+
+`./dev generate` writes it, and a test compares it with the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import typer
+
+from fluss.cli.application import application
+from fluss.model.options.config_options import ClientOptions
+from fluss.model.options.declaration import Option, markdown_table
+from fluss.model.options.scan_options import SCAN_OPTIONS
+from fluss.model.tables.table_options import TableOptions
+from fluss_spark.spark_options import ALIASES, READING, WRITING
+
+_HEAD = """\
+# Options
+
+This page is written by `./dev generate` from the declarations in `fluss.model`.
+
+## Of a scan
+
+The names are the same in every engine, and an unknown one is refused with the nearest. They are written
+
+| in | as |
+|---|---|
+| a session | `table.scan(tail=100)` |
+| Polars, pandas | `pl.scan_fluss("db.table", tail=100)`, `pd.read_fluss("db.table", tail=100)` |
+| SQL of DuckDB | `fluss('db.table', tail := 100)` |
+| Spark | `.option("tail", 100)`; case does not matter |
+| a URL | `fluss://host:9123/db.table?tail=100` |
+| the command line | the flags in the table; the others in the URL of the table |
+
+They are applied in one order: `partitions`, `start` and `end` (or `as_of`), `tail`, `filter`, `order` and `limit`.
+"""
+
+_SPARK = """
+## Of Spark alone
+
+`format("fluss")` takes all options above. [Spark](spark.md) describes these, which it has besides:
+"""
+
+_CLIENT = """
+## Of a client
+
+The keys of `fluss.Config` and of `fluss.connect(config={…})`. Each may be written with the prefix
+`client.`, and as a property with underscores (`config.writer_acks`). Durations are milliseconds or
+texts such as `10s`, sizes are bytes or texts such as `2mb`. Secrets may be markers: `${env:NAME}`,
+`${file:PATH}`.
+"""
+
+_TABLE = """
+## Of a table
+
+The `properties=` of `session.create_table` and `session.alter_table`, and of a `TableDescriptor`. What
+is not listed here goes to the server as it is, which accepts or refuses it.
+"""
+
+
+def options_page() -> str:
+    """Return the whole page."""
+    return "\n".join(
+        [
+            _HEAD,
+            *_scan_table(),
+            _SPARK,
+            f"Reading: {_listed(READING)}. Writing: {_listed(WRITING)}.",
+            _CLIENT,
+            _with_aliases(ClientOptions.OPTIONS.values()),
+            _TABLE,
+            markdown_table(TableOptions.OPTIONS.values()),
+            "",
+        ]
+    )
+
+
+def _scan_table() -> list[str]:
+    flags, aliases = _flags(), _spark_aliases()
+    lines = ["| option | meaning | command line | other names in Spark |", "|---|---|---|---|"]
+    for name, option in SCAN_OPTIONS.items():
+        cells = [f"`{name}`", _cell(option.doc), flags.get(name, ""), aliases.get(name, "")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _flags() -> dict[str, str]:
+    """Return the flags of the command line and their commands, by option of a scan."""
+    found: dict[str, dict[str, list[str]]] = {}
+    commands = getattr(typer.main.get_command(application()), "commands", {})
+    for command_name, command in commands.items():
+        for parameter in command.params:
+            if parameter.name in SCAN_OPTIONS and parameter.opts[0].startswith("--"):
+                flag = found.setdefault(parameter.name, {}).setdefault(parameter.opts[0], [])
+                flag.append(command_name)
+    return {
+        name: "; ".join(f"`{flag}` of {', '.join(of)}" for flag, of in flags.items())
+        for name, flags in found.items()
+    }
+
+
+def _spark_aliases() -> dict[str, str]:
+    by_option: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        by_option.setdefault(name, []).append(alias)
+    return {name: _listed(aliases) for name, aliases in by_option.items()}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{each}`" for each in names)
+
+
+def _with_aliases(options: Iterable[Option[object]]) -> str:
+    listed = list(options)
+    table = markdown_table(listed)
+    also = [f"`{alias}` is `{each.key}`" for each in listed for alias in each.aliases]
+    return f"{table}\n\nFormer names: {', '.join(also)}." if also else table
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

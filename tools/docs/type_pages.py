@@ -1,0 +1,144 @@
+"""Writes docs/types.md: every type of Fluss, and what it is in every engine.
+
+`./dev generate` writes it, and a test compares it with the code. Each cell is what the engine's own
+library reports for a column that is converted as a scan converts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fluss.model.types.data_type import DATA_TYPES, DataType
+from fluss.model.types.type_text import parse_type
+from fluss.model.types.type_to_arrow import to_arrow_type
+
+_HEAD = """\
+# Types
+
+This page is written by `./dev generate`: each cell is what the engine's library reports for a column that
+is read from a table.
+
+| Fluss | Python | Arrow | pandas | Polars | DuckDB | Spark |
+|---|---|---|---|---|---|---|
+"""
+
+_TAIL = """
+- **Python** is the value in `to_pylist()` and in rows that programs write and read. A MAP is a list of pairs,
+  and is written as a dict, too.
+- **pandas** are the dtypes of `pd.read_fluss` by default; `dtype_backend="numpy_nullable"` and `"numpy"` give
+  others ([pandas](guide/pandas.md)).
+- **Precision.** `TIMESTAMP(p)` and `TIMESTAMP_LTZ(p)` are counted in seconds (0), milliseconds (1 to 3), microseconds
+  (4 to 6) or nanoseconds (7 to 9); the example has 6. Spark has microseconds only: finer times are cut, or read as
+  numbers ([Spark](spark.md#reading)). Polars has neither seconds nor a TIME in milliseconds, and converts them
+  without loss.
+- **Zones.** `TIMESTAMP_LTZ` is a moment, `TIMESTAMP` a wall clock without a zone. A time without a zone is UTC in
+  a `TIMESTAMP_LTZ` column, and one with a zone is refused in a `TIMESTAMP` column
+  ([decision 8](decisions/0008-time-zones.md)).
+
+## Writing
+
+Every engine writes the types above. Others are converted where no value changes, and refused with a hint
+otherwise:
+
+| given | becomes |
+|---|---|
+| unsigned integers | the next larger signed type; `uint64` is refused |
+| `large_string`, `string_view`, dictionary, categorical | STRING |
+| `large_list`, `list_view`, fixed-size lists | ARRAY |
+| an integer in a column of another width | itself, if it fits |
+| a float in a FLOAT column, a decimal in a DOUBLE | the nearest number |
+| durations, intervals, unions, `null`, Python objects | refused: cast them |
+
+A schema in a program is written as text (`"DECIMAL(10, 2) NOT NULL"`), with Python types (`int`, `list[str]`,
+`int | None`), with types of Arrow, Polars, numpy or pandas, or with `fluss.DataTypes`.
+"""
+
+# One column of each type, with a value of it.
+SAMPLES: Final[Mapping[str, Any]] = {
+    "BOOLEAN": True,
+    "TINYINT": 1,
+    "SMALLINT": 1,
+    "INT": 1,
+    "BIGINT": 1,
+    "FLOAT": 1.5,
+    "DOUBLE": 1.5,
+    "DECIMAL(10, 2)": Decimal("1.50"),
+    "CHAR(3)": "abc",
+    "STRING": "abc",
+    "BINARY(2)": b"ab",
+    "BYTES": b"ab",
+    "DATE": date(2026, 1, 1),
+    "TIME(3)": time(12, 30),
+    "TIMESTAMP(6)": datetime(2026, 1, 1),  # noqa: DTZ001 - a wall clock
+    "TIMESTAMP_LTZ(6)": datetime(2026, 1, 1, tzinfo=UTC),
+    "ARRAY<INT>": [1],
+    "MAP<STRING, INT>": [("a", 1)],
+    "ROW<a INT, b STRING>": {"a": 1, "b": "x"},
+}
+
+
+def types_page() -> str:
+    """Return the whole page."""
+    samples = {parse_type(text): value for text, value in SAMPLES.items()}
+    missing = {each.__name__ for each in DATA_TYPES} - {type(each).__name__ for each in samples}
+    if missing:
+        raise ValueError(f"docs/types.md has no example of {', '.join(sorted(missing))}")
+    rows = [_row(data_type, value) for data_type, value in samples.items()]
+    return _HEAD + "\n".join(rows) + "\n" + _TAIL
+
+
+def _row(data_type: DataType, value: Any) -> str:
+    arrow = to_arrow_type(data_type)
+    table = pa.table({"x": pa.array([value], arrow)})
+    cells = [f"`{data_type}`", *(f"`{engine(table)}`" for engine in _ENGINES)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _python(table: pa.Table) -> str:
+    return type(table["x"][0].as_py()).__name__
+
+
+def _arrow(table: pa.Table) -> str:
+    return str(table.schema.field("x").type)
+
+
+def _pandas(table: pa.Table) -> str:
+    from fluss.pandas.pandas_dtypes import to_frame
+
+    return str(to_frame(table, "pyarrow")["x"].dtype)
+
+
+def _polars(table: pa.Table) -> str:
+    import polars as pl
+
+    return str(pl.DataFrame(table).schema["x"])
+
+
+def _duckdb(table: pa.Table) -> str:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("rows", table)
+        (found,) = connection.sql("SELECT typeof(x) FROM rows").fetchall()
+    return str(found[0])
+
+
+def _spark(table: pa.Table) -> str:
+    from fluss_spark.spark_types import spark_type
+
+    return spark_type(table.schema.field("x").type).simpleString()
+
+
+_ENGINES: Final[tuple[Callable[[pa.Table], str], ...]] = (
+    _python,
+    _arrow,
+    _pandas,
+    _polars,
+    _duckdb,
+    _spark,
+)
