@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-import typer
+import click
 
-from fluss.cli.application import application
+from fluss.cli.application import ENTRIES, application
+from fluss.cli.frame import Section
 from fluss.model.options.config_options import ClientOptions
 from fluss.model.options.declaration import Option, markdown_table
 from fluss.model.options.scan_options import SCAN_OPTIONS
@@ -89,16 +91,28 @@ def _scan_table() -> list[str]:
 def _flags() -> dict[str, str]:
     """Return the flags of the command line and their commands, by option of a scan."""
     found: dict[str, dict[str, list[str]]] = {}
-    commands = getattr(typer.main.get_command(application()), "commands", {})
-    for command_name, command in commands.items():
-        for parameter in command.params:
-            if parameter.name in SCAN_OPTIONS and parameter.opts[0].startswith("--"):
-                flag = found.setdefault(parameter.name, {}).setdefault(parameter.opts[0], [])
-                flag.append(command_name)
+    group = application()
+    context = click.Context(group)
+    for command_name in (each.name for each in ENTRIES if each.section is Section.READ):
+        command = group.get_command(context, command_name)
+        for parameter in command.params if command is not None else ():
+            option = _OF_PARAMETERS.get((command_name, parameter.name), parameter.name)
+            option = _OF_PARAMETERS.get(parameter.name, option)
+            if option in SCAN_OPTIONS and parameter.opts[0].startswith("-"):
+                found.setdefault(option, {}).setdefault(parameter.opts[0], []).append(command_name)
     return {
         name: "; ".join(f"`{flag}` of {', '.join(of)}" for flag, of in flags.items())
         for name, flags in found.items()
     }
+
+
+# Parameters of commands that have another name than the option that they set.
+_OF_PARAMETERS: Final[Mapping[Any, str]] = {
+    "where": "filter",
+    "metadata": "with_metadata",
+    ("head", "rows"): "limit",
+    ("tail", "rows"): "tail",
+}
 
 
 def _spark_aliases() -> dict[str, str]:

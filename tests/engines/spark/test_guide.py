@@ -1,4 +1,4 @@
-"""The programs of `docs/spark.md`, and those of the README for Spark, print what the pages show."""
+"""The programs of the pages about Spark, and those of the README, print what the pages show."""
 
 from __future__ import annotations
 
@@ -16,20 +16,29 @@ import fluss_spark
 from tests.support.servers.fix_cluster import IMPATIENT
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs/spark.md"
+DOCS = ROOT / "docs"
+SPARK = "import fluss_spark"
+PAGES = [each for each in sorted(DOCS.rglob("*.md")) if f"\n{SPARK}\n" in each.read_text()]
 README = ROOT / "README.md"
 ONCE = ROOT / "docs/guide/exactly-once.md"
 PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
+DATABASE = re.compile(r'create_database\("(\w+)"')
 WRITTEN_ADDRESS = "127.0.0.1:9123"
 
 
-def test_the_page_prints_its_output(spark, cluster):
-    programs = PROGRAM.findall(PAGE.read_text())
-    assert len(programs) >= 5
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_the_page_prints_its_output(spark, cluster, page):
+    databases = set(DATABASE.findall(page.read_text()))
     try:
-        check(programs, cluster)
+        check(PROGRAM.findall(page.read_text()), cluster)
     finally:
-        drop("guide_spark", cluster)
+        for database in databases:
+            drop(database, cluster)
+
+
+def test_there_are_pages():
+    assert len(PAGES) >= 3
+    assert DOCS / "spark.md" in PAGES
 
 
 def test_the_spark_programs_of_the_readme_print_their_output(spark, cluster):
