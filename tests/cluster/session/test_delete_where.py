@@ -104,4 +104,4 @@ def test_rows_are_given_to_polars(events, keyed, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingExtraError, match="Polars is not installed") as missing:
         events.to_polars()
-    assert missing.value.hint == "pip install fluss-polars"
+    assert missing.value.hint == "pip install polars"

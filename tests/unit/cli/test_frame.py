@@ -177,7 +177,10 @@ def test_a_missing_package_is_named(run, monkeypatch):
     monkeypatch.setattr("fluss.cli.frame.entry_points", lambda group: [])  # noqa: ARG005
     code, _, err = run("sql", "SELECT 1")
     assert code == 1
-    assert err == "fluss: `fluss sql` is in another package.\n  hint: pip install fluss-duckdb\n"
+    assert err == (
+        "fluss: `fluss sql` is in another package.\n  hint: run `./dev build` in a checkout of "
+        "Fluss for Python, then: pip install --find-links dist fluss-duckdb\n"
+    )
 
 
 def test_a_defect_is_one_line_and_its_traceback_is_shown_on_request(run, monkeypatch):
