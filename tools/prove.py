@@ -171,6 +171,14 @@ PROOFS = (
         tests=("tests/examples/test_pipeline.py", "tests/engines/spark/test_elsewhere.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),
+    Proof(
+        name="packages",
+        claim="Each package alone in an empty environment does what it is for, with the newest and "
+        "with the lowest versions of what it needs, on every Python from 3.11 to 3.13 of the machine; "
+        "and the README of a fresh clone works from top to bottom, with Spark.",
+        tests=("tests/packaging",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+    ),
 )
 
 

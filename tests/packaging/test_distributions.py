@@ -35,7 +35,7 @@ def wheel(dist, package):
 
 def metadata_of(wheel):
     (name,) = [each for each in wheel.namelist() if each.endswith(".dist-info/METADATA")]
-    return email.message_from_bytes(wheel.read(name))
+    return email.message_from_string(wheel.read(name).decode())
 
 
 def test_a_wheel_has_its_modules_and_nothing_else(package, wheel):
@@ -45,7 +45,8 @@ def test_a_wheel_has_its_modules_and_nothing_else(package, wheel):
         for path in source.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {each for each in wheel.namelist() if ".dist-info/" not in each} == expected
+    files = {each for each in wheel.namelist() if not each.endswith("/")}
+    assert {each for each in files if ".dist-info/" not in each} == expected
     assert any(each.endswith("/py.typed") for each in expected)
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
     [
         ("fluss-core[cli]", "pip install 'rich>=14' 'typer>=0.16'"),
         ("fluss-core[pandas]", "pip install 'pandas>=3'"),
-        ("fluss-core[fsspec]", "pip install 'fsspec>=2025.1'"),
+        ("fluss-core[fsspec]", "pip install 'fsspec>=2025.2'"),
         ("fluss-core[snapshot]", "pip install 'rocksdict>=0.3.29'"),
         ("fluss-core[fast]", "pip install 'uvloop>=0.21'"),
     ],

@@ -53,7 +53,8 @@ def to_wire_batch(
             cast safely.
         InvalidValueError: A value does not fit its column; `column` and `row` say which.
     """
-    plan = _plan(batch.schema, layout, fill_missing)
+    # The metadata decide nothing, and before Arrow 22 a schema with metadata has no hash.
+    plan = _plan(batch.schema.remove_metadata(), layout, fill_missing)
     if not plan.has_work:
         return batch
     arrays = batch.columns

@@ -1,0 +1,188 @@
+"""Each package alone in an empty environment does what it is for, or says what is missing.
+
+By default on this Python, with the versions of all other tests, and once with the lowest versions
+that the packages declare. `./dev prove packages` does it on every Python of the machine, with the
+newest and with the lowest versions.
+"""
+
+import json
+import shutil
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
+from tools.build_packages import PACKAGES, ROOT
+
+pytestmark = [
+    pytest.mark.slow,  # environments are made, and servers are started in them
+    pytest.mark.timeout(600),
+]
+
+PYTHONS = [
+    found
+    for found in (shutil.which(f"python3.{minor}") for minor in (11, 12, 13))
+    if found is not None and IS_EXHAUSTIVE
+] or [sys.executable]
+
+
+def floors():
+    """The requirements that the packages declare of other projects, with their lowest versions."""
+    for package in PACKAGES:
+        project = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())
+        extras = project["project"].get("optional-dependencies", {})
+        for requirement in chain(project["project"]["dependencies"], *extras.values()):
+            name, _, floor = requirement.partition(";")[0].partition(">=")
+            if not name.startswith("fluss-") and package != "fluss-spark":
+                yield name, floor
+
+
+# "Direct" are only the requirements of the command, so it names those of our packages.
+LOWEST = ("--resolution", "lowest-direct", *sorted(f"{name}>={low}" for name, low in set(floors())))
+VERSIONS = ["newest"] if IS_EXHAUSTIVE else ["pinned"]
+
+ENGINES = {"polars", "duckdb", "pandas", "pyspark", "typer", "fsspec", "rocksdict"}
+
+CORE = """
+import fluss, fluss.aio, sys
+from fluss.errors import FlussError
+try:
+    fluss.connect("embedded:")
+except FlussError as error:
+    print(error.hint)
+for name in ("fluss.pandas", "fluss.fsspec"):
+    try:
+        __import__(name)
+    except FlussError as error:
+        print(error.hint)
+"""
+CORE_HINTS = """\
+run `./dev build` in a checkout of Fluss for Python, then: pip install --find-links dist fluss-server
+pip install 'pandas>=3'
+pip install 'fsspec>=2025.2'
+"""
+EXTRAS = """
+import fluss.pandas, fsspec, pandas, rocksdict, uvloop
+print(fsspec.get_filesystem_class("fluss").__name__)
+"""
+POLARS = """
+import fluss_polars, polars
+print(callable(polars.scan_fluss), hasattr(polars.DataFrame(), "fluss"))
+"""
+DUCKDB = """
+import fluss_duckdb
+from fluss.errors import FlussError
+try:
+    fluss_duckdb.connect(url="fluss://127.0.0.1:9").sql("FROM fluss('db.t')")
+except FlussError as error:
+    print(type(error).__name__)
+"""
+SERVER = """
+import fluss
+from fluss_server import LocalCluster
+with LocalCluster() as cluster, fluss.connect(cluster.url) as session:
+    session.append("fluss.t", {"id": [1, 2]}, create=True)
+    print(session.table("fluss.t").count())
+with fluss.connect("embedded:") as session:
+    print(session.databases())
+"""
+TESTKIT = """
+from importlib.metadata import entry_points
+(point,) = entry_points(group="fluss.local_clusters")
+print(point.load().__name__)
+"""
+SPARK = """
+try:
+    import fluss_spark
+except ImportError as error:
+    print(error.hint)
+"""
+# What is installed, the packages among ENGINES that come with it, the program, and what it prints.
+ALONE = [
+    ("fluss-core", set(), CORE, CORE_HINTS),
+    (
+        "fluss-core[pandas,fsspec,snapshot,cli,fast]",
+        {"pandas", "typer", "fsspec", "rocksdict"},
+        EXTRAS,
+        "FlussFileSystem\n",
+    ),
+    ("fluss-polars", {"polars"}, POLARS, "True True\n"),
+    ("fluss-duckdb", {"duckdb"}, DUCKDB, "ConnectError\n"),
+    ("fluss-server", {"rocksdict"}, SERVER, "2\n['fluss']\n"),
+    ("fluss-testkit", set(), TESTKIT, "RealServer\n"),
+    ("fluss-spark", set(), SPARK, "pip install 'pyspark>=4.2'\n"),
+]
+
+EVERYTHING = (
+    "fluss-core[pandas,fsspec,snapshot,cli,fast]",
+    "fluss-polars",
+    "fluss-duckdb",
+    "fluss-server",
+    "fluss-testkit",
+)
+ALL_DOORS = """
+import duckdb, pandas as pd, polars as pl, pyarrow as pa
+import fluss, fluss.pandas, fluss_duckdb, fluss_polars
+from fluss import col
+
+with fluss.connect("embedded:") as session:
+    rows = pa.table({"id": [1, 2, 3], "name": ["a", None, "c"], "n": [1.5, 2.5, None]})
+    session.append("fluss.log", rows, create=True)
+    session.upsert("fluss.keyed", rows, create=True, primary_key=["id"])
+    pl.DataFrame({"id": [3], "name": ["C"]}).fluss.update("fluss.keyed")
+    pd.DataFrame({"id": [1]}).fluss.delete("fluss.keyed")
+    print(pl.scan_fluss("fluss.log").filter(pl.col("id") > 1).select("id").collect()["id"].to_list())
+    print(pd.read_fluss("fluss.log", filter=col("id") < 3)["id"].tolist())
+    con = fluss_duckdb.connect(session=session)
+    print(con.sql("SELECT name, n FROM fluss('fluss.keyed') WHERE id = 3").fetchall())
+    print(session.table("fluss.keyed").lookup([2]).to_pylist())
+    print(session.table("fluss.keyed$changelog").to_arrow().num_rows)
+"""
+ALL_ANSWERS = """\
+[2, 3]
+[1, 2]
+[('C', None)]
+[{'id': 2, 'name': None, 'n': 2.5, '_found': True}]
+6
+"""
+
+
+def parts(version):
+    numbers = [int(each) for each in version.split(".") if each.isdigit()]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
+
+
+@pytest.fixture(params=VERSIONS)
+def versions(request, pinned):
+    """The options of the installation that choose versions."""
+    return {"pinned": pinned, "newest": ()}[request.param]
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: Path(path).name)
+@pytest.mark.parametrize(
+    ("name", "engines", "program", "printed"), ALONE, ids=[each[0] for each in ALONE]
+)
+def test_a_package_alone(new_environment, versions, python, name, engines, program, printed):
+    environment = new_environment(python)
+    environment.install(*versions, name)
+    assert ENGINES & set(environment.packages()) == engines
+    assert environment.python(program) == printed
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: Path(path).name)
+def test_the_lowest_versions_of_everything_work(new_environment, python):
+    environment = new_environment(python)
+    environment.install(*LOWEST, *EVERYTHING)
+    found = environment.packages()
+    for name, floor in floors():
+        assert parts(found[name])[: len(parts(floor))] == parts(floor), name
+    assert environment.python(ALL_DOORS) == ALL_ANSWERS
+    listed = environment.run(
+        str(environment.bin / "fluss"), "--url", "embedded:", "ls", "-o", "json"
+    )
+    assert [json.loads(line) for line in listed.stdout.splitlines()], listed.stderr
