@@ -13,7 +13,7 @@ import click
 from fluss.cli.application import ENTRIES, application
 from fluss.cli.frame import Section
 from fluss.model.options.config_options import ClientOptions
-from fluss.model.options.declaration import Option, markdown_table
+from fluss.model.options.declaration import Option
 from fluss.model.options.scan_options import SCAN_OPTIONS
 from fluss.model.tables.table_options import TableOptions
 from fluss_spark.spark_options import ALIASES, READING, WRITING
@@ -135,3 +135,13 @@ def _with_aliases(options: Iterable[Option[object]]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def markdown_table(options: Iterable[Option[Any]]) -> str:
+    """Return the options as a table for the documentation."""
+    lines = ["| key | default | meaning |", "|---|---|---|"]
+    for each in options:
+        default = "" if each.default is None or each.default == "" else f"`{each.default}`"
+        since = f" Since {each.since}." if each.since else ""
+        lines.append(f"| `{each.key}` | {default} | {each.doc}{since} |")
+    return "\n".join(lines)

@@ -8,9 +8,9 @@ import pytest
 from fluss.errors import ConfigError
 from fluss.model.options.config import HIDDEN, Config
 from fluss.model.options.config_options import ONLY_IN_JAVA
-from fluss.model.options.declaration import markdown_table
 from fluss.model.servers import Address
 from tests.support.copies import pickled
+from tools.docs.option_pages import markdown_table
 
 # FEATURES.md 1.1: property, key, default.
 DOCUMENTED = [

@@ -11,11 +11,11 @@ from fluss.model.options.declaration import (
     boolean,
     duration_ms,
     integer,
-    markdown_table,
     member,
     size_bytes,
     text,
 )
+from tools.docs.option_pages import markdown_table
 
 
 class Colour(StrEnum):

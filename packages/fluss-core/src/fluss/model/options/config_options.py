@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fluss.model.options.declaration import (
+    INT_MAX,
     Option,
     OptionSet,
-    boolean,
-    duration_ms,
-    integer,
-    size_bytes,
+    duration,
+    flag,
+    size,
     text,
+    whole,
 )
 from fluss.model.servers import parse_address, parse_addresses
 from fluss.model.string_map import StringMap
@@ -25,7 +26,6 @@ INFLIGHT_IDEMPOTENT_MAX = 5
 
 _KIB = 1024
 _MIB = 1024 * _KIB
-_INT_MAX = 2**31 - 1
 _FOREVER_MS = 2**64 - 1
 
 
@@ -80,33 +80,30 @@ class ClientOptions(OptionSet):
         _servers,
         "The servers to ask first, as host:port with commas between several.",
     )
-    connect_timeout_ms = Option[int](
+    connect_timeout_ms = duration(
         "connect-timeout",
         120_000,
-        duration_ms(1),
         "How long a server may take to accept a connection; one that refuses fails immediately.",
+        low=1,
     )
-    request_timeout_ms = Option[int](
+    request_timeout_ms = duration(
         "request-timeout",
         30_000,
-        duration_ms(1),
         "How long the answer to a request may take once it is sent.",
+        low=1,
     )
-    operation_timeout_ms = Option[int](
+    operation_timeout_ms = duration(
         "operation-timeout",
         120_000,
-        duration_ms(1),
         "How long one call may take, all its retries included; of reading and writing, how long a "
         "bucket may make no progress.",
+        low=1,
     )
-    retry_backoff_ms = Option[int](
-        "retry.backoff-ms", 50, duration_ms(1), "How long to wait before the first retry."
+    retry_backoff_ms = duration(
+        "retry.backoff-ms", 50, "How long to wait before the first retry.", low=1
     )
-    retry_backoff_max_ms = Option[int](
-        "retry.backoff-max-ms",
-        1_000,
-        duration_ms(1),
-        "How long to wait before later retries, at most.",
+    retry_backoff_max_ms = duration(
+        "retry.backoff-max-ms", 1_000, "How long to wait before later retries, at most.", low=1
     )
     address_map = Option[StringMap](
         "address.map",
@@ -129,52 +126,38 @@ class ClientOptions(OptionSet):
     writer_acks = Option[str](
         "writer.acks", "all", _acks, "Who must have a batch before it counts: all, 1 or 0."
     )
-    writer_retries = Option[int](
-        "writer.retries", _INT_MAX, integer(0, _INT_MAX), "How often a batch is sent again."
-    )
-    writer_request_max_size = Option[int](
+    writer_retries = whole("writer.retries", INT_MAX, "How often a batch is sent again.", low=0)
+    writer_request_max_size = size(
         "writer.request-max-size",
         10 * _MIB,
-        size_bytes(1, _INT_MAX),
         "How large a request with batches may be.",
         aliases=("request.max.size",),
     )
-    writer_batch_size = Option[int](
-        "writer.batch-size",
-        2 * _MIB,
-        size_bytes(1, _INT_MAX),
-        "How large a batch may grow.",
-        aliases=("writer.batch.size",),
+    writer_batch_size = size(
+        "writer.batch-size", 2 * _MIB, "How large a batch may grow.", aliases=("writer.batch.size",)
     )
-    writer_dynamic_batch_size_enabled = Option[bool](
-        "writer.dynamic-batch-size.enabled",
-        True,
-        boolean,
-        "Whether batches adapt to how much is written.",
+    writer_dynamic_batch_size_enabled = flag(
+        "writer.dynamic-batch-size.enabled", True, "Whether batches adapt to how much is written."
     )
-    writer_dynamic_batch_size_min = Option[int](
-        "writer.dynamic-batch-size-min",
-        256 * _KIB,
-        size_bytes(1, _INT_MAX),
-        "How small a batch that adapts may become.",
+    writer_dynamic_batch_size_min = size(
+        "writer.dynamic-batch-size-min", 256 * _KIB, "How small a batch that adapts may become."
     )
-    writer_batch_timeout_ms = Option[int](
+    writer_batch_timeout_ms = duration(
         "writer.batch-timeout-ms",
         100,
-        duration_ms(0, 2**63 - 1),
         "How long a batch waits for more rows before it is sent.",
+        high=2**63 - 1,
         aliases=("writer.batch-timeout",),
     )
-    writer_buffer_memory_size = Option[int](
+    writer_buffer_memory_size = size(
         "writer.buffer.memory-size",
         64 * _MIB,
-        size_bytes(1),
         "How much may wait to be sent before writing waits too.",
+        high=2**63 - 1,
     )
-    writer_buffer_wait_timeout_ms = Option[int](
+    writer_buffer_wait_timeout_ms = duration(
         "writer.buffer.wait-timeout-ms",
         _FOREVER_MS,
-        duration_ms(),
         "How long writing waits for room in the buffer.",
         aliases=("writer.buffer.wait-timeout",),
     )
@@ -184,102 +167,78 @@ class ClientOptions(OptionSet):
         _one_of("sticky", "round_robin"),
         "How rows without a bucket key choose a bucket: sticky or round_robin.",
     )
-    writer_enable_idempotence = Option[bool](
-        "writer.enable-idempotence",
-        True,
-        boolean,
-        "Whether a batch that is sent again is written once.",
+    writer_enable_idempotence = flag(
+        "writer.enable-idempotence", True, "Whether a batch that is sent again is written once."
     )
-    writer_max_inflight_requests_per_bucket = Option[int](
+    writer_max_inflight_requests_per_bucket = whole(
         "writer.max-inflight-requests-per-bucket",
         INFLIGHT_IDEMPOTENT_MAX,
-        integer(1, _INT_MAX),
         "How many batches of a bucket may be in flight.",
     )
-    writer_kv_backpressure_max_throttle_ms = Option[int](
+    writer_kv_backpressure_max_throttle_ms = duration(
         "writer.kv-backpressure.max-throttle-ms",
         3_000,
-        duration_ms(),
         "How long to hold back when a server asks for it, at most.",
     )
-    writer_dynamic_create_partition_enabled = Option[bool](
+    writer_dynamic_create_partition_enabled = flag(
         "writer.dynamic-create-partition.enabled",
         True,
-        boolean,
         "Whether writing into a partition that does not exist creates it.",
     )
 
-    scanner_log_max_poll_records = Option[int](
-        "scanner.log.max-poll-records",
-        500,
-        integer(1, _INT_MAX),
-        "How many records one poll gives back.",
+    scanner_log_max_poll_records = whole(
+        "scanner.log.max-poll-records", 500, "How many records one poll gives back."
     )
-    scanner_log_fetch_max_bytes = Option[int](
-        "scanner.log.fetch.max-bytes",
-        16 * _MIB,
-        size_bytes(1, _INT_MAX),
-        "How much a server sends at a time.",
+    scanner_log_fetch_max_bytes = size(
+        "scanner.log.fetch.max-bytes", 16 * _MIB, "How much a server sends at a time."
     )
-    scanner_log_fetch_max_bytes_for_bucket = Option[int](
+    scanner_log_fetch_max_bytes_for_bucket = size(
         "scanner.log.fetch.max-bytes-for-bucket",
         _MIB,
-        size_bytes(1, _INT_MAX),
         "How much of it is from one bucket; where it is not set, who reads a whole range asks for "
         "twice as much.",
     )
-    scanner_log_fetch_min_bytes = Option[int](
-        "scanner.log.fetch.min-bytes",
-        1,
-        size_bytes(0, _INT_MAX),
-        "How much there must be before a server answers.",
+    scanner_log_fetch_min_bytes = size(
+        "scanner.log.fetch.min-bytes", 1, "How much there must be before a server answers.", low=0
     )
-    scanner_log_fetch_wait_max_time_ms = Option[int](
+    scanner_log_fetch_wait_max_time_ms = duration(
         "scanner.log.fetch.wait-max-time-ms",
         500,
-        duration_ms(0, _INT_MAX),
         "How long a server waits for that much.",
+        high=INT_MAX,
         aliases=("scanner.log.fetch.wait-max-time",),
     )
-    scanner_log_check_crc = Option[bool](
+    scanner_log_check_crc = flag(
         "scanner.log.check-crc",
         True,
-        boolean,
         "Whether the checksums of batches are checked, where servers keep them.",
     )
-    scanner_remote_log_prefetch_num = Option[int](
+    scanner_remote_log_prefetch_num = whole(
         "scanner.remote-log.prefetch-num",
         4,
-        integer(1, _INT_MAX),
         "Of how many segments of remote storage a scanner reads ahead.",
     )
-    scanner_remote_log_read_concurrency = Option[int](
+    scanner_remote_log_read_concurrency = whole(
         "scanner.remote-log.read-concurrency",
         4,
-        integer(1, _INT_MAX),
         "How many parts of remote files a scanner reads at a time.",
     )
-    remote_file_download_thread_num = Option[int](
+    remote_file_download_thread_num = whole(
         "remote-file.download-thread-num",
         3,
-        integer(1, _INT_MAX),
         "How many parts of remote files a connection reads at a time.",
     )
 
-    lookup_max_batch_size = Option[int](
-        "lookup.max-batch-size",
-        4_096,
-        integer(1, _INT_MAX),
-        "How many lookups go into one request.",
+    lookup_max_batch_size = whole(
+        "lookup.max-batch-size", 4_096, "How many lookups go into one request."
     )
-    lookup_max_inflight_requests = Option[int](
+    lookup_max_inflight_requests = whole(
         "lookup.max-inflight-requests",
         2,
-        integer(1, _INT_MAX),
         "How many lookup requests of one table may be in flight to one server.",
     )
-    lookup_max_retries = Option[int](
-        "lookup.max-retries", _INT_MAX, integer(0, _INT_MAX), "How often a lookup is sent again."
+    lookup_max_retries = whole(
+        "lookup.max-retries", INT_MAX, "How often a lookup is sent again.", low=0
     )
 
 

@@ -8,17 +8,20 @@ documentation and the "did you mean" come from that list. The options themselves
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, overload
 
 from fluss.errors import ConfigError
-from fluss.model.options.units import parse_duration_ms, parse_size
+from fluss.model.options.units import QUANTITY_MAX, parse_duration_ms, parse_size
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
+MaybeFlag = TypeVar("MaybeFlag", bool, bool | None)
+MaybeInt = TypeVar("MaybeInt", int, int | None)
+INT_MAX: Final = 2**31 - 1
 
 
 class Option(Generic[T]):
@@ -123,14 +126,46 @@ class OptionSet:
         return option.key in self._values
 
 
-def markdown_table(options: Iterable[Option[Any]]) -> str:
-    """Return the options as a table for the documentation."""
-    lines = ["| key | default | meaning |", "|---|---|---|"]
-    for each in options:
-        default = "" if each.default is None or each.default == "" else f"`{each.default}`"
-        since = f" Since {each.since}." if each.since else ""
-        lines.append(f"| `{each.key}` | {default} | {each.doc}{since} |")
-    return "\n".join(lines)
+# --- the usual kinds of options -----------------------------------------------------------------
+
+
+def flag(key: str, default: MaybeFlag, doc: str, **more: Any) -> Option[MaybeFlag]:
+    """Return an option that is true or false."""
+    return Option(key, default, boolean, doc, **more)
+
+
+def whole(
+    key: str, default: MaybeInt, doc: str, *, low: int = 1, high: int = INT_MAX, **more: Any
+) -> Option[MaybeInt]:
+    """Return an option that is a whole number."""
+    return Option(key, default, integer(low, high), doc, **more)
+
+
+def size(
+    key: str, default: int, doc: str, *, low: int = 1, high: int = INT_MAX, **more: Any
+) -> Option[int]:
+    """Return an option that is a size in bytes."""
+    return Option(key, default, size_bytes(low, high), doc, **more)
+
+
+def duration(
+    key: str,
+    default: MaybeInt,
+    doc: str,
+    *,
+    low: int = 0,
+    high: int = QUANTITY_MAX,
+    unit_required: bool = False,
+    **more: Any,
+) -> Option[MaybeInt]:
+    """Return an option that is a duration in milliseconds."""
+    parse = duration_ms(low, high, unit_required=unit_required)
+    return Option(key, default, parse, doc, **more)
+
+
+def choice(key: str, default: E, doc: str) -> Option[E]:
+    """Return an option that is one of the members of its default's enum."""
+    return Option(key, default, member(type(default)), doc)
 
 
 # --- parsers of values --------------------------------------------------------------------------
@@ -180,7 +215,7 @@ def size_bytes(low: int, high: int = 2**63 - 1) -> Callable[[object], int]:
 
 
 def duration_ms(
-    low: int = 0, high: int = 2**64 - 1, *, unit_required: bool = False
+    low: int = 0, high: int = QUANTITY_MAX, *, unit_required: bool = False
 ) -> Callable[[object], int]:
     """Return a parser of durations: milliseconds, a timedelta, or text such as `10s`."""
 

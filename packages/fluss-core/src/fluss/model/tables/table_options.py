@@ -14,18 +14,19 @@ from typing import Any, TypeVar
 from fluss.model.options.declaration import (
     Option,
     OptionSet,
-    boolean,
-    duration_ms,
-    integer,
+    choice,
+    duration,
+    flag,
     member,
     text,
+    whole,
 )
 
 PREFIX = "table."
 SINCE_1_0 = "1.0"
 
 _DAY_MS = 86_400_000
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+_INT_MIN = -(2**31)
 
 T = TypeVar("T")
 
@@ -107,62 +108,45 @@ class TableOptions(OptionSet):
 
     __slots__ = ()
 
-    replication_factor = Option[int | None](
+    replication_factor = whole(
         "table.replication.factor",
         None,
-        integer(1, _INT_MAX),
         "How many servers keep a copy of each bucket; the cluster's default where it is not set.",
     )
-    log_format = Option[LogFormat](
-        "table.log.format",
-        LogFormat.ARROW,
-        member(LogFormat),
-        "How the rows of the log are written.",
-    )
-    arrow_compression = Option[ArrowCompression](
+    log_format = choice("table.log.format", LogFormat.ARROW, "How the rows of the log are written.")
+    arrow_compression = choice(
         "table.log.arrow.compression.type",
         ArrowCompression.ZSTD,
-        member(ArrowCompression),
         "How Arrow batches are compressed.",
     )
-    zstd_level = Option[int](
-        "table.log.arrow.compression.zstd.level",
-        3,
-        integer(1, 22),
-        "How hard ZSTD tries.",
+    zstd_level = whole("table.log.arrow.compression.zstd.level", 3, "How hard ZSTD tries.", high=22)
+    log_ttl_ms = duration(
+        "table.log.ttl", 7 * _DAY_MS, "How long the log is kept.", unit_required=True
     )
-    log_ttl_ms = Option[int](
-        "table.log.ttl", 7 * _DAY_MS, duration_ms(unit_required=True), "How long the log is kept."
-    )
-    log_local_ttl_ms = Option[int | None](
+    log_local_ttl_ms = duration(
         "table.log.local-ttl",
         None,
-        duration_ms(unit_required=True),
         "How long the log is kept on the server's own disks; as long as the log where not set.",
+        unit_required=True,
         since=SINCE_1_0,
     )
-    tiered_local_segments = Option[int](
+    tiered_local_segments = whole(
         "table.log.tiered.local-segments",
         2,
-        integer(1, _INT_MAX),
         "How many segments stay on the server's own disks when the log is tiered.",
     )
-    kv_format = Option[KvFormat](
-        "table.kv.format",
-        KvFormat.COMPACTED,
-        member(KvFormat),
-        "How the rows of a primary key table are stored.",
+    kv_format = choice(
+        "table.kv.format", KvFormat.COMPACTED, "How the rows of a primary key table are stored."
     )
-    kv_format_version = Option[int | None](
+    kv_format_version = whole(
         "table.kv.format-version",
         None,
-        integer(1, 2),
         "How keys are encoded where a lake is set; the server sets it for new tables.",
+        high=2,
     )
-    standby_replica = Option[bool | None](
+    standby_replica = flag(
         "table.kv.standby-replica.enabled",
         None,
-        boolean,
         "Whether another server keeps snapshots at hand to take over quickly.",
         since=SINCE_1_0,
     )
@@ -184,17 +168,17 @@ class TableOptions(OptionSet):
         member(DeleteBehavior),
         "What happens to deletes: allow, and with a merge engine ignore, where not set.",
     )
-    changelog_image = Option[ChangelogImage](
+    changelog_image = choice(
         "table.changelog.image",
         ChangelogImage.FULL,
-        member(ChangelogImage),
         "Whether the changelog has the rows before their update.",
     )
-    auto_increment_cache_size = Option[int](
+    auto_increment_cache_size = whole(
         "table.auto-increment.cache-size",
         100_000,
-        integer(-(2**63), 2**63 - 1),
         "How many numbers a bucket takes at a time for its auto-increment column.",
+        low=-(2**63),
+        high=2**63 - 1,
     )
     statistics_columns_text = Option[str | None](
         "table.statistics.columns",
@@ -203,10 +187,9 @@ class TableOptions(OptionSet):
         "The columns whose minimum and maximum writers put into each batch: names, or `*`.",
         since=SINCE_1_0,
     )
-    auto_partition_enabled = Option[bool](
+    auto_partition_enabled = flag(
         "table.auto-partition.enabled",
         False,
-        boolean,
         "Whether the server makes and drops partitions by time.",
     )
     auto_partition_key = Option[str | None](
@@ -215,10 +198,9 @@ class TableOptions(OptionSet):
         text,
         "The partition column that holds the time, where there are several.",
     )
-    auto_partition_unit = Option[AutoPartitionUnit](
+    auto_partition_unit = choice(
         "table.auto-partition.time-unit",
         AutoPartitionUnit.DAY,
-        member(AutoPartitionUnit),
         "How much time one partition spans.",
     )
     auto_partition_format = Option[str | None](
@@ -234,20 +216,17 @@ class TableOptions(OptionSet):
         text,
         "The time zone in which partitions begin; the server's where not set.",
     )
-    auto_partition_precreate = Option[int](
-        "table.auto-partition.num-precreate",
-        2,
-        integer(_INT_MIN, _INT_MAX),
-        "How many partitions are made ahead.",
+    auto_partition_precreate = whole(
+        "table.auto-partition.num-precreate", 2, "How many partitions are made ahead.", low=_INT_MIN
     )
-    auto_partition_retention = Option[int](
+    auto_partition_retention = whole(
         "table.auto-partition.num-retention",
         7,
-        integer(_INT_MIN, _INT_MAX),
         "How many past partitions are kept; all of them where negative.",
+        low=_INT_MIN,
     )
-    datalake_enabled = Option[bool](
-        "table.datalake.enabled", False, boolean, "Whether the table is copied into a lake."
+    datalake_enabled = flag(
+        "table.datalake.enabled", False, "Whether the table is copied into a lake."
     )
     datalake_format = Option[DataLakeFormat | None](
         "table.datalake.format",
@@ -255,25 +234,20 @@ class TableOptions(OptionSet):
         member(DataLakeFormat),
         "The lake that keys and buckets are encoded for, even while it is not enabled.",
     )
-    datalake_freshness_ms = Option[int](
-        "table.datalake.freshness",
-        180_000,
-        duration_ms(unit_required=True),
-        "How far the lake may lag behind.",
+    datalake_freshness_ms = duration(
+        "table.datalake.freshness", 180_000, "How far the lake may lag behind.", unit_required=True
     )
-    datalake_auto_compaction = Option[bool](
-        "table.datalake.auto-compaction", False, boolean, "Whether the lake's files are compacted."
+    datalake_auto_compaction = flag(
+        "table.datalake.auto-compaction", False, "Whether the lake's files are compacted."
     )
-    datalake_auto_expire_snapshot = Option[bool](
+    datalake_auto_expire_snapshot = flag(
         "table.datalake.auto-expire-snapshot",
         False,
-        boolean,
         "Whether old snapshots of the lake are dropped.",
     )
-    datalake_historical_partition = Option[bool](
+    datalake_historical_partition = flag(
         "table.datalake.historical-partition.enabled",
         False,
-        boolean,
         "Whether lookups of dropped partitions go to the lake.",
         since=SINCE_1_0,
     )
