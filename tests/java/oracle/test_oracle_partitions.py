@@ -10,7 +10,6 @@ import pytest
 
 from fluss.model.tables.partitions import (
     PartitionSpec,
-    auto_partition_name,
     partition_name,
     qualified_partition_name,
 )
@@ -24,6 +23,7 @@ from fluss.model.types.data_type import (
 )
 from fluss.rows.keys.partition_codes import VALUE_BYTES_MAX, partition_codes
 from fluss.rows.keys.partition_text import partition_text, partition_value
+from fluss_server.auto_partitions import auto_partition_name
 from tests.support.generators.random_columns import column_of
 from tests.support.generators.seeded_values import KEY_TYPES, corners, exact, random_value
 

@@ -9,36 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from fluss.errors import InvalidNameError, InvalidSchemaError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.names import check_name, check_new_name
 from fluss.model.string_map import StringMap
-from fluss.model.tables.table_options import AutoPartitionUnit
-from fluss.model.types.data_type import (
-    BigIntType,
-    BooleanType,
-    DateType,
-    IntType,
-    SmallIntType,
-    StringType,
-    TinyIntType,
-)
+from fluss.model.types import data_type as t
 
 SEPARATOR = "$"
-MONTHS_PER_YEAR = 12
-MONTHS_PER_QUARTER = 3
 # For partition keys of these types, the partition's name determines the exact value.
 LOSSLESS_IN_PARTITION_NAME: Final = (
-    BooleanType,
-    TinyIntType,
-    SmallIntType,
-    IntType,
-    BigIntType,
-    StringType,
-    DateType,
+    t.BooleanType,
+    t.TinyIntType,
+    t.SmallIntType,
+    t.IntType,
+    t.BigIntType,
+    t.StringType,
+    t.DateType,
 )
 
 
@@ -168,49 +156,3 @@ class PartitionInfo:
             f"PartitionInfo(partition_id={self.partition_id}, "
             f"partition_name={self.partition_name!r})"
         )
-
-
-# --- partitions that the server creates by time ---------------------------------------------------
-
-
-def auto_partition_name(unit: AutoPartitionUnit, moment: date, *, offset: int = 0) -> str:
-    """Return the name of the partition of a time, or of one before or after it.
-
-    Args:
-        unit: How much time a partition spans.
-        moment: A day, or a time of it in the table's zone. Hours are counted on the clock of a
-            `datetime` without a zone, and as hours really pass in one with a zone.
-        offset: How many partitions later; earlier where negative.
-    """
-    match unit:
-        case AutoPartitionUnit.YEAR:
-            return f"{moment.year + offset:04d}"
-        case AutoPartitionUnit.QUARTER:
-            year, month = _plus_months(moment, offset * MONTHS_PER_QUARTER)
-            return f"{year:04d}{(month - 1) // MONTHS_PER_QUARTER + 1}"
-        case AutoPartitionUnit.MONTH:
-            year, month = _plus_months(moment, offset)
-            return f"{year:04d}{month:02d}"
-        case AutoPartitionUnit.DAY:
-            return _digits(moment + timedelta(days=offset))
-        case AutoPartitionUnit.HOUR:
-            hour = _plus_hours(moment, offset)
-            return f"{_digits(hour)}{hour.hour:02d}"
-
-
-def _plus_months(moment: date, months: int) -> tuple[int, int]:
-    year, month = divmod(moment.year * MONTHS_PER_YEAR + moment.month - 1 + months, MONTHS_PER_YEAR)
-    return year, month + 1
-
-
-def _plus_hours(moment: date, hours: int) -> datetime:
-    if not isinstance(moment, datetime):
-        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - a day has no zone
-    if moment.tzinfo is None:
-        return moment + timedelta(hours=hours)
-    return (moment.astimezone(UTC) + timedelta(hours=hours)).astimezone(moment.tzinfo)
-
-
-def _digits(day: date) -> str:
-    # Not strftime, whose %Y drops the zeros of early years on some systems.
-    return f"{day.year:04d}{day.month:02d}{day.day:02d}"
