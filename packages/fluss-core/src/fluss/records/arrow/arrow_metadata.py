@@ -105,14 +105,16 @@ def _metadata(message: memoryview, at: int) -> memoryview:
 
 
 def _read_message(metadata: memoryview, at: int) -> BodyMetadata:
-    version_at, header_type_at, header_at, body_length_at = _fields(metadata, _follow(metadata, 0))
+    version_at, header_type_at, header_at, body_length_at = table_fields(
+        metadata, follow(metadata, 0)
+    )
     version = _scalar(_I16, metadata, version_at)
     header_type = _scalar(_U8, metadata, header_type_at)
     if version not in _VERSIONS or header_type != _HEADER_RECORD_BATCH or not header_at:
         why = f"it is a message of type {header_type} and version {version}, not a record batch"
         raise corrupt_batch("Arrow message", at=at, why=why)
-    length_at, nodes_at, buffers_at, compression_at = _fields(
-        metadata, _follow(metadata, header_at)
+    length_at, nodes_at, buffers_at, compression_at = table_fields(
+        metadata, follow(metadata, header_at)
     )
     return BodyMetadata(
         row_count=_scalar(_I64, metadata, length_at),
@@ -125,7 +127,7 @@ def _read_message(metadata: memoryview, at: int) -> BodyMetadata:
 
 
 def _codec(metadata: memoryview, compression_at: int, at: int) -> int:
-    codec_at, method_at, _, _ = _fields(metadata, _follow(metadata, compression_at))
+    codec_at, method_at, _, _ = table_fields(metadata, follow(metadata, compression_at))
     codec, method = _scalar(_U8, metadata, codec_at), _scalar(_U8, metadata, method_at)
     if codec not in CODEC_NUMBERS or method != _METHOD_BUFFER:
         why = f"its compression (codec {codec}, method {method}) is not LZ4 or ZSTD by buffer"
@@ -140,12 +142,13 @@ def _codec(metadata: memoryview, compression_at: int, at: int) -> int:
 # negative, because struct would then count from the end.
 
 
-def _follow(metadata: memoryview, position: int) -> int:
+def follow(metadata: memoryview, position: int) -> int:
+    """Return where the offset at this position of a flatbuffer leads."""
     offset: int = _U32.unpack_from(metadata, position)[0]
     return position + offset
 
 
-def _fields(metadata: memoryview, table: int) -> tuple[int, int, int, int]:
+def table_fields(metadata: memoryview, table: int) -> tuple[int, int, int, int]:
     """Return where the first four fields of a table are; 0 for an absent one."""
     vtable = table - _I32.unpack_from(metadata, table)[0]
     if vtable < 0:
@@ -170,7 +173,7 @@ def _pairs(metadata: memoryview, position: int, at: int) -> list[Pair]:
     """Return a vector of structs of two int64 each."""
     if not position:
         return []
-    vector = _follow(metadata, position)
+    vector = follow(metadata, position)
     count: int = _U32.unpack_from(metadata, vector)[0]
     end = vector + 4 + _PAIR.size * count
     if end > len(metadata):

@@ -110,10 +110,10 @@ def decoded(array: pa.Array) -> pa.Array:
 # --- types without children -------------------------------------------------------------------
 
 
-_Cast: TypeAlias = Callable[[pa.DataType, Any, pa.DataType], Caster | None]
+_Maker: TypeAlias = Callable[[pa.DataType, Any, pa.DataType], Caster | None]
 
 
-def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Cast:
+def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Maker:
     """Arrow's own cast, for sources that one of these accepts."""
 
     def rule(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
@@ -211,15 +211,7 @@ def _list_caster(source: pa.DataType, target: ArrayType, wire: pa.DataType) -> C
 
     def cast(array: pa.Array) -> pa.Array:
         offsets, elements = list_parts(array)
-        buffers = [validity_buffer(array), offsets]
-        child = elements if inner is None else inner(elements)
-        return pa.Array.from_buffers(
-            wire,
-            len(array),
-            buffers,
-            array.null_count,
-            children=[relabelled(child, wire.value_type)],
-        )
+        return _made_of(array, wire, [offsets], [_cast(elements, inner, wire.value_type)])
 
     return cast
 
@@ -235,14 +227,12 @@ def _map_caster(source: pa.DataType, target: MapType, wire: pa.DataType) -> Cast
 
     def cast(array: pa.Array) -> pa.Array:
         offsets, entries = list_parts(as_list(array))
-        key_array, value_array = entries.field(0), entries.field(1)
         children = [
-            relabelled(key_array if keys is None else keys(key_array), wire.key_type),
-            relabelled(value_array if values is None else values(value_array), wire.item_type),
+            _cast(entries.field(0), keys, wire.key_type),
+            _cast(entries.field(1), values, wire.item_type),
         ]
         child = pa.Array.from_buffers(pairs, len(entries), [None], 0, children=children)
-        buffers = [validity_buffer(array), offsets]
-        return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=[child])
+        return _made_of(array, wire, [offsets], [child])
 
     return cast
 
@@ -266,12 +256,23 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
         for index, (place, each) in enumerate(zip(places, inner, strict=True)):
             child = array.field(place)
             # Values under a NULL struct are unspecified, and might not fit.
-            child = child if each is None else each(_masked(child, array))
-            children.append(relabelled(child, wire.field(index).type))
-        buffers = [validity_buffer(array)]
-        return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=children)
+            child = child if each is None else _masked(child, array)
+            children.append(_cast(child, each, wire.field(index).type))
+        return _made_of(array, wire, [], children)
 
     return cast
+
+
+def _cast(array: pa.Array, cast: Caster | None, wire: pa.DataType) -> pa.Array:
+    return relabelled(array if cast is None else cast(array), wire)
+
+
+def _made_of(
+    array: pa.Array, wire: pa.DataType, own: list[pa.Buffer], children: list[pa.Array]
+) -> pa.Array:
+    """Return an array of these buffers and children, with the NULLs of the given one."""
+    buffers = [validity_buffer(array), *own]
+    return pa.Array.from_buffers(wire, len(array), buffers, array.null_count, children=children)
 
 
 def _masked(child: pa.Array, parent: pa.Array) -> pa.Array:
@@ -342,7 +343,7 @@ def relabelled(array: pa.Array, wire: pa.DataType) -> pa.Array:
 class _Rule(NamedTuple):
     """How arrays become those of a type, and what is checked afterwards, if anything."""
 
-    cast: _Cast
+    cast: _Maker
     check: Callable[[Any, ValueLimits], ValueCheck | None] = lambda *_: None
 
 

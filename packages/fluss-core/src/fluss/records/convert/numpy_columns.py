@@ -28,19 +28,14 @@ def to_column(array: pa.Array, data_type: DataType) -> Column:
     """One array in wire form as a column over the same memory."""
     length, valid = len(array), _valid(array)
     match data_type.layout:
-        case ArrowLayout.BITS:
-            values = _bits(array.buffers()[1], array.offset, length)
-            return Column(type=data_type, length=length, valid=valid, values=values)
-        case ArrowLayout.FIXED:
-            values = _fixed_values(array, data_type)
+        case ArrowLayout.BITS | ArrowLayout.FIXED:
+            values = _values(array, data_type)
             return Column(type=data_type, length=length, valid=valid, values=values)
         case ArrowLayout.VARIABLE:
+            values = _numbers(array.buffers()[2], np.uint8)
+            offsets = _offsets(array)
             return Column(
-                type=data_type,
-                length=length,
-                valid=valid,
-                values=_numbers(array.buffers()[2], np.uint8),
-                offsets=_offsets(array),
+                type=data_type, length=length, valid=valid, values=values, offsets=offsets
             )
         case ArrowLayout.LIST:
             return _list_column(array, data_type, valid, (array.values,))
@@ -76,14 +71,13 @@ def _list_column(
     )
 
 
-def _fixed_values(array: pa.Array, data_type: DataType) -> Values:
-    start, count, per_row = array.offset, len(array), data_type.values_per_row
-    if per_row is None:
-        return _numbers(array.buffers()[1], data_type.dtype, start=start, count=count)
-    values = _numbers(
-        array.buffers()[1], data_type.dtype, start=start * per_row, count=count * per_row
-    )
-    return values.reshape(count, per_row)
+def _values(array: pa.Array, data_type: DataType) -> Values:
+    buffer, start, count = array.buffers()[1], array.offset, len(array)
+    if data_type.layout is ArrowLayout.BITS:
+        return _bits(buffer, start, count)
+    each = data_type.values_per_row or 1
+    values = _numbers(buffer, data_type.dtype, start=start * each, count=count * each)
+    return values if data_type.values_per_row is None else values.reshape(count, each)
 
 
 def _offsets(array: pa.Array) -> Int32Array:
@@ -124,32 +118,25 @@ def to_batch(columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
 
 def to_array(column: Column, arrow_type: pa.DataType) -> pa.Array:
     """One column as an array over the same memory."""
-    length = column.length
-    validity, null_count = _validity(column.valid, length)
+    validity, null_count = _validity(column.valid, column.length)
+    buffers, children = [validity], []
     match column.type.layout:
         case ArrowLayout.BITS:
-            buffers = [validity, _packed(_given(column.values))]
-            return pa.Array.from_buffers(arrow_type, length, buffers, null_count)
+            buffers.append(_packed(_given(column.values)))
         case ArrowLayout.FIXED:
-            buffers = [validity, _buffer(_given(column.values))]
-            return pa.Array.from_buffers(arrow_type, length, buffers, null_count)
+            buffers.append(_buffer(_given(column.values)))
         case ArrowLayout.VARIABLE:
-            buffers = [validity, _buffer(_given(column.offsets)), _buffer(_given(column.values))]
-            return pa.Array.from_buffers(arrow_type, length, buffers, null_count)
+            buffers += (_buffer(_given(column.offsets)), _buffer(_given(column.values)))
         case ArrowLayout.LIST:
-            child = to_array(column.children[0], arrow_type.value_type)
-            buffers = [validity, _buffer(_given(column.offsets))]
-            return pa.Array.from_buffers(arrow_type, length, buffers, null_count, 0, [child])
+            buffers.append(_buffer(_given(column.offsets)))
+            children.append(to_array(column.children[0], arrow_type.value_type))
         case ArrowLayout.MAP:
-            buffers = [validity, _buffer(_given(column.offsets))]
-            entries = _entries(column, arrow_type)
-            return pa.Array.from_buffers(arrow_type, length, buffers, null_count, 0, [entries])
+            buffers.append(_buffer(_given(column.offsets)))
+            children.append(_entries(column, arrow_type))
         case ArrowLayout.STRUCT:
-            children = [
-                to_array(each, arrow_type.field(index).type)
-                for index, each in enumerate(column.children)
-            ]
-            return pa.Array.from_buffers(arrow_type, length, [validity], null_count, 0, children)
+            pairs = zip(column.children, arrow_type, strict=True)
+            children += (to_array(each, field.type) for each, field in pairs)
+    return pa.Array.from_buffers(arrow_type, column.length, buffers, null_count, 0, children)
 
 
 def _entries(column: Column, arrow_type: pa.MapType) -> pa.Array:

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fluss.errors import UnsupportedOperationError
+from fluss.records.arrow.arrow_metadata import follow, table_fields
 from fluss.records.arrow.numpy_arrays import texts
 
 DEPTH_MAX: Final = 200
@@ -269,37 +270,29 @@ _WRITERS: Final[dict[str, Callable[[list[Any], Options], pc.Expression]]] = {
 _FILE_HEAD: Final = 16
 _MESSAGE_HEADER: Final = 2
 _SCHEMA_METADATA: Final = 2
-_U16, _I32, _U32 = (struct.Struct("<" + each) for each in "HiI")
+_U32 = struct.Struct("<I")
 
 
 def schema_metadata(file: pa.Buffer) -> Iterator[tuple[str, str]]:
     """The metadata of the schema of an Arrow file, in its order."""
     data = memoryview(file)[_FILE_HEAD:]
-    message = _follow(data, 0)
-    schema = _follow(data, _field(data, message, _MESSAGE_HEADER))
-    vector = _follow(data, _field(data, schema, _SCHEMA_METADATA))
+    message = follow(data, 0)
+    schema = follow(data, _field(data, message, _MESSAGE_HEADER))
+    vector = follow(data, _field(data, schema, _SCHEMA_METADATA))
     (count,) = _U32.unpack_from(data, vector)
     for place in range(count):
-        pair = _follow(data, vector + 4 + 4 * place)
+        pair = follow(data, vector + 4 + 4 * place)
         yield _text(data, _field(data, pair, 0)), _text(data, _field(data, pair, 1))
 
 
-def _follow(data: memoryview, position: int) -> int:
-    offset: int = _U32.unpack_from(data, position)[0]
-    return position + offset
-
-
 def _field(data: memoryview, table: int, index: int) -> int:
-    vtable = table - _I32.unpack_from(data, table)[0]
-    (size,) = _U16.unpack_from(data, vtable)
-    slot = 4 + 2 * index
-    offset: int = _U16.unpack_from(data, vtable + slot)[0] if slot < size else 0
-    if not offset:
+    position = table_fields(data, table)[index]
+    if not position:
         raise LookupError(f"a table of the file lacks field {index}")
-    return table + offset
+    return position
 
 
 def _text(data: memoryview, position: int) -> str:
-    start = _follow(data, position)
+    start = follow(data, position)
     (length,) = _U32.unpack_from(data, start)
     return bytes(data[start + 4 : start + 4 + length]).decode()

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from fluss.records.arrow.received_bytes import ByteSource
 from fluss.records.corrupt import corrupt_batch
@@ -60,9 +60,8 @@ class HeaderFormat:
     """Which of the optional fields a header has, and where its checksum stands."""
 
     packed: struct.Struct
+    fields: tuple[str, ...]
     crc_at: int
-    has_leader_epoch: bool
-    has_statistics: bool
 
     @property
     def size(self) -> int:
@@ -75,20 +74,38 @@ class HeaderFormat:
         return self.crc_at + _CRC.size
 
 
-def _header_format(*, leader_epoch: bool, statistics: bool) -> HeaderFormat:
-    text = f"<qibq{'i' if leader_epoch else ''}Ihbiqii{'i' if statistics else ''}"
+# The fields in their order, and how each is packed.
+_FIELDS: Final = {
+    "base_offset": "q",
+    "length": "i",
+    "magic": "b",
+    "commit_timestamp": "q",
+    "leader_epoch": "i",
+    "crc": "I",
+    "schema_id": "h",
+    "attributes": "b",
+    "last_offset_delta": "i",
+    "writer_id": "q",
+    "batch_sequence": "i",
+    "record_count": "i",
+    "statistics_length": "i",
+}
+
+
+def _without(*absent: str) -> HeaderFormat:
+    fields = tuple(each for each in _FIELDS if each not in absent)
+    before_crc = "<" + "".join(_FIELDS[each] for each in fields[: fields.index("crc")])
     return HeaderFormat(
-        packed=struct.Struct(text),
-        crc_at=25 if leader_epoch else 21,
-        has_leader_epoch=leader_epoch,
-        has_statistics=statistics,
+        packed=struct.Struct("<" + "".join(_FIELDS[each] for each in fields)),
+        fields=fields,
+        crc_at=struct.calcsize(before_crc),
     )
 
 
-_MAGIC_0 = _header_format(leader_epoch=False, statistics=False)
-_WITH_EPOCH = _header_format(leader_epoch=True, statistics=False)
-_WITH_STATISTICS = _header_format(leader_epoch=False, statistics=True)
-_MAGIC_2 = _header_format(leader_epoch=True, statistics=True)
+_MAGIC_0 = _without("leader_epoch", "statistics_length")
+_WITH_EPOCH = _without("statistics_length")
+_WITH_STATISTICS = _without("leader_epoch")
+_MAGIC_2 = _without()
 
 _FORMATS: Final[dict[Magic1, dict[int, HeaderFormat]]] = {
     "statistics": {0: _MAGIC_0, 1: _WITH_STATISTICS, 2: _MAGIC_2},
@@ -164,48 +181,15 @@ def read_log_header(
         raise corrupt_batch(what, at=at, why=f"its magic byte {magic} is unknown")
     if len(data) - at < shape.size:
         raise corrupt_batch(what, at=at, why=f"only {len(data) - at} bytes are there")
-    base_offset, length, magic, timestamp, *rest = shape.packed.unpack_from(data, at)
-    leader_epoch = rest.pop(0) if shape.has_leader_epoch else NO_LEADER_EPOCH
-    statistics_length = rest.pop() if shape.has_statistics else 0
-    crc, schema_id, attributes, delta, writer_id, sequence, record_count = rest
-    return LogBatchHeader(
-        base_offset=base_offset,
-        length=length,
-        magic=magic,
-        commit_timestamp=timestamp,
-        leader_epoch=leader_epoch,
-        crc=crc,
-        schema_id=schema_id,
-        attributes=attributes,
-        last_offset_delta=delta,
-        writer_id=writer_id,
-        batch_sequence=sequence,
-        record_count=record_count,
-        statistics_length=statistics_length,
-        format=shape,
-    )
+    fields = zip(shape.fields, shape.packed.unpack_from(data, at), strict=True)
+    return LogBatchHeader(format=shape, **dict(fields))
 
 
 def write_log_header(header: LogBatchHeader) -> bytearray:
     """Return the header's bytes, in its own format and with its own length and checksum."""
     shape = header.format
-    fields: list[Any] = [
-        header.base_offset,
-        header.length,
-        header.magic,
-        header.commit_timestamp,
-        *((header.leader_epoch,) if shape.has_leader_epoch else ()),
-        header.crc,
-        header.schema_id,
-        header.attributes,
-        header.last_offset_delta,
-        header.writer_id,
-        header.batch_sequence,
-        header.record_count,
-        *((header.statistics_length,) if shape.has_statistics else ()),
-    ]
     written = bytearray(shape.size)
-    shape.packed.pack_into(written, 0, *fields)
+    shape.packed.pack_into(written, 0, *(getattr(header, each) for each in shape.fields))
     return written
 
 
