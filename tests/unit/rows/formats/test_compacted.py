@@ -170,10 +170,8 @@ def test_a_nan_keeps_its_bits():
 
 
 def test_rows_without_columns_are_empty():
-    encoded = write_compacted_rows([], rows=3)
-    assert list(encoded) == [b"", b"", b""]
     nowhere = np.zeros(3, np.int64)
-    assert read_compacted_rows(encoded.data, nowhere, nowhere, []) == []
+    assert read_compacted_rows(np.zeros(0, np.uint8), nowhere, nowhere, []) == []
     assert CompactedRowWriter(()).write(()) == b""
     assert CompactedRowReader(()).read(b"") == ()
 
@@ -192,10 +190,9 @@ def test_a_binary_shorter_than_its_type_is_written_as_it_is():
     assert decode((BinaryType(4),), [bytes.fromhex("00026162")]) == [(b"ab\0\0",)]
 
 
-def test_prepared_codecs_do_what_the_functions_do():
+def test_a_row_is_read_from_a_view_of_it():
     types, row = (IntType(), StringType()), (5, "five")
     encoded = CompactedRowWriter(types).write(row)
-    assert encoded == CompactedRowWriter(types).write(row)
     assert CompactedRowReader(types).read(memoryview(encoded)) == row
 
 
@@ -292,8 +289,6 @@ def test_a_column_value_that_does_not_fit_is_refused_with_its_place():
 def test_columns_of_different_lengths_are_a_mistake():
     with pytest.raises(ValueError, match="differ in length"):
         write_compacted_rows([column_of(IntType(), [1]), column_of(IntType(), [1, 2])])
-    with pytest.raises(ValueError, match="differ in length"):
-        write_compacted_rows([column_of(IntType(), [1])], rows=2)
 
 
 def test_null_in_a_not_null_column_is_read_as_null():

@@ -132,15 +132,13 @@ def test_wide_and_deep_tables_come_back(seed):
 
 
 def test_rows_without_columns_are_empty():
-    encoded = write_indexed_rows([], rows=2)
-    assert list(encoded) == [b"", b""] == [IndexedRowWriter(()).write(())] * 2
+    assert IndexedRowWriter(()).write(()) == b""
     assert IndexedRowReader(()).read(b"") == ()
 
 
-def test_prepared_codecs_do_what_the_functions_do():
+def test_a_row_is_read_from_a_view_of_it():
     types, row = (IntType(), StringType()), (5, "five")
     encoded = IndexedRowWriter(types).write(row)
-    assert encoded == IndexedRowWriter(types).write(row)
     assert IndexedRowReader(types).read(memoryview(encoded)) == row
 
 

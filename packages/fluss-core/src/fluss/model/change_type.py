@@ -21,7 +21,7 @@ class ChangeType(IntEnum):
 
     def short_string(self) -> str:
         """`+A`, `+I`, `-U`, `+U` or `-D`."""
-        return _SHORT[self]
+        return _NAMES[self][0]
 
     @property
     def long_name(self) -> str:
@@ -29,7 +29,7 @@ class ChangeType(IntEnum):
 
         A row appended to a log reads `insert` there, as in Fluss's own changelog tables.
         """
-        return _LONG[self]
+        return _NAMES[self][1]
 
     @staticmethod
     def parse(text: str) -> ChangeType:
@@ -40,9 +40,15 @@ class ChangeType(IntEnum):
         """
         folded = text.strip().lower()
         for change in reversed(ChangeType):  # so that `insert` is Insert before it is AppendOnly
-            if folded in {_SHORT[change].lower(), _LONG[change], change.name.lower()}:
+            short, long = _NAMES[change]
+            if folded in {short.lower(), long, change.name.lower()}:
                 return change
-        raise _no_change(text)
+        known = (*(short for short, _ in _NAMES.values()), *(long for _, long in _NAMES.values()))
+        raise InvalidValueError(
+            f"{text!r} is not a kind of change.",
+            hint=f"write one of {', '.join(dict.fromkeys(known))}",
+            value=text,
+        )
 
     def __str__(self) -> str:
         return self.short_string()
@@ -51,25 +57,11 @@ class ChangeType(IntEnum):
         return f"ChangeType.{self.name}"
 
 
-_SHORT = {
-    ChangeType.AppendOnly: "+A",
-    ChangeType.Insert: "+I",
-    ChangeType.UpdateBefore: "-U",
-    ChangeType.UpdateAfter: "+U",
-    ChangeType.Delete: "-D",
+# The short string and the long name of each.
+_NAMES = {
+    ChangeType.AppendOnly: ("+A", "insert"),
+    ChangeType.Insert: ("+I", "insert"),
+    ChangeType.UpdateBefore: ("-U", "update_before"),
+    ChangeType.UpdateAfter: ("+U", "update_after"),
+    ChangeType.Delete: ("-D", "delete"),
 }
-_LONG = {
-    ChangeType.AppendOnly: "insert",
-    ChangeType.Insert: "insert",
-    ChangeType.UpdateBefore: "update_before",
-    ChangeType.UpdateAfter: "update_after",
-    ChangeType.Delete: "delete",
-}
-
-
-def _no_change(text: object) -> InvalidValueError:
-    return InvalidValueError(
-        f"{text!r} is not a kind of change.",
-        hint=f"write one of {', '.join(_SHORT.values())}, {', '.join(dict.fromkeys(_LONG.values()))}",
-        value=text,
-    )

@@ -35,10 +35,7 @@ def check_name(what: str, name: object) -> str:
     Raises:
         InvalidNameError: When it is empty, too long, or has characters that no name may have.
     """
-    if not isinstance(name, str):
-        raise InvalidNameError(f"A {what} is text, not {type(name).__name__}: {name!r}.", name=name)
-    if not name:
-        raise InvalidNameError(f"The {what} is empty.", hint="give it a name", name=name)
+    name = _given_text(what, name)
     shown = without_login(name)
     if len(name) > NAME_LENGTH_MAX:
         raise InvalidNameError(
@@ -84,14 +81,7 @@ def check_column_name(name: object) -> str:
     Raises:
         InvalidNameError: When it is empty or not text that UTF-8 can carry.
     """
-    if not isinstance(name, str):
-        raise InvalidNameError(
-            f"A column name is text, not {type(name).__name__}: {name!r}.", name=name
-        )
-    if not name:
-        raise InvalidNameError("A column has an empty name.", hint="give it a name", name=name)
-    check_text("column name", name)
-    return name
+    return check_text("column name", _given_text("column name", name))
 
 
 def check_not_reserved(name: str) -> None:
@@ -125,3 +115,11 @@ def check_text(what: str, text: object) -> str:
             name=text,
         ) from None
     return text
+
+
+def _given_text(what: str, name: object) -> str:
+    if not isinstance(name, str):
+        raise InvalidNameError(f"A {what} is text, not {type(name).__name__}: {name!r}.", name=name)
+    if not name:
+        raise InvalidNameError(f"The {what} is empty.", hint="give it a name", name=name)
+    return name

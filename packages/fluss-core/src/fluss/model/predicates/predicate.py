@@ -230,23 +230,12 @@ class ColumnRef:
         """Return whether it has another value than these; never, when NULL is among them."""
         return self._listed(LeafFunction.NOT_IN, values)
 
-    def __eq__(self, value: Any, /) -> Predicate:  # type: ignore[override]
-        return self.equal(value)
-
-    def __ne__(self, value: Any, /) -> Predicate:  # type: ignore[override]
-        return self.not_equal(value)
-
-    def __lt__(self, value: Any, /) -> Predicate:
-        return self.less_than(value)
-
-    def __le__(self, value: Any, /) -> Predicate:
-        return self.less_or_equal(value)
-
-    def __gt__(self, value: Any, /) -> Predicate:
-        return self.greater_than(value)
-
-    def __ge__(self, value: Any, /) -> Predicate:
-        return self.greater_or_equal(value)
+    __eq__ = equal  # type: ignore[assignment] # it compares to predicates
+    __ne__ = not_equal  # type: ignore[assignment]
+    __lt__ = less_than
+    __le__ = less_or_equal
+    __gt__ = greater_than
+    __ge__ = greater_or_equal
 
     def __bool__(self) -> NoReturn:
         raise TypeError(

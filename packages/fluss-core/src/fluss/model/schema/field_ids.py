@@ -6,7 +6,7 @@ its type, then the next column (Java: `ReassignFieldId`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fluss.errors import InvalidSchemaError
@@ -39,14 +39,12 @@ def with_field_ids(columns: Sequence[Column], *, highest: int = -1) -> tuple[Col
         )
     refuse_duplicate_ids(columns)
     counter = _Counter(max(highest, highest_field_id(columns)))
-    return tuple(_numbered_column(each, counter) for each in columns)
+    return _with_ids(columns, lambda given: counter.next() if given is None else given)
 
 
 def without_field_ids(columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns without any id, also in their nested fields."""
-    return tuple(
-        replace(each, column_id=None, data_type=_stripped(each.data_type)) for each in columns
-    )
+    return _with_ids(columns, lambda _: None)
 
 
 def highest_field_id(columns: Sequence[Column]) -> int:
@@ -83,39 +81,31 @@ class _Counter:
         return self.highest
 
 
-def _numbered_column(column: Column, counter: _Counter) -> Column:
-    column_id = counter.next() if column.column_id is None else column.column_id
-    return replace(column, column_id=column_id, data_type=_numbered(column.data_type, counter))
+# Returns the id that a column or field gets, by the one it has.
+_IdOf = Callable[[int | None], int | None]
 
 
-def _numbered(data_type: DataType, counter: _Counter) -> DataType:
+def _with_ids(columns: Sequence[Column], id_of: _IdOf) -> tuple[Column, ...]:
+    return tuple(
+        replace(each, column_id=id_of(each.column_id), data_type=_inner_ids(each.data_type, id_of))
+        for each in columns
+    )
+
+
+def _inner_ids(data_type: DataType, id_of: _IdOf) -> DataType:
     match data_type:
         case ArrayType():
-            return replace(data_type, element=_numbered(data_type.element, counter))
+            return replace(data_type, element=_inner_ids(data_type.element, id_of))
         case MapType():
-            key = _numbered(data_type.key, counter)
-            return replace(data_type, key=key, value=_numbered(data_type.value, counter))
-        case RowType():
-            fields = []
-            for each in data_type.fields:
-                field_id = counter.next() if each.field_id is None else each.field_id
-                below = _numbered(each.data_type, counter)
-                fields.append(replace(each, field_id=field_id, data_type=below))
-            return replace(data_type, fields=tuple(fields))
-        case _:
-            return data_type
-
-
-def _stripped(data_type: DataType) -> DataType:
-    match data_type:
-        case ArrayType():
-            return replace(data_type, element=_stripped(data_type.element))
-        case MapType():
-            key, value = _stripped(data_type.key), _stripped(data_type.value)
+            key, value = _inner_ids(data_type.key, id_of), _inner_ids(data_type.value, id_of)
             return replace(data_type, key=key, value=value)
         case RowType():
             fields = (
-                replace(each, field_id=None, data_type=_stripped(each.data_type))
+                replace(
+                    each,
+                    field_id=id_of(each.field_id),
+                    data_type=_inner_ids(each.data_type, id_of),
+                )
                 for each in data_type.fields
             )
             return replace(data_type, fields=tuple(fields))

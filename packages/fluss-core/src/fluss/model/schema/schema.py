@@ -8,7 +8,7 @@ new tables are in `model.tables.table_rules`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from fluss.errors import InvalidSchemaError
@@ -115,7 +115,7 @@ class Schema:
 
     def to_json_object(self) -> Json:
         """Return the schema as the JSON object that Fluss writes."""
-        return schema_to_json(_parts(self))
+        return schema_to_json(self)
 
     def to_arrow(self) -> pa.Schema:
         """Return the Arrow schema of the table's data."""
@@ -186,7 +186,12 @@ class Schema:
         plain = replace(column, column_id=None)
         (added,) = with_field_ids((plain,), highest=self.highest_field_id)
         made = type(self).__new__(type(self))
-        _fill(made, replace(_parts(self), columns=(*self.columns, added), highest_field_id=None))
+        parts = SchemaParts(
+            columns=(*self.columns, added),
+            primary_keys=self.primary_keys,
+            auto_increment_columns=self.auto_increment_columns,
+        )
+        _fill(made, parts)
         return made
 
     # --- keys ----------------------------------------------------------------------------------
@@ -240,16 +245,5 @@ class Schema:
 
 def _fill(schema: Schema, parts: SchemaParts) -> None:
     done = finished(parts)
-    object.__setattr__(schema, "columns", done.columns)
-    object.__setattr__(schema, "primary_keys", done.primary_keys)
-    object.__setattr__(schema, "auto_increment_columns", done.auto_increment_columns)
-    object.__setattr__(schema, "highest_field_id", done.highest_field_id)
-
-
-def _parts(schema: Schema) -> SchemaParts:
-    return SchemaParts(
-        columns=schema.columns,
-        primary_keys=schema.primary_keys,
-        auto_increment_columns=schema.auto_increment_columns,
-        highest_field_id=schema.highest_field_id,
-    )
+    for each in fields(done):
+        object.__setattr__(schema, each.name, getattr(done, each.name))

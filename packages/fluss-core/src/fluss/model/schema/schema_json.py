@@ -5,6 +5,8 @@ Only the form is known here; `model.schema.schema` checks schemas.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fluss.model.json_values import (
     Json,
     as_integer,
@@ -21,20 +23,23 @@ from fluss.model.schema.schema_rules import SchemaParts
 from fluss.model.string_map import StringMap
 from fluss.model.types.type_json import type_from_json, type_to_json
 
+if TYPE_CHECKING:
+    from fluss.model.schema.schema import Schema
+
 SCHEMA_VERSION = 1
 
 
-def schema_to_json(parts: SchemaParts) -> Json:
+def schema_to_json(schema: Schema) -> Json:
     """Return the JSON object of a schema, keys in Fluss's order."""
     written: Json = {
         "version": SCHEMA_VERSION,
-        "columns": [column_to_json(each) for each in parts.columns],
+        "columns": [column_to_json(each) for each in schema.columns],
     }
-    if parts.primary_keys:
-        written["primary_key"] = list(parts.primary_keys)
-    if parts.auto_increment_columns:
-        written["auto_increment_column"] = list(parts.auto_increment_columns)
-    written["highest_field_id"] = parts.highest_field_id
+    if schema.primary_keys:
+        written["primary_key"] = list(schema.primary_keys)
+    if schema.auto_increment_columns:
+        written["auto_increment_column"] = list(schema.auto_increment_columns)
+    written["highest_field_id"] = schema.highest_field_id
     return written
 
 

@@ -68,8 +68,8 @@ class DatabaseDescriptor:
         )
 
 
-class DatabaseDescriptorBuilder:
-    """Collects the facts about a database."""
+class CommentedBuilder:
+    """Collects what databases and tables have in common; nothing is checked before `build`."""
 
     def __init__(self) -> None:
         self._comment: str | None = None
@@ -89,6 +89,10 @@ class DatabaseDescriptorBuilder:
         """Set several properties of your own."""
         self._custom_properties.update(properties)
         return self
+
+
+class DatabaseDescriptorBuilder(CommentedBuilder):
+    """Collects the facts about a database."""
 
     def build(self) -> DatabaseDescriptor:
         """Return the descriptor."""

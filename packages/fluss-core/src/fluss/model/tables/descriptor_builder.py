@@ -10,18 +10,19 @@ from typing import Any, Self
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.schema.schema import Schema
+from fluss.model.tables.database import CommentedBuilder
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import KvFormat, LogFormat
 
 
-class TableDescriptorBuilder:
+class TableDescriptorBuilder(CommentedBuilder):
     """Collects the facts about a table; nothing is checked before `build`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._schema: Schema | None = None
         self._facts: dict[str, Any] = {}
         self._properties: dict[str, Any] = {}
-        self._custom_properties: dict[str, Any] = {}
 
     def schema(self, schema: Schema) -> Self:
         """Set the columns and the primary key."""
@@ -48,16 +49,6 @@ class TableDescriptorBuilder:
         self._properties.update(properties)
         return self
 
-    def custom_property(self, key: str, value: Any) -> Self:
-        """Set a property of your own."""
-        self._custom_properties[key] = value
-        return self
-
-    def custom_properties(self, properties: Mapping[str, Any]) -> Self:
-        """Set several properties of your own."""
-        self._custom_properties.update(properties)
-        return self
-
     def partitioned_by(self, keys: Sequence[str]) -> Self:
         """Return name the columns that divide the table into partitions."""
         self._facts["partition_keys"] = keys
@@ -71,11 +62,6 @@ class TableDescriptorBuilder:
         self._facts["bucket_keys"] = bucket_keys
         return self
 
-    def comment(self, comment: str | None) -> Self:
-        """Set the comment."""
-        self._facts["comment"] = comment
-        return self
-
     def build(self) -> TableDescriptor:
         """Return the table.
 
@@ -86,6 +72,7 @@ class TableDescriptorBuilder:
             raise InvalidSchemaError("The table has no schema.", hint="call schema(...) first")
         return TableDescriptor(
             self._schema,
+            comment=self._comment,
             properties=self._properties,
             custom_properties=self._custom_properties,
             **self._facts,

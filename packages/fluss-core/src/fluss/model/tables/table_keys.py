@@ -19,11 +19,8 @@ def physical_primary_keys(schema: Schema, partition_keys: Sequence[str]) -> tupl
 
 def checked_partition_keys(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the partition keys if this schema can be partitioned by them."""
-    for index, key in enumerate(keys):
-        if key not in schema.column_names:
-            raise no_such_column(key, schema.column_names, "The partition keys name")
-        if key in keys[:index]:
-            raise InvalidSchemaError(f"The partition keys name {key!r} twice.", column=key)
+    _check_named_once(schema, keys, "The partition keys name")
+    for key in keys:
         if schema.has_primary_key and key not in schema.primary_keys:
             raise InvalidSchemaError(
                 f"The partition key {key!r} is not in the primary key "
@@ -62,11 +59,8 @@ def checked_bucket_keys(
             "none is left to tell rows apart.",
             hint="add a column to the primary key that is not a partition key",
         )
-    for index, key in enumerate(keys):
-        if key not in schema.column_names:
-            raise no_such_column(key, schema.column_names, "The bucket keys name")
-        if key in keys[:index]:
-            raise InvalidSchemaError(f"The bucket keys name {key!r} twice.", column=key)
+    _check_named_once(schema, keys, "The bucket keys name")
+    for key in keys:
         if key in partition_keys:
             raise InvalidSchemaError(
                 f"The bucket key {key!r} is a partition key; within a partition it is always the same.",
@@ -86,3 +80,11 @@ def checked_bucket_keys(
                 column=key,
             )
     return keys or physical
+
+
+def _check_named_once(schema: Schema, keys: tuple[str, ...], what: str) -> None:
+    for index, key in enumerate(keys):
+        if key not in schema.column_names:
+            raise no_such_column(key, schema.column_names, what)
+        if key in keys[:index]:
+            raise InvalidSchemaError(f"{what} {key!r} twice.", column=key)

@@ -18,29 +18,7 @@ from fluss.model.schema.aggregation import AggFunction
 from fluss.model.schema.column import Column
 from fluss.model.schema.field_ids import refuse_duplicate_ids, without_field_ids
 from fluss.model.schema.schema_json import agg_function_from_json
-from fluss.model.types.data_type import (
-    DATA_TYPES,
-    PRECISION_MAX_DECIMAL,
-    ArrayType,
-    BigIntType,
-    BinaryType,
-    BytesType,
-    CharType,
-    DataField,
-    DataType,
-    DateType,
-    DecimalType,
-    FloatType,
-    IntType,
-    MapType,
-    NestedType,
-    RowType,
-    SmallIntType,
-    StringType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.model.types.type_text import parse_type
 from fluss.model.types.type_to_arrow import (
     AGGREGATION_KEY,
@@ -64,7 +42,7 @@ _UINT64_DIGITS = 20
 
 def from_arrow_type(
     arrow_type: pa.DataType, *, nullable: bool = True, column: str = ""
-) -> DataType:
+) -> t.DataType:
     """Return the Fluss type that holds every value of this Arrow type.
 
     Args:
@@ -79,7 +57,7 @@ def from_arrow_type(
     return data_type if nullable else data_type.not_null()
 
 
-def from_arrow_field(field: pa.Field) -> DataType:
+def from_arrow_field(field: pa.Field) -> t.DataType:
     """Return the Fluss type of an Arrow field, with what its metadata adds to the Arrow type.
 
     Raises:
@@ -117,13 +95,13 @@ def _column(field: pa.Field) -> Column:
     )
 
 
-def _type_of_field(field: pa.Field, path: str, depth: int) -> DataType:
+def _type_of_field(field: pa.Field, path: str, depth: int) -> t.DataType:
     natural = _natural(field.type, path, depth)
     data_type = _hinted(field, natural) or natural
     return data_type if field.nullable else data_type.not_null()
 
 
-def _hinted(field: pa.Field, natural: DataType) -> DataType | None:
+def _hinted(field: pa.Field, natural: t.DataType) -> t.DataType | None:
     """Return the type in the field's metadata, if it agrees with the field's Arrow type."""
     text = _metadata(field, TYPE_KEY)
     if text is None:
@@ -137,7 +115,7 @@ def _hinted(field: pa.Field, natural: DataType) -> DataType | None:
     return hinted.as_nullable()
 
 
-def _natural(arrow_type: Any, path: str, depth: int) -> DataType:
+def _natural(arrow_type: Any, path: str, depth: int) -> t.DataType:
     """Return the Fluss type of an Arrow type by itself, nullable."""
     import pyarrow as pa
 
@@ -160,25 +138,25 @@ def _natural(arrow_type: Any, path: str, depth: int) -> DataType:
 
 
 @cache
-def _bare_types() -> dict[Any, DataType]:
+def _bare_types() -> dict[Any, t.DataType]:
     import pyarrow as pa
 
-    plain = (each() for each in DATA_TYPES if not issubclass(each, NestedType | CharType))
+    plain = (each() for each in t.DATA_TYPES if not issubclass(each, t.NestedType | t.CharType))
     return {to_arrow_type(each): each for each in plain if not each.parameters} | {
-        pa.uint8(): SmallIntType(),
-        pa.uint16(): IntType(),
-        pa.uint32(): BigIntType(),
-        pa.uint64(): DecimalType(_UINT64_DIGITS, 0),
-        pa.float16(): FloatType(),
-        pa.large_string(): StringType(),
-        pa.string_view(): StringType(),
-        pa.large_binary(): BytesType(),
-        pa.binary_view(): BytesType(),
-        pa.date64(): DateType(),
+        pa.uint8(): t.SmallIntType(),
+        pa.uint16(): t.IntType(),
+        pa.uint32(): t.BigIntType(),
+        pa.uint64(): t.DecimalType(_UINT64_DIGITS, 0),
+        pa.float16(): t.FloatType(),
+        pa.large_string(): t.StringType(),
+        pa.string_view(): t.StringType(),
+        pa.large_binary(): t.BytesType(),
+        pa.binary_view(): t.BytesType(),
+        pa.date64(): t.DateType(),
     }
 
 
-_Convert = Callable[[Any, str, int], DataType]
+_Convert = Callable[[Any, str, int], t.DataType]
 
 
 @cache
@@ -187,10 +165,10 @@ def _parametric_types() -> tuple[tuple[Callable[[Any], bool], _Convert], ...]:
 
     return (
         (types.is_timestamp, _timestamp),
-        (types.is_time, lambda t, _path, _depth: TimeType(_PRECISION_OF_UNIT[t.unit])),
+        (types.is_time, lambda kind, _path, _depth: t.TimeType(_PRECISION_OF_UNIT[kind.unit])),
         (types.is_decimal, _decimal),
         (types.is_fixed_size_binary, _fixed_binary),
-        (types.is_dictionary, lambda t, path, depth: _natural(t.value_type, path, depth + 1)),
+        (types.is_dictionary, lambda kind, path, depth: _natural(kind.value_type, path, depth + 1)),
         (types.is_list, _list),
         (types.is_large_list, _list),
         (types.is_fixed_size_list, _list),
@@ -201,46 +179,46 @@ def _parametric_types() -> tuple[tuple[Callable[[Any], bool], _Convert], ...]:
     )
 
 
-def _timestamp(arrow_type: Any, _path: str, _depth: int) -> DataType:
+def _timestamp(arrow_type: Any, _path: str, _depth: int) -> t.DataType:
     precision = _PRECISION_OF_UNIT[arrow_type.unit]
-    return TimestampType(precision) if arrow_type.tz is None else TimestampLtzType(precision)
+    return t.TimestampType(precision) if arrow_type.tz is None else t.TimestampLtzType(precision)
 
 
-def _decimal(arrow_type: Any, path: str, _depth: int) -> DataType:
+def _decimal(arrow_type: Any, path: str, _depth: int) -> t.DataType:
     precision, scale = arrow_type.precision, arrow_type.scale
-    if precision > PRECISION_MAX_DECIMAL:
+    if precision > t.PRECISION_MAX_DECIMAL:
         raise _unsupported(
-            arrow_type, path, f"cast it to decimal128 of at most {PRECISION_MAX_DECIMAL} digits"
+            arrow_type, path, f"cast it to decimal128 of at most {t.PRECISION_MAX_DECIMAL} digits"
         )
     if not 0 <= scale <= precision:
         raise _unsupported(
             arrow_type, path, "cast it to a decimal128 whose scale is between 0 and its precision"
         )
-    return DecimalType(precision, scale)
+    return t.DecimalType(precision, scale)
 
 
-def _fixed_binary(arrow_type: Any, path: str, _depth: int) -> DataType:
+def _fixed_binary(arrow_type: Any, path: str, _depth: int) -> t.DataType:
     if arrow_type.byte_width == 0:
         raise _unsupported(arrow_type, path, "cast it to binary, or leave the column out")
-    return BinaryType(arrow_type.byte_width)
+    return t.BinaryType(arrow_type.byte_width)
 
 
-def _list(arrow_type: Any, path: str, depth: int) -> DataType:
-    return ArrayType(_type_of_field(arrow_type.value_field, f"{path}[]", depth + 1))
+def _list(arrow_type: Any, path: str, depth: int) -> t.DataType:
+    return t.ArrayType(_type_of_field(arrow_type.value_field, f"{path}[]", depth + 1))
 
 
-def _map(arrow_type: Any, path: str, depth: int) -> DataType:
-    return MapType(
+def _map(arrow_type: Any, path: str, depth: int) -> t.DataType:
+    return t.MapType(
         _type_of_field(arrow_type.key_field, f"{path}.key", depth + 1),
         _type_of_field(arrow_type.item_field, f"{path}.value", depth + 1),
     )
 
 
-def _struct(arrow_type: Any, path: str, depth: int) -> DataType:
+def _struct(arrow_type: Any, path: str, depth: int) -> t.DataType:
     fields = (arrow_type.field(index) for index in range(arrow_type.num_fields))
-    return RowType(
+    return t.RowType(
         tuple(
-            DataField(
+            t.DataField(
                 each.name,
                 _type_of_field(each, f"{path}.{each.name}", depth + 1),
                 _comment(each),

@@ -26,35 +26,23 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from fluss.errors import InvalidSchemaError
+from fluss.model.types import data_type as t
 from fluss.model.types.arrow_to_type import from_arrow_field, from_arrow_schema, from_arrow_type
-from fluss.model.types.data_type import (
-    ArrayType,
-    BigIntType,
-    BooleanType,
-    BytesType,
-    DataType,
-    DateType,
-    DoubleType,
-    MapType,
-    StringType,
-    TimestampType,
-    TimeType,
-)
 from fluss.model.types.polars_types import arrow_type_of, is_from_polars
 from fluss.model.types.type_text import parse_type
 
 if TYPE_CHECKING:
     from fluss.model.schema.column import Column
 
-_PYTHON: Final[Mapping[Any, DataType]] = {
-    bool: BooleanType(),
-    int: BigIntType(),
-    float: DoubleType(),
-    str: StringType(),
-    bytes: BytesType(),
-    date: DateType(),
-    time: TimeType(6),
-    datetime: TimestampType(6),
+_PYTHON: Final[Mapping[Any, t.DataType]] = {
+    bool: t.BooleanType(),
+    int: t.BigIntType(),
+    float: t.DoubleType(),
+    str: t.StringType(),
+    bytes: t.BytesType(),
+    date: t.DateType(),
+    time: t.TimeType(6),
+    datetime: t.TimestampType(6),
 }
 _TAKEN: Final = (
     "Give a text such as 'BIGINT' or 'DECIMAL(10, 2)', a Python type such as int, or a type of "
@@ -64,7 +52,7 @@ _SAMPLES: Final = "Sample rows go into a list: [{...}]."
 _PAIR: Final = 2
 
 
-def data_type_of(given: Any, column: str) -> DataType:
+def data_type_of(given: Any, column: str) -> t.DataType:
     """Return the Fluss type for a given type.
 
     Args:
@@ -75,7 +63,7 @@ def data_type_of(given: Any, column: str) -> DataType:
         InvalidSchemaError: The argument is no type, or is incomplete.
         UnsupportedTypeError: Fluss has no such type.
     """
-    if isinstance(given, DataType):
+    if isinstance(given, t.DataType):
         return given
     if isinstance(given, str):
         return _parsed(given, column)
@@ -92,7 +80,7 @@ def data_type_of(given: Any, column: str) -> DataType:
 
 def is_type(given: Any) -> bool:
     """Return whether this is a type and not a value; a text may be either."""
-    if isinstance(given, DataType | type | types.GenericAlias | types.UnionType):
+    if isinstance(given, t.DataType | type | types.GenericAlias | types.UnionType):
         return True
     if is_from_polars(given):
         return hasattr(given, "to_python") or hasattr(given, "base_type")
@@ -198,7 +186,7 @@ def _column(given: Any) -> Column:
 # --- one type -------------------------------------------------------------------------------------
 
 
-def _parsed(text: str, column: str) -> DataType:
+def _parsed(text: str, column: str) -> t.DataType:
     try:
         return parse_type(text)
     except InvalidSchemaError as error:
@@ -213,7 +201,7 @@ def _is_type_text(text: str) -> bool:
     return True
 
 
-def _of_arrow(given: Any, column: str) -> DataType:
+def _of_arrow(given: Any, column: str) -> t.DataType:
     if hasattr(given, "nullable"):
         return from_arrow_field(given)
     return from_arrow_type(given, column=column)
@@ -229,7 +217,7 @@ def _is_numpy(given: Any) -> bool:
     return issubclass(kind, np.generic) if kind is given else isinstance(given, np.dtype)
 
 
-def _of_numpy(given: Any, column: str) -> DataType:
+def _of_numpy(given: Any, column: str) -> t.DataType:
     import numpy as np
     import pyarrow as pa
 
@@ -245,7 +233,7 @@ def _is_pandas(given: Any) -> bool:
     return not isinstance(given, type) and hasattr(given, "construct_array_type")
 
 
-def _of_pandas(given: Any, column: str) -> DataType:
+def _of_pandas(given: Any, column: str) -> t.DataType:
     import pandas as pd
     import pyarrow as pa
 
@@ -258,7 +246,7 @@ def _of_pandas(given: Any, column: str) -> DataType:
     return from_arrow_type(arrow_type, column=column)
 
 
-def _of_python(given: Any, column: str) -> DataType:
+def _of_python(given: Any, column: str) -> t.DataType:
     if given is Decimal:
         raise InvalidSchemaError(
             f"Decimal does not say how many digits the column {column!r} has.",
@@ -272,14 +260,14 @@ def _of_python(given: Any, column: str) -> DataType:
     if origin in {typing.Union, types.UnionType}:
         return _of_union(given, arguments, column)
     if origin in {list, Sequence} and len(arguments) == 1:
-        return ArrayType(data_type_of(arguments[0], f"{column}[]"))
+        return t.ArrayType(data_type_of(arguments[0], f"{column}[]"))
     if origin in {dict, Mapping} and len(arguments) == _PAIR:
         key = data_type_of(arguments[0], f"{column}.key")
-        return MapType(key.not_null(), data_type_of(arguments[1], f"{column}.value"))
+        return t.MapType(key.not_null(), data_type_of(arguments[1], f"{column}.value"))
     raise _no_type(given, column)
 
 
-def _of_union(given: Any, arguments: Sequence[Any], column: str) -> DataType:
+def _of_union(given: Any, arguments: Sequence[Any], column: str) -> t.DataType:
     others = [each for each in arguments if each is not types.NoneType]
     if len(others) != 1:
         raise _no_type(given, column)

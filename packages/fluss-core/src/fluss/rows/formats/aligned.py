@@ -38,7 +38,7 @@ def write_aligned_rows(columns: Sequence[Column]) -> RowBytes:
         InvalidValueError: A value does not fit its column; `column` and `row` name it.
         UnsupportedTypeError: A column is nested.
     """
-    count = rows_in_columns(columns, None)
+    count = rows_in_columns(columns)
     head_words = null_words_bytes(len(columns)) // SLOT_BYTES
     words = np.zeros((count, head_words + len(columns)), "<u8")
     words[:, 0] = INSERT_KIND

@@ -53,19 +53,17 @@ from fluss.rows.formats.varint import varint_column
 _VARINT_DTYPES = ("<i4", "<i8")
 
 
-def write_compacted_rows(columns: Sequence[Column], *, rows: int | None = None) -> RowBytes:
+def write_compacted_rows(columns: Sequence[Column]) -> RowBytes:
     """Encodes columns as compacted rows.
 
     Args:
-        columns: Columns of one length.
-        rows: How many rows; needed only where there are no columns.
+        columns: Columns of one length; at least one.
 
     Raises:
         InvalidValueError: A value does not fit its column; `column` and `row` name it.
         LimitExceededError: All rows together would be longer than 2 GiB.
     """
-    count = rows_in_columns(columns, rows)
-    return _write_rows(columns, count)
+    return _write_rows(columns, rows_in_columns(columns))
 
 
 def write_compacted_keys(columns: Sequence[Column]) -> RowBytes:
@@ -74,7 +72,7 @@ def write_compacted_keys(columns: Sequence[Column]) -> RowBytes:
     Raises:
         InvalidValueError: A value is NULL or does not fit its column.
     """
-    count = rows_in_columns(columns, None)
+    count = rows_in_columns(columns)
     for index, column in enumerate(columns):
         if column.valid is not None and not column.valid.all():
             row = int(np.flatnonzero(~column.valid)[0])

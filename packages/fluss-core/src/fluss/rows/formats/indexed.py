@@ -67,18 +67,17 @@ from fluss.rows.formats.stored import (
 _LENGTH_BYTES = 4
 
 
-def write_indexed_rows(columns: Sequence[Column], *, rows: int | None = None) -> RowBytes:
+def write_indexed_rows(columns: Sequence[Column]) -> RowBytes:
     """Encodes columns as indexed rows.
 
     Args:
-        columns: Columns of one length.
-        rows: How many rows; needed only where there are no columns.
+        columns: Columns of one length; at least one.
 
     Raises:
         InvalidValueError: A value does not fit its column; `column` and `row` name it.
         LimitExceededError: All rows together would be longer than 2 GiB.
     """
-    return _write_rows(columns, rows_in_columns(columns, rows))
+    return _write_rows(columns, rows_in_columns(columns))
 
 
 def read_indexed_rows(

@@ -48,11 +48,11 @@ def naming_column(index: int) -> Iterator[None]:
         raise
 
 
-def rows_in_columns(columns: Sequence[Column], rows: int | None) -> int:
-    """Return the length that all columns have, or `rows` where there are none."""
-    lengths = {column.length for column in columns} | ({rows} if rows is not None else set())
+def rows_in_columns(columns: Sequence[Column]) -> int:
+    """Return the length that all columns have; there is at least one."""
+    lengths = {column.length for column in columns}
     if len(lengths) != 1:
-        raise ValueError(f"Columns and rows differ in length: {sorted(lengths)}.")
+        raise ValueError(f"Columns differ in length: {sorted(lengths)}.")
     return lengths.pop()
 
 

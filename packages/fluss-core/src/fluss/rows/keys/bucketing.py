@@ -8,7 +8,9 @@ where Java puts it. Key bytes come from `rows.keys.encoders`, hashes from `rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from fluss.rows.keys.murmur import (
     hash_rows,
 )
 
+_T = TypeVar("_T")
+
 BUCKET_COUNT_MAX = 2**31 - 1
 
 _SIGN_BIT = 0x80000000
@@ -37,22 +41,24 @@ def bucket_function(lake_format: str | None) -> BucketFunction:
     Raises:
         ConfigError: The format is not one that Fluss knows.
     """
-    match None if lake_format is None else lake_format.lower():
-        case None | "lance":
-            return FlussBuckets()
-        case "paimon":
-            return PaimonBuckets()
-        case "iceberg":
-            return IcebergBuckets()
-        case "hudi":
-            return HudiBuckets()
-        case _:
-            raise ConfigError(
-                f"The data lake format {lake_format!r} has no known bucket function.",
-                hint="Fluss knows paimon, iceberg, lance and hudi; a newer fluss-core may know more.",
-                key="table.datalake.format",
-                value=lake_format,
-            )
+    return of_lake(_FUNCTIONS, lake_format)
+
+
+def of_lake(by_format: Mapping[str | None, _T], lake_format: str | None) -> _T:
+    """Return what belongs to a `table.datalake.format`; the entry of None for a table without one.
+
+    Raises:
+        ConfigError: The format is not known here.
+    """
+    folded = None if lake_format is None else lake_format.lower()
+    if folded not in by_format:
+        raise ConfigError(
+            f"The data lake format {lake_format!r} is not known here.",
+            hint="Fluss knows paimon, iceberg, lance and hudi; a newer fluss-core may know more.",
+            key="table.datalake.format",
+            value=lake_format,
+        )
+    return by_format[folded]
 
 
 class BucketFunction(ABC):
@@ -181,3 +187,12 @@ def _not_a_hudi_key(length: int, *, row: int | None) -> InvalidValueError:
         hint="Encode it with bucket_key_encoder(…, lake_format='hudi').",
         row=row,
     ).add_context(row=row)
+
+
+_FUNCTIONS: dict[str | None, BucketFunction] = {
+    None: FlussBuckets(),
+    "lance": FlussBuckets(),
+    "paimon": PaimonBuckets(),
+    "iceberg": IcebergBuckets(),
+    "hudi": HudiBuckets(),
+}

@@ -29,7 +29,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fluss.errors import (
-    ConfigError,
     InvalidValueError,
     UnsupportedTypeError,
     UnsupportedVersionError,
@@ -49,6 +48,7 @@ from fluss.rows.formats.compacted_row import (
     CompactedRowWriter,
 )
 from fluss.rows.formats.nulls import naming_column
+from fluss.rows.keys.bucketing import of_lake
 from fluss.rows.keys.hudi_keys import (
     HUDI_KEY_TYPES,
     hudi_key_writer,
@@ -82,7 +82,7 @@ def primary_key_encoder(
         UnsupportedTypeError: The lake has no such keys.
     """
     required = [each.not_null() for each in types]
-    encoder = _lake_encoder(lake_format)
+    encoder = of_lake(_ENCODERS, lake_format)
     if encoder is HudiKeyEncoder:  # a hash, of which two keys may have the same
         return CompactedKeyEncoder(required)
     if kv_format_version not in {1, 2}:
@@ -109,7 +109,7 @@ def bucket_key_encoder(types: Sequence[DataType], *, lake_format: str | None) ->
         ConfigError: The lake format is unknown.
         UnsupportedTypeError: The lake has no such keys.
     """
-    return _lake_encoder(lake_format)(types)
+    return of_lake(_ENCODERS, lake_format)(types)
 
 
 class KeyEncoder(ABC):
@@ -290,25 +290,6 @@ class HudiKeyEncoder(KeyEncoder):
         return write_hudi_keys(columns)
 
 
-def _lake_encoder(lake_format: str | None) -> type[KeyEncoder]:
-    match None if lake_format is None else lake_format.lower():
-        case None | "lance":
-            return CompactedKeyEncoder
-        case "paimon":
-            return PaimonKeyEncoder
-        case "iceberg":
-            return IcebergKeyEncoder
-        case "hudi":
-            return HudiKeyEncoder
-        case _:
-            raise ConfigError(
-                f"The data lake format {lake_format!r} has no known keys.",
-                hint="Fluss knows paimon, iceberg, lance and hudi; a newer fluss-core may know more.",
-                key="table.datalake.format",
-                value=lake_format,
-            )
-
-
 def _check_types(
     types: Sequence[DataType], supported: tuple[type[DataType], ...], lake: str
 ) -> None:
@@ -321,3 +302,12 @@ def _check_types(
                 column=index,
                 type=str(data_type),
             )
+
+
+_ENCODERS: dict[str | None, type[KeyEncoder]] = {
+    None: CompactedKeyEncoder,
+    "lance": CompactedKeyEncoder,
+    "paimon": PaimonKeyEncoder,
+    "iceberg": IcebergKeyEncoder,
+    "hudi": HudiKeyEncoder,
+}
