@@ -36,6 +36,8 @@ def doctor(context: typer.Context) -> None:
         fluss doctor --url fluss-1:9123
         fluss doctor --profile prod -o json
     """
+    import fluss.session  # noqa: F401 - its time is not the cluster's
+
     cluster: GlobalOptions = context.obj
     began = time.perf_counter()
     with cluster.session() as session:
@@ -61,10 +63,13 @@ def _lines(found: ClusterHealth) -> Iterator[str]:
     for each in found.servers:
         yield f"  {each.node.uid:<{width}}  {each.node.address}  {_state_of(each)}"
     left_out = f", {found.tables_left_out:,} more not examined" if found.tables_left_out else ""
-    yield f"{found.databases:,} databases, {found.tables:,} tables{left_out}, {found.buckets:,} buckets"
     yield (
-        f"{len(found.leaderless):,} buckets without a leader, {len(found.under_replicated):,} "
-        "with missing replicas"
+        f"{_counted(found.databases, 'database')}, {_counted(found.tables, 'table')}{left_out}, "
+        f"{_counted(found.buckets, 'bucket')}"
+    )
+    yield (
+        f"{_counted(len(found.leaderless), 'bucket')} without a leader, "
+        f"{len(found.under_replicated):,} with missing replicas"
     )
     if found.is_sound:
         yield "all is well"
@@ -79,8 +84,12 @@ def _state_of(server: ServerHealth) -> str:
     if server.clock_skew_ms is not None:
         facts.append(f"clock {server.clock_skew_ms / 1_000:+.2f} s")
     if server.leads:
-        facts.append(f"leads {server.leads:,} buckets")
+        facts.append(f"leads {_counted(server.leads, 'bucket')}")
     return ", ".join(facts)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _record(server: ServerHealth) -> dict[str, Any]:

@@ -216,7 +216,7 @@ _CLUSTER: Final = frozenset({"url", "profile"})
 
 
 def add_global_options(command: Any, shared: Sequence[Any], *, connects: bool = True) -> None:
-    """Let a command take the global options as well, unless it has an option of that name.
+    """Let a command take the global options as well, except for names that it uses itself.
 
     Args:
         command: The command.
@@ -225,9 +225,11 @@ def add_global_options(command: Any, shared: Sequence[Any], *, connects: bool = 
     """
     taken = {each for parameter in command.params for each in parameter.opts}
     for option in shared:
-        if option.name == "version" or not taken.isdisjoint(option.opts):
+        free = [each for each in option.opts if each not in taken]
+        if option.name == "version" or not free:
             continue
         copied = copy.copy(option)
+        copied.opts = free
         copied.hidden, copied.expose_value = True, False
         refused = option.name in _CLUSTER and not connects
         copied.callback = _refuse_one if refused else _note_one
