@@ -1,10 +1,10 @@
 """Writes the generated files: `python -m tools.generate [--check]`.
 
 The protobuf classes come from tools/proto/fluss_api.proto, the error codes from
-tools/tables/error_codes.csv, and pages and pictures of docs from what the packages declare. With
---check nothing is written: differences are printed, and the exit code is 1. The compiler is old on
-purpose and has a private environment: protobuf's runtimes accept modules of older compilers and
-refuse those of newer ones.
+tools/tables/error_codes.csv, and pages and pictures of docs, and the typed arguments of scans, from
+what the packages declare. With --check nothing is written: differences are printed, and the exit
+code is 1. The compiler is old on purpose and has a private environment: protobuf's runtimes accept
+modules of older compilers and refuse those of newer ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools.docs.generated import generated_docs
+from tools.typed_arguments import scan_arguments
 
 ROOT = Path(__file__).resolve().parent.parent
 FLUSS = ROOT / "packages" / "fluss-core" / "src" / "fluss"
@@ -48,7 +49,12 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m tools.generate [--check]", file=sys.stderr)
         return 2
     try:
-        expected = {**generate_messages(), **generate_error_codes(), **generate_docs()}
+        expected = {
+            **generate_messages(),
+            **generate_error_codes(),
+            **generate_scan_arguments(),
+            **generate_docs(),
+        }
     except CompilerMissingError as error:
         print(f"generate: {error}", file=sys.stderr)
         return 2
@@ -141,6 +147,12 @@ _SENTENCES = {{
 '''
     path = FLUSS / "error_codes.py"
     return {path: _formatted(text, path)}
+
+
+def generate_scan_arguments() -> dict[Path, str]:
+    """Write the options of scans as typed arguments."""
+    path = FLUSS / "model" / "options" / "scan_arguments.py"
+    return {path: _formatted(scan_arguments(), path)}
 
 
 def generate_docs() -> dict[Path, str]:

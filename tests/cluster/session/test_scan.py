@@ -585,7 +585,6 @@ def test_a_filter_in_sql_prunes_and_counts_as_a_predicate_does(events, parted, k
     assert scan.stats.partitions_pruned == 2
     assert keyed.scan(filter="id IN (5, 15)").count() == 1
     assert events.count(filter="x < 1.25") == 10
-    assert events.head(3, filter="id >= 998").num_rows == 2
     assert events.scan(filter="_bucket IS NULL OR x IS NULL").count() == 0
     followed = events.follow(start="earliest", filter="id >= 990 AND _log_offset >= 0")
     with followed:

@@ -117,3 +117,10 @@ def test_any_text_is_a_url_or_is_refused(text):
     for each in (text, f"fluss://{text}"):
         with contextlib.suppress(FlussError):
             parse_url(each)
+
+
+def test_a_filter_in_a_url_is_a_condition_in_sql():
+    url = parse_url("fluss://host:9123/d.t?filter=id%20%3E%205%20AND%20day%20%3D%20%27x%27&tail=3")
+    assert url.options == {"filter": "id > 5 AND day = 'x'", "tail": "3"}
+    source = source_of("fluss://host:9123/d.t?filter=id%20%3E%205")
+    assert str(source.options.filter) == "id > 5"

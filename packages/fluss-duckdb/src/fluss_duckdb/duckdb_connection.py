@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import duckdb
 
 from fluss.errors import UnsupportedOperationError
-from fluss.scan import Scan, open_scan
+from fluss.scan import Scan, ScanArguments, TableName, open_scan, shows_options
 from fluss.session import Session
 from fluss_duckdb.proxy import call_in_frame, plain, wrapped
 from fluss_duckdb.query_dataset import PinnedTable
@@ -84,22 +84,22 @@ class Connection:
         """Return a relation over a view."""
         return self.call_in_frame(_caller(), "view", view_name)
 
-    def fluss(self, table: Any, **options: Any) -> Any:
+    @shows_options()
+    def fluss(self, table: TableName | Scan, **options: Unpack[ScanArguments]) -> Any:
         """Return a relation over a table, like a call of `fluss(...)` in SQL.
 
         Args:
             table: `"database.table"`, a URL with a table in it, a `Table`, or a `Scan`. Every query
                 of a `Scan` reads the same rows, and `scan.cursor()` is where they end.
-            **options: Options of the scan; `filter` takes a condition in SQL or a predicate of
-                `col()`.
+            **options: The options of the scan.
 
         Raises:
             FlussError: There is no such table, or these options do not fit it.
         """
-        given = {name: value for name, value in options.items() if value is not None}
         if isinstance(table, Scan):
-            dataset = PinnedTable(open_scan(table, **given), self._catalog.statements)
+            dataset = PinnedTable(open_scan(table, **options), self._catalog.statements)
             return wrapped(self._connection.from_arrow(dataset), self._catalog)
+        given = {name: value for name, value in options.items() if value is not None}
         with self._catalog.statements.running() as statement:
             reference = reference_of(table, self._catalog.session, given)
             name = self._catalog.attach(reference, statement)

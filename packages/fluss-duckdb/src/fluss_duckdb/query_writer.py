@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import duckdb
 import pyarrow as pa
@@ -20,7 +20,8 @@ from fluss.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTyp
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.config import Config
 from fluss.model.values.time_zones import lacks_zone
-from fluss.session import Session
+from fluss.session import NewTable, Session
+from fluss.write.write_report import WriteReport
 from fluss_duckdb.proxy import Relation
 
 BATCH_ROWS = 64 * 1024
@@ -34,8 +35,9 @@ def append(
     url: str | None = None,
     config: Config | Mapping[str, Any] | None = None,
     session: Session | None = None,
-    **how: Any,
-) -> Any:
+    create: bool = False,
+    **how: Unpack[NewTable],
+) -> WriteReport:
     """Append the rows of a relation to a log table, and wait until the servers have them.
 
     Args:
@@ -44,8 +46,9 @@ def append(
         url: The cluster; by default that of the relation's connection.
         config: Settings of the cluster, in place of a URL or in addition to it.
         session: A session to use instead.
-        **how: `create=True` to create the table if it does not exist, and arguments of
-            `Session.create_table`.
+        create: Whether the table is created if it does not exist.
+        **how: With `create`, what `Session.create_table` takes: primary_key, partition_by,
+            bucket_key, buckets, auto_increment, properties, comment.
 
     Returns:
         How many rows there were, and the last offset of each bucket.
@@ -53,7 +56,7 @@ def append(
     Example:
         >>> append("fluss.copy", con.sql("FROM fluss('fluss.events')"))  # doctest: +SKIP
     """
-    return _written("append", table, rows, url, config, session, how)
+    return _written("append", table, rows, url, config, session, {"create": create, **how})
 
 
 @at_door(Door.DUCKDB)
@@ -64,13 +67,14 @@ def upsert(
     url: str | None = None,
     config: Config | Mapping[str, Any] | None = None,
     session: Session | None = None,
-    **how: Any,
-) -> Any:
+    create: bool = False,
+    **how: Unpack[NewTable],
+) -> WriteReport:
     """Insert the rows of a relation, or replace those with the same keys; see `append`.
 
     Rows with a column `_change_type` are applied as a changelog.
     """
-    return _written("upsert", table, rows, url, config, session, how)
+    return _written("upsert", table, rows, url, config, session, {"create": create, **how})
 
 
 def _written(
@@ -81,7 +85,7 @@ def _written(
     config: Config | Mapping[str, Any] | None,
     session: Session | None,
     how: Mapping[str, Any],
-) -> Any:
+) -> WriteReport:
     known = session
     if known is None and url is None and config is None:
         known = _session_of(rows)
@@ -90,7 +94,8 @@ def _written(
         stream = stack.enter_context(_stream(rows))
         if isinstance(rows, duckdb.DuckDBPyRelation):
             _check_zones(to, table, stream.schema)
-        return getattr(to, verb)(table, stream, **how)
+        report: WriteReport = getattr(to, verb)(table, stream, **how)
+        return report
 
 
 def _check_zones(session: Session, name: str, given: pa.Schema) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, Unpack
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -21,6 +21,7 @@ from polars.lazyframe.resolver import (
     ResolvedLazyFrameProps,
 )
 
+from fluss.connection.config_sources import Settings
 from fluss.doors import at_door
 from fluss.errors import SchemaMismatchError
 from fluss.hints import Door
@@ -29,12 +30,14 @@ from fluss.scan import (
     Order,
     Predicate,
     Scan,
+    ScanArguments,
     ScanSplit,
     TableName,
     TableSource,
     columns_in,
     conjoined,
     open_scan,
+    shows_options,
     source_of,
 )
 from fluss.waiting import InterruptibleLock, in_thread, is_done
@@ -52,8 +55,13 @@ _versions = itertools.count()
 
 
 @at_door(Door.POLARS)
+@shows_options()
 def scan_fluss(
-    table: TableName | Scan, *, config: Any = None, pinned: bool = False, **options: Any
+    table: TableName | Scan,
+    *,
+    config: Settings = None,
+    pinned: bool = False,
+    **options: Unpack[ScanArguments],
 ) -> pl.LazyFrame:
     """Scan a Fluss table lazily: a log, or the rows of a primary-key table.
 
@@ -68,8 +76,7 @@ def scan_fluss(
         config: How to reach the cluster; the URL, the active session, the environment or the
             profile otherwise.
         pinned: Whether every collect sees the table as it is now.
-        **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
-            with_metadata, order, …: `fluss.scan.SCAN_OPTIONS` describes each of them.
+        **options: The options of the scan.
 
     Raises:
         ConfigError: An option is unknown; the hint names the nearest.
@@ -86,8 +93,16 @@ def scan_fluss(
 
 
 @at_door(Door.POLARS)
-def read_fluss(table: TableName | Scan, *, config: Any = None, **options: Any) -> pl.DataFrame:
-    """Read a Fluss table: `scan_fluss(...).collect()`, with the same arguments.
+@shows_options()
+def read_fluss(
+    table: TableName | Scan, *, config: Settings = None, **options: Unpack[ScanArguments]
+) -> pl.DataFrame:
+    """Read a Fluss table: `scan_fluss(...).collect()`.
+
+    Args:
+        table: See `scan_fluss`.
+        config: See `scan_fluss`.
+        **options: The options of the scan.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.

@@ -173,7 +173,7 @@ def _query(query: str) -> tuple[dict[str, str], dict[str, str]]:
         name = unquote(raw)
         if not equals:
             raise ConfigError(f"The URL's option {name!r} has no value.", hint="write name=value")
-        into = options if name in SCAN_OPTIONS and name != "filter" else settings
+        into = options if name in SCAN_OPTIONS else settings
         if into is settings:
             name = _setting(name)
         if name in into:

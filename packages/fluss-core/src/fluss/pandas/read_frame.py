@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -19,7 +19,7 @@ from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
 from fluss.pandas.pandas_dtypes import DtypeBackend, check_backend, to_frame
 from fluss.pandas.read_progress import Progress, ProgressLine
-from fluss.scan import Scan, TableName, open_scan
+from fluss.scan import Scan, ScanArguments, TableName, open_scan, shows_options
 
 IndexColumns = str | Sequence[str] | None
 
@@ -33,7 +33,7 @@ def read_fluss(
     index_col: IndexColumns = ...,
     chunksize: None = ...,
     progress: Progress = ...,
-    **options: Any,
+    **options: Unpack[ScanArguments],
 ) -> pd.DataFrame: ...
 
 
@@ -46,11 +46,12 @@ def read_fluss(
     index_col: IndexColumns = ...,
     chunksize: int,
     progress: Progress = ...,
-    **options: Any,
+    **options: Unpack[ScanArguments],
 ) -> Chunks: ...
 
 
 @at_door(Door.PANDAS)
+@shows_options()
 def read_fluss(
     table: TableName | Scan,
     *,
@@ -59,7 +60,7 @@ def read_fluss(
     index_col: IndexColumns = None,
     chunksize: int | None = None,
     progress: Progress = False,
-    **options: Any,
+    **options: Unpack[ScanArguments],
 ) -> pd.DataFrame | Chunks:
     """Read a Fluss table: a log, or the rows of a primary-key table as they are now.
 
@@ -74,8 +75,7 @@ def read_fluss(
         chunksize: The rows of each DataFrame of an iterator.
         progress: True for a line in a terminal or a notebook during a long read, or a function of
             the rows read and their upper bound.
-        **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
-            with_metadata, order, …: `fluss.scan.SCAN_OPTIONS` describes each of them.
+        **options: The options of the scan.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fluss.model.metadata_columns import METADATA_TYPES as METADATA_TYPES
+    from fluss.model.options.argument_types import Condition as Condition, Place as Place
     from fluss.model.options.bounds import (
         EARLIEST as EARLIEST,
         LATEST as LATEST,
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
         BoundKind as BoundKind,
         Cursor as Cursor,
         bound_of as bound_of,
+    )
+    from fluss.model.options.scan_arguments import (
+        FollowArguments as FollowArguments,
+        ScanArguments as ScanArguments,
     )
     from fluss.model.options.scan_options import (
         BUCKET as BUCKET,
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
         ScanOptions as ScanOptions,
         unknown_option as unknown_option,
     )
+    from fluss.model.options.signatures import shows_options as shows_options
     from fluss.model.predicates.predicate import (
         ColumnRef as ColumnRef,
         Constant as Constant,
@@ -71,6 +77,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "model.metadata_columns": ("METADATA_TYPES",),
     "model.options.bounds": ("EARLIEST", "LATEST", "Bound", "BoundKind", "Cursor", "bound_of"),
+    "model.options.argument_types": ("Condition", "Place"),
+    "model.options.scan_arguments": ("FollowArguments", "ScanArguments"),
+    "model.options.signatures": ("shows_options",),
     "model.options.scan_options": (
         "BUCKET",
         "CHANGE_TYPE",

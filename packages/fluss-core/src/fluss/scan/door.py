@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -15,7 +15,9 @@ from fluss.connection.config_sources import Settings, completed
 from fluss.connection.connection import TableHandle
 from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import InvalidValueError
+from fluss.model.options.scan_arguments import ScanArguments
 from fluss.model.options.scan_options import Order
+from fluss.model.options.signatures import shows_options
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
 from fluss.scan.scan import Scan
@@ -26,7 +28,10 @@ from fluss.scan.split_reader import SplitReader
 from fluss.scan.table_source import TableName, source_of
 
 
-def open_scan(table: TableName | Scan, *, config: Settings = None, **options: Any) -> Scan:
+@shows_options()
+def open_scan(
+    table: TableName | Scan, *, config: Settings = None, **options: Unpack[ScanArguments]
+) -> Scan:
     """Open the scan of a table as it is now. Offsets are pinned when the scan is first read.
 
     Args:
@@ -35,7 +40,7 @@ def open_scan(table: TableName | Scan, *, config: Settings = None, **options: An
             it is, and stays at its offsets.
         config: How to reach the cluster; the URL, the active session, the environment or the
             profile otherwise.
-        **options: The options of the scan; `SCAN_OPTIONS` describes them.
+        **options: The options of the scan.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import pyarrow as pa
 
@@ -22,7 +22,9 @@ from fluss.errors import InvalidValueError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.metadata_columns import metadata_types
 from fluss.model.options.bounds import Bound, BoundKind, Cursor
+from fluss.model.options.scan_arguments import ScanArguments
 from fluss.model.options.scan_options import Mode, Order, ScanOptions, with_options
+from fluss.model.options.signatures import shows_options
 from fluss.model.paths import TablePath
 from fluss.model.predicates.binding import column_types
 from fluss.model.predicates.predicate import Predicate
@@ -176,7 +178,10 @@ class Scan:
             takes_limit=found.takes_limit,
         )
 
-    def with_options(self, given: ScanOptions | None = None, /, **options: Any) -> Scan:
+    @shows_options()
+    def with_options(
+        self, given: ScanOptions | None = None, /, **options: Unpack[ScanArguments]
+    ) -> Scan:
         """A new scan of the same table with these options changed; None sets one back.
 
         Args:

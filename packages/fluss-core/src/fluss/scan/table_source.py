@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack, runtime_checkable
 
 from fluss.connection.arguments import table_path_of
 from fluss.connection.config_sources import Settings, completed, resolve, written
@@ -22,6 +22,7 @@ from fluss.connection.url import hidden, parse_url
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
+from fluss.model.options.scan_arguments import ScanArguments
 from fluss.model.options.scan_options import Mode, ScanOptions, scan_options, with_options
 from fluss.model.paths import TablePath
 from fluss.net.cancellation import Cancellation
@@ -66,7 +67,7 @@ class TableSource:
         asked = connection.table(self.path)
         return Scan(connection.engine.run(asked, cancellation=cancellation), self.options)
 
-    def with_options(self, **options: Any) -> TableSource:
+    def with_options(self, **options: Unpack[ScanArguments]) -> TableSource:
         """The same table with these options of its scan changed; None sets one back."""
         return replace(self, options=with_options(self.options, options))
 

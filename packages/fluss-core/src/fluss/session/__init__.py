@@ -8,6 +8,7 @@ from fluss.connection import config_sources as config
 from fluss.net.cancellation import Cancellation
 from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableName
+from fluss.session.creating import NewTable
 from fluss.session.first_connection import session_for, with_retries
 from fluss.session.session import Session, connect
 from fluss.session.session_scan import Scan
@@ -16,6 +17,7 @@ from fluss.session.table import Table, open_table
 __all__ = [
     "Cancellation",
     "Follow",
+    "NewTable",
     "Scan",
     "Session",
     "Table",

@@ -7,9 +7,10 @@ after the frame was checked, so that a refused call creates no table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from fluss.errors import InvalidValueError, TableNotFoundError
+from fluss.model.options.argument_types import Names
 from fluss.model.paths import TablePath
 from fluss.write.frame_checks import checked_frame
 from fluss.write.table_from_frame import check_existing, info_of, schema_of_frame
@@ -18,6 +19,31 @@ from fluss.write.tabular import Frame, frame_of
 if TYPE_CHECKING:
     from fluss.session.session_writes import SessionWrites
     from fluss.session.table import Table
+
+
+class NewTable(TypedDict, total=False):
+    """How a table is created; the arguments of `Session.create_table`."""
+
+    primary_key: Names | None
+    """The columns of the primary key; none for a log table."""
+
+    partition_by: Names | None
+    """The columns that divide it into partitions."""
+
+    bucket_key: Names | None
+    """The columns that choose the bucket; the primary key's by default."""
+
+    buckets: int | None
+    """How many buckets it has, in each partition; the cluster's default otherwise."""
+
+    auto_increment: str | None
+    """A column that the servers count up by themselves."""
+
+    properties: Mapping[str, Any] | None
+    """Fluss's own properties, such as `table.log.ttl`."""
+
+    comment: str | None
+    """A description of the table."""
 
 
 def check_how(how: Mapping[str, Any], *, create: bool) -> None:

@@ -6,7 +6,7 @@ fails while it is read has deleted nothing. What a condition may be is decided b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import InvalidValueError
@@ -16,13 +16,6 @@ from fluss.scan.scan import Scan
 from fluss.write.frame_checks import check_frame
 from fluss.write.frame_writer import write_frame
 from fluss.write.write_report import WriteReport
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
-    Condition: TypeAlias = str | Predicate | pc.Expression
-else:
-    Condition: TypeAlias = Any
 
 
 def is_condition(value: Any) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
+from fluss.connection.config_sources import Settings
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.scan import TableName, source_of
-from fluss.session.creating import check_how, created_for_frame, table_if_there
+from fluss.session.creating import NewTable, check_how, created_for_frame, table_if_there
 from fluss.session.first_connection import session_for
 from fluss.session.table import Table, open_table
 from fluss.write.frame_kinds import naming_frame
@@ -40,7 +41,12 @@ class FrameVerbs(ABC):
         """Return the frame's rows for a table that is created from them, as anything tabular."""
 
     def append(
-        self, table: TableName, *, config: Any = None, create: bool = False, **how: Any
+        self,
+        table: TableName,
+        *,
+        config: Settings = None,
+        create: bool = False,
+        **how: Unpack[NewTable],
     ) -> WriteReport:
         """Append the rows to a log table, and wait until the servers have them.
 
@@ -72,10 +78,10 @@ class FrameVerbs(ABC):
         self,
         table: TableName,
         *,
-        config: Any = None,
+        config: Settings = None,
         merge_mode: Literal["default", "overwrite"] | None = None,
         create: bool = False,
-        **how: Any,
+        **how: Unpack[NewTable],
     ) -> WriteReport:
         """Insert the rows, or replace those with the same keys; see `append`.
 
@@ -91,7 +97,7 @@ class FrameVerbs(ABC):
         opened, rows = self._opened(table, config, create=create, mode="upsert", how=how)
         return opened.upsert(rows, merge_mode=merge_mode)
 
-    def delete(self, table: TableName, *, config: Any = None) -> WriteReport:
+    def delete(self, table: TableName, *, config: Settings = None) -> WriteReport:
         """Delete the rows with these keys; columns outside the key are ignored.
 
         Args:
@@ -102,7 +108,7 @@ class FrameVerbs(ABC):
         return opened.delete(self._rows(opened))
 
     def update(
-        self, table: TableName, *, columns: Sequence[str] | None = None, config: Any = None
+        self, table: TableName, *, columns: Sequence[str] | None = None, config: Settings = None
     ) -> WriteReport:
         """Write some columns of rows by key; the others keep their values.
 
@@ -117,7 +123,7 @@ class FrameVerbs(ABC):
     def _opened(
         self,
         table: TableName,
-        config: Any,
+        config: Settings,
         *,
         create: bool,
         mode: Literal["append", "upsert"],

@@ -36,6 +36,7 @@ from fluss.errors import (
     InvalidNameError,
 )
 from fluss.hints import Door, Hint, HintKey
+from fluss.model.options.argument_types import Names
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
 from fluss.model.servers import ServerNode
@@ -234,9 +235,9 @@ class Session(SessionWrites):
         name: TablePath | str,
         schema: Any,
         *,
-        primary_key: Sequence[str] | None = None,
-        partition_by: Sequence[str] | None = None,
-        bucket_key: Sequence[str] | None = None,
+        primary_key: Names | None = None,
+        partition_by: Names | None = None,
+        bucket_key: Names | None = None,
         buckets: int | None = None,
         auto_increment: str | None = None,
         properties: Mapping[str, Any] | None = None,

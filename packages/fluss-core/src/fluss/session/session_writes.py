@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from fluss.connection.connection import ClientConnection
 from fluss.doors import at_door
 from fluss.hints import Door
+from fluss.model.options.argument_types import Condition
 from fluss.model.paths import TablePath
 from fluss.scan.table_source import without_view
-from fluss.session.creating import check_how, ensured_table, table_for_frame
-from fluss.session.deleting import Condition
+from fluss.session.creating import NewTable, check_how, ensured_table, table_for_frame
 from fluss.session.table import Table
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.frame_writer import write_to_recent_table
@@ -42,7 +42,7 @@ class SessionWrites(ABC):
     def _open_connection(self) -> ClientConnection: ...
 
     def ensure_table(
-        self, name: TablePath | str, schema: Any, *, rows: Any = None, **how: Any
+        self, name: TablePath | str, schema: Any, *, rows: Any = None, **how: Unpack[NewTable]
     ) -> Table:
         """The table of this name, created where it does not exist.
 
@@ -61,7 +61,7 @@ class SessionWrites(ABC):
         return ensured_table(self, name, schema, rows, how)
 
     def append(
-        self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any
+        self, name: TablePath | str, data: Any, *, create: bool = False, **how: Unpack[NewTable]
     ) -> WriteReport:
         """Append rows to a log table; see `Table.append`.
 
@@ -80,7 +80,7 @@ class SessionWrites(ABC):
             return table.append(frame)
 
     def upsert(
-        self, name: TablePath | str, data: Any, *, create: bool = False, **how: Any
+        self, name: TablePath | str, data: Any, *, create: bool = False, **how: Unpack[NewTable]
     ) -> WriteReport:
         """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
         if not create:

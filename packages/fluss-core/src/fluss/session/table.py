@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -17,14 +17,23 @@ from fluss.errors import ConfigError
 from fluss.hints import Door
 from fluss.lookup.frame_lookups import lookup_frame, prefix_lookup_frame
 from fluss.model.did_you_mean import did_you_mean
+from fluss.model.options.argument_types import Condition, Place
 from fluss.model.options.bounds import bound_of
-from fluss.model.options.scan_options import SCAN_OPTIONS, Mode, ScanOptions, scan_options
+from fluss.model.options.scan_arguments import FollowArguments, ScanArguments
+from fluss.model.options.scan_options import (
+    FOLLOW_OPTIONS,
+    SCAN_OPTIONS,
+    Mode,
+    ScanOptions,
+    scan_options,
+)
+from fluss.model.options.signatures import shows_options
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableName, TableSource, source_of
-from fluss.session.deleting import Condition, delete_where, is_condition, keys_given
+from fluss.session.deleting import delete_where, is_condition, keys_given
 from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
 from fluss.write.frame_checks import check_frame
@@ -111,13 +120,12 @@ class Table:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def scan(self, **options: Any) -> Scan:
+    @shows_options()
+    def scan(self, **options: Unpack[ScanArguments]) -> Scan:
         """Describe a scan; its offsets are pinned when it is first read.
 
         Args:
-            **options: columns, filter, start, end, tail, limit, partitions, mode, as_of,
-                with_metadata, order, max_parallel, missing_partitions, on_trimmed, strategy,
-                metadata_prefix: `fluss.scan.SCAN_OPTIONS` describes each.
+            **options: The options of the scan.
 
         Raises:
             ConfigError: There is no such option; the hint names the nearest.
@@ -129,35 +137,40 @@ class Table:
         """
         return Scan(self._core, self._options(options))
 
-    def follow(self, *, start: Any = "latest", **options: Any) -> Follow:
+    @shows_options(FOLLOW_OPTIONS)
+    def follow(self, *, start: Place = "latest", **options: Unpack[FollowArguments]) -> Follow:
         """Follow the log: the rows in it, and those that come later.
 
         The only scan without an end. Iterate it for Arrow batches, and break off or call `close`.
 
         Args:
             start: Where to begin; by default at the end of the log.
-            **options: columns, filter, partitions, mode (`log` or `changelog`), with_metadata,
-                on_trimmed, metadata_prefix, as of `scan`.
+            **options: The options of the scan.
         """
         for name in options:
-            if name not in SCAN_OPTIONS or name in {"end", "tail", "limit", "as_of", "order"}:
+            if name not in FOLLOW_OPTIONS:
                 hint = did_you_mean(name, SCAN_OPTIONS) if name not in SCAN_OPTIONS else None
                 raise ConfigError(
                     f"follow() has no option {name!r}.",
                     hint=hint or "a read that ends is a scan: table.scan(...)",
                     key=name,
                 )
+        given: dict[str, Any] = {**options, "start": bound_of(start, "start")}
         if self._core.info.has_primary_key():
-            options.setdefault("mode", Mode.CHANGELOG)
-        options = {**options, "start": bound_of(start, "start")}
-        return Follow(self._core, scan_options(options))
+            given.setdefault("mode", Mode.CHANGELOG)
+        return Follow(self._core, scan_options(given))
 
-    def head(self, rows: int = HEAD_ROWS, **options: Any) -> pa.Table:
-        """A few of its rows, in no particular order; the options are those of `scan`."""
-        return self.scan(limit=rows, **options).to_arrow()
+    def head(self, rows: int = HEAD_ROWS) -> pa.Table:
+        """A few of its rows, in no particular order."""
+        return self.scan(limit=rows).to_arrow()
 
-    def count(self, **options: Any) -> int:
-        """How many rows it has now, or a scan with these options has."""
+    @shows_options()
+    def count(self, **options: Unpack[ScanArguments]) -> int:
+        """How many rows it has now, or a scan with these options has.
+
+        Args:
+            **options: The options of the scan.
+        """
         return self.scan(**options).count()
 
     def to_arrow(self) -> pa.Table:

@@ -261,65 +261,103 @@ def _prefix(value: Any, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOption:
-    """One option: how its values are parsed, and what it does."""
+    """One option.
+
+    Attributes:
+        parse: How its values are parsed.
+        doc: What it does.
+        takes: The type of its values, as `model.options.argument_types` names it.
+    """
 
     parse: Callable[[Any, str], Any]
     doc: str
+    takes: str
 
 
 SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
     "columns": ScanOption(
+        takes="Names",
         parse=_names,
         doc="The columns that are read, in this order; metadata columns may be among them.",
     ),
     "filter": ScanOption(
+        takes="Condition",
         parse=_predicate,
         doc="The condition that rows fulfil: SQL such as `id > 5 AND kind IN ('a', 'b')`, a "
         "predicate of `col()`, or an expression of pyarrow.",
     ),
     "start": ScanOption(
-        parse=bound_of, doc="Where to begin: an offset, a time, or the cursor of another scan."
+        takes="Place",
+        parse=bound_of,
+        doc="Where to begin: an offset, a time, `table.offsets()`, or the cursor of another scan.",
     ),
     "end": ScanOption(
-        parse=bound_of, doc="Where to end, exclusive; the end of the log now, by default."
+        takes="Place",
+        parse=bound_of,
+        doc="Where to end, exclusive; the end of the log now, by default.",
     ),
     "tail": ScanOption(
+        takes="int",
         parse=_rows,
         doc="At most this many rows in all, the last by time, bucket and offset; before a filter.",
     ),
-    "limit": ScanOption(parse=_rows, doc="At most this many rows in all, after the filter."),
+    "limit": ScanOption(
+        takes="int", parse=_rows, doc="At most this many rows in all, after the filter."
+    ),
     "partitions": ScanOption(
-        parse=_partitions, doc="Which partitions: names, 'key=value', or {key: value or values}."
+        takes="Partitions",
+        parse=_partitions,
+        doc="Which partitions: names, 'key=value', or {key: value or values}.",
     ),
     "mode": ScanOption(
+        takes="Mode | ModeName",
         parse=_one_of(Mode),
         doc="state (the rows of a primary-key table), log, changelog, or binlog.",
     ),
     "as_of": ScanOption(
+        takes="Place",
         parse=bound_of,
         doc="The state, or the log, as it was at an offset, a time, a cursor or `table.offsets()`.",
     ),
     "with_metadata": ScanOption(
-        parse=_metadata, doc=f"True, or which of {', '.join(METADATA_COLUMNS)} to add."
+        takes="bool | Names",
+        parse=_metadata,
+        doc=f"True, or which of {', '.join(METADATA_COLUMNS)} to add.",
     ),
     "order": ScanOption(
-        parse=_one_of(Order), doc="none (as they come), bucket (bucket by bucket), or timestamp."
+        takes="Order | OrderName",
+        parse=_one_of(Order),
+        doc="none (as they come), bucket (bucket by bucket), or timestamp.",
     ),
-    "max_parallel": ScanOption(parse=_parallel, doc="How many splits are read concurrently."),
+    "max_parallel": ScanOption(
+        takes="int", parse=_parallel, doc="How many splits are read concurrently."
+    ),
     "missing_partitions": ScanOption(
-        parse=_remedy("skip"), doc="error, or skip partitions that are not there any more."
+        takes='Literal["error", "skip"]',
+        parse=_remedy("skip"),
+        doc="error, or skip partitions that are not there any more.",
     ),
     "on_trimmed": ScanOption(
+        takes='Literal["error", "earliest"]',
         parse=_remedy("earliest"),
         doc="error, or earliest: begin at the first offset that is still there.",
     ),
     "strategy": ScanOption(
-        parse=_one_of(Strategy), doc="How the state is found; the quickest way by default."
+        takes="Strategy | StrategyName",
+        parse=_one_of(Strategy),
+        doc="How the state is found; the quickest way by default.",
     ),
     "metadata_prefix": ScanOption(
-        parse=_prefix, doc="The prefix of the names of metadata columns, instead of '_'."
+        takes="str",
+        parse=_prefix,
+        doc="The prefix of the names of metadata columns, instead of '_'.",
     ),
 }
+
+# A log that is followed has no end, so it has no options that need one.
+FOLLOW_OPTIONS: Final = tuple(
+    name for name in SCAN_OPTIONS if name not in {"end", "tail", "limit", "as_of", "order"}
+)
 
 
 # --- options that exclude each other --------------------------------------------------------------
