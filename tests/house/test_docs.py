@@ -84,7 +84,7 @@ def test_every_error_and_every_hint_is_on_the_page():
         assert f"| `{each.__name__}` |" in page
         assert inspect.getdoc(each), each
     for key in HintKey:
-        assert f"### `{key.value}`" in page
+        assert f"### `{key.name.lower()}`" in page
 
 
 def public_names():

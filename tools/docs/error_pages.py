@@ -14,7 +14,7 @@ from typing import Any
 from fluss import errors
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, error_from_code
-from fluss.hints import CALL_HINTS, DATA_HINTS, Door, FrameKind, Hint, HintKey, render
+from fluss.hints import Door, FrameKind, Hint, HintKey, render
 from fluss.model.options.scan_options import SCAN_OPTIONS
 
 _HEAD = """\
@@ -112,7 +112,7 @@ def _class_row(error: type[FlussError]) -> str:
 def _hints() -> str:
     lines: list[str] = []
     for key in HintKey:
-        lines += ["", f"### `{key.value}`", ""]
+        lines += ["", f"### `{key.name.lower()}`", ""]
         lines += [f"- *{reader}*: {text}" for reader, text in _texts_of(key)]
     return "\n".join(lines) + "\n"
 
@@ -120,14 +120,13 @@ def _hints() -> str:
 def _texts_of(key: HintKey) -> Iterator[tuple[str, str]]:
     """Yield for which doors, or which data, there is which text; equal texts once."""
     texts: dict[str, list[str]] = {}
-    if key in CALL_HINTS:
-        for door in CALL_HINTS[key]:
-            text = render(Hint(key, **_facts_of(CALL_HINTS[key][door])), door)
-            texts.setdefault(text, []).append(_DOORS[door])
-    else:
-        for frame, template in DATA_HINTS[key].items():
-            text = render(Hint(key, **_facts_of(template)), None, FrameKind(frame))
-            texts.setdefault(text, []).append(_FRAMES[frame])
+    for place, template in key.texts.items():
+        hint = Hint(key, **_facts_of(template))
+        if key.is_call:
+            text, name = render(hint, Door(place)), _DOORS[place]
+        else:
+            text, name = render(hint, None, FrameKind(place)), _FRAMES[place]
+        texts.setdefault(text, []).append(name)
     for text, readers in texts.items():
         yield ", ".join(readers), _cell(" ".join(text.split()))
 

@@ -45,6 +45,7 @@ def _failure(acknowledged, in_doubt, first_missing):
         first_untaken=100,
         doubtful=NOTHING,
         missing=NOTHING,
+        last_offsets={},
     )
     return ConnectError("The server is gone.", progress=progress).add_context(during="100 rows")
 

@@ -358,8 +358,8 @@ def test_an_attempt_that_stands_still_while_it_claims_writes_nothing(
             assert await anyio.to_thread.run_sync(goes_on.wait, 60)
         return await pin(*given)
 
-    async def register_and_wake(cluster, name, **given):
-        made = await register(cluster, name, **given)
+    async def register_and_wake(table, name, numbers, **given):
+        made = await register(table, name, numbers, **given)
         if is_late and to_wake and name == task(3).claim_id(0):
             to_wake.pop()
             goes_on.set()
@@ -398,11 +398,11 @@ def test_an_attempt_that_stands_still_before_it_registers_writes_nothing(
     register = once_claims.register
     waiting = [1]
 
-    async def register_late(cluster, name, **given):
+    async def register_late(table, name, numbers, **given):
         if waiting and name == task(1).claim_id(0):
             waiting.pop()
             await anyio.to_thread.run_sync(the_rest_of_the_query)
-        return await register(cluster, name, **given)
+        return await register(table, name, numbers, **given)
 
     def the_rest_of_the_query():
         monkeypatch.setattr(once, "EPOCH_MS_MAX", 0)  # ten minutes are over

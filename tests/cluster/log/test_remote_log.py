@@ -14,8 +14,11 @@ from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import CorruptDataError, FlussError, MissingExtraError, ProtocolError
 from fluss.log import remote_log
 from fluss.log.log_scan import LogScanCore
+from fluss.log.plan_fetch import Position
+from fluss.log.range_reader import RangeReader
 from fluss.model.offsets import EARLIEST_OFFSET
 from fluss.model.options.config import Config
+from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
 from fluss.net.remote_files import RemoteFile, RemoteFiles
@@ -130,15 +133,14 @@ def test_pieces_smaller_than_a_batch_grow_to_one(store, monkeypatch):
 def test_a_bounded_read_may_end_within_a_segment(store):
     store.move(10)
     with scanner_of(store.cluster) as scanner:
-        source = scanner._core.read_to_end({next(iter(scanner._core.subscriptions())): 15})
-
-        async def read():
-            return [fetched async for each in source for fetched in each]
-
+        core = scanner._core
+        ((bucket, offset),) = core.subscriptions().items()
+        path = PhysicalTablePath(core.table.table_path)
+        position = Position(bucket=bucket, path=path, offset=offset, stop=15)
         rows = [
             value
-            for fetched in engine().run(read())
-            for each in scanner._core.decoder.decode(fetched)
+            for fetched in RangeReader(core._handle, [position], core.decoder.fetch_target)
+            for each in core.decoder.decode(fetched)
             for value in each.batch.column(0).to_pylist()
         ]
     assert rows == list(range(15))

@@ -11,7 +11,8 @@ from fluss.model.options.config import Config
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
-from fluss.state import plan_state, read_state
+from fluss.state.state_at_offset import read_state
+from fluss.state.state_planner import plan_state
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.scripted.scripted_cluster import PATH, TABLE_ID
 from tests.support.scripted.scripted_kv import ScriptedKv

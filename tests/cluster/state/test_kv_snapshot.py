@@ -10,8 +10,9 @@ from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
 from fluss.net.remote_files import RemoteFiles
-from fluss.state import plan_state, read_state
 from fluss.state.kv_snapshot import copy_snapshot, latest_snapshots
+from fluss.state.state_at_offset import read_state
+from fluss.state.state_planner import plan_state
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from tests.support.scripted.scripted_cluster import PATH, SERVED, TABLE_ID, ScriptedCluster

@@ -18,8 +18,9 @@ from fluss.errors import (
 from fluss.model.change_type import ChangeType
 from fluss.model.predicates.predicate import col
 from fluss.records.filter.row_filter import RowFilter
-from fluss.state import plan_state, read_state
 from fluss.state.log_rows import read_changes
+from fluss.state.state_at_offset import read_state
+from fluss.state.state_planner import plan_state
 from fluss.write.writer_pool import upsert_core
 from fluss_testkit.cluster_profiles import FAST_SNAPSHOTS
 from tests.support.differential.state_model import SCHEMA, StateTable

@@ -50,12 +50,12 @@ def test_a_handle_has_the_bucket_and_offset_of_its_row(harness):
     core = harness.appender(table)
     first, second = core.append(row(0)), core.append(row(1))
     assert not first.done
-    (batch,) = wait(second).batches
-    assert (batch.bucket.table_id, batch.base_offset, batch.row_count) == (table.table_id, 0, 2)
+    (batch,) = wait(second)
+    assert (batch.bucket.table_id, batch.offset, batch.row_count) == (table.table_id, 0, 2)
     assert first.done
-    assert wait(first).batches == (batch,)
-    (later,) = wait(core.append(row(2))).batches
-    assert later.base_offset == 2
+    assert wait(first) == (batch,)
+    (later,) = wait(core.append(row(2)))
+    assert later.offset == 2
 
 
 def test_awaiting_a_row_does_not_wait_for_the_linger_time(harness):
@@ -140,8 +140,8 @@ def test_columns_of_a_frame_are_matched_by_name_and_cast(harness):
     frame = pa.RecordBatch.from_pydict(
         {"s": pa.array(["a"], pa.large_string()), "n": pa.array([7], pa.int64()), "id": [1]}
     )
-    outcome = wait(core.append_arrow(frame))
-    assert sum(each.row_count for each in outcome.batches) == 1
+    written = wait(core.append_arrow(frame))
+    assert sum(each.row_count for each in written) == 1
     assert harness.rows(table) == [{"id": 1, "n": 7, "s": "a"}]
 
 
@@ -167,7 +167,7 @@ def test_an_empty_frame_is_written_immediately(harness):
     core = harness.appender(harness.table(SCHEMA))
     handle = core.append_arrow(SCHEMA.empty_table())
     assert handle.done
-    assert wait(handle).batches == ()
+    assert wait(handle) == ()
 
 
 # --- formats -------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_sticky_rows_of_a_batch_stay_together_and_batches_move_on(harness):
     buckets = []
     for first in range(6):
         handles = [core.append(row(first * 10 + each)) for each in range(10)]
-        (found,) = {batch.bucket for each in handles for batch in wait(each).batches}
+        (found,) = {batch.bucket for each in handles for batch in wait(each)}
         buckets.append(found.bucket_id)
     assert all(a != b for a, b in pairwise(buckets))
     rows = [each["id"] for bucket in range(3) for each in harness.rows(table, bucket)]
@@ -273,7 +273,7 @@ def test_a_frame_with_rows_of_several_partitions_lands_in_the_right_ones(harness
         for each in range(60)
     ]
     handle = core.append_arrow(pa.RecordBatch.from_pylist(rows, schema=PARTITIONED))
-    assert sum(each.row_count for each in wait(handle).batches) == 60
+    assert sum(each.row_count for each in wait(handle)) == 60
     for day in days:
         for region in ("EU", "US"):
             expected = [r["id"] for r in rows if (r["day"], r["region"]) == (day, region)]
@@ -425,7 +425,7 @@ def test_a_batch_stays_below_what_is_read_again_uncompressed(harness, monkeypatc
     table = harness.table(pa.schema([("id", pa.int64()), ("v", pa.binary())]))
     core = harness.appender(table)
     zeros = pa.RecordBatch.from_pydict({"id": range(4), "v": [bytes(600_000)] * 4})
-    assert len(wait(core.append_arrow(zeros)).batches) == 4  # compressed, one would hold them all
+    assert len(wait(core.append_arrow(zeros))) == 4  # compressed, one would hold them all
     with pytest.raises(LimitExceededError, match="uncompressed") as refused:
         core.append_arrow(zeros.set_column(1, "v", pa.array([b"", bytes(2 << 20), b"", b""])))
     assert refused.value.facts["row"] == 1

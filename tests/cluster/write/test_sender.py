@@ -217,7 +217,7 @@ def test_a_frame_is_taken_no_further_than_to_its_first_failure(start, tablet, ca
         buffer_bytes_max=64 * 1024,
     )
     core = bench.appender()
-    core.stop_at_failure()
+    core.stops_at_failure = True
     rows = 200_000
     frame = pa.table({"id": range(rows), "s": ["x" * 20] * rows})
     tablet.faults.extend([None] * 3 + [SILENCE] * 10_000)
@@ -278,11 +278,11 @@ def test_pressure_slows_a_bucket_down(start, tablet):
 
     tablet.faults.append(press)
     core = bench.upserter()
-    (first,) = wait(core.upsert(row(0))).batches
+    (first,) = wait(core.upsert(row(0)))
     began = bench.engine.loop.time()
     wait(core.upsert(row(1)))
     assert bench.engine.loop.time() - began > 0.3
-    assert first.log_end_offset == 1
+    assert first.offset == 1
 
 
 def test_a_writer_id_that_is_refused_fails_what_waits_for_it(start, tablet):

@@ -21,7 +21,8 @@ from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.net.engine_thread import engine
-from fluss.state import StatePlan, plan_states, read_state
+from fluss.state.state_at_offset import read_state
+from fluss.state.state_planner import StatePlan, plan_states
 from fluss.wire import messages as pb
 from fluss.write.writer_pool import upsert_core
 from tests.support.servers.raw_client import COORDINATOR, RawClient

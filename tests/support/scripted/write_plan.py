@@ -78,7 +78,7 @@ class Harness:
         return self.plan.next_requests(self.view, now=self.now)
 
     def go(self) -> list[tuple[WriteBatch, ...]]:
-        return [each.batches for each in self.next_requests().requests]
+        return [tuple(each.batches) for each in self.next_requests().requests]
 
     def sent(self) -> list[WriteBatch]:
         return [batch for batches in self.go() for batch in batches]

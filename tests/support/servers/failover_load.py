@@ -23,7 +23,6 @@ import fluss
 from fluss.net.engine_thread import engine
 from fluss.session import Session, Table
 from fluss.wire import messages as pb
-from fluss.wire.api import ApiKey
 
 OPERATION_TIMEOUT_S = 90
 PAUSE_S = 0.02
@@ -287,9 +286,7 @@ def _has(cluster: Any, server: int, table: Table, expected: dict[int, int]) -> b
         follower_server_id=-1, offset_type=1, table_id=table.info.table_id, bucket_id=list(expected)
     )
     try:
-        answer = engine().run(
-            cluster.ask_server(server, ApiKey.LIST_OFFSETS, request, pb.ListOffsetsResponse)
-        )
+        answer = engine().run(cluster.ask_server(server, request, pb.ListOffsetsResponse))
     except fluss.FlussError:
         engine().run(cluster.refresh())
         return False

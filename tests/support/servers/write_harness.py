@@ -27,7 +27,7 @@ from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_records import read_log_records
 from fluss.wire import messages as pb
 from fluss.write.write_batch import WriterSettings
-from fluss.write.write_result import WriteOutcome, WriteResultHandle
+from fluss.write.write_result import WriteResultHandle, Written
 from fluss.write.writer_cores import AppendCore, UpsertCore
 from fluss.write.writer_pool import WriterPool
 from tests.support.generators.arrow_rows import rows_of
@@ -36,9 +36,9 @@ from tests.support.servers.raw_client import RawClient
 WAIT_S = 40
 
 
-def wait(result: WriteResultHandle) -> WriteOutcome:
-    """Wait for the acknowledgements of written rows; raise their error."""
-    caller: BlockingSink[WriteOutcome] = BlockingSink()
+def wait(result: WriteResultHandle) -> Written:
+    """Wait for the acknowledgements of written rows, and return their batches, or raise."""
+    caller: BlockingSink[Written] = BlockingSink()
     result.subscribe(caller)
     assert caller.wait(WAIT_S), "no answer"
     return caller.result()

@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import pickle
 import re
 import string
 from types import SimpleNamespace
@@ -15,8 +16,6 @@ import fluss
 import fluss_duckdb
 from fluss.cli.application import application
 from fluss.hints import (
-    CALL_HINTS,
-    DATA_HINTS,
     DOOR_FALL_BACKS,
     FRAME_FALL_BACKS,
     Door,
@@ -29,10 +28,7 @@ from fluss.model.options.scan_options import SCAN_OPTIONS
 from fluss.session import Scan, Session, Table
 from fluss.write.write_tally import WriteProgress
 
-ROWS = [
-    *((key, door, text) for key, texts in CALL_HINTS.items() for door, text in texts.items()),
-    *((key, frame, text) for key, texts in DATA_HINTS.items() for frame, text in texts.items()),
-]
+ROWS = [(key, place, text) for key in HintKey for place, text in key.texts.items()]
 
 
 def fields_of(text):
@@ -41,17 +37,22 @@ def fields_of(text):
 
 def facts_of(key):
     """The facts that the texts of a key name; what is no fact is an option of a scan."""
-    texts = {**CALL_HINTS, **DATA_HINTS}[key].values()
-    return {name for text in texts for name in fields_of(text)} - SCAN_OPTIONS.keys()
+    return {name for text in key.texts.values() for name in fields_of(text)} - SCAN_OPTIONS.keys()
 
 
 def hint_of(key):
     return Hint(key, **{name: f"<{name}>" for name in facts_of(key)})
 
 
-def test_every_key_is_in_one_table():
-    assert set(CALL_HINTS) | set(DATA_HINTS) == set(HintKey)
-    assert not set(CALL_HINTS) & set(DATA_HINTS)
+def test_the_texts_of_a_key_are_all_by_door_or_all_by_frame():
+    for key in HintKey:
+        assert {type(place) for place in key.texts} == {Door if key.is_call else FrameKind}
+
+
+def test_a_hint_travels_between_processes_by_name():
+    for key in HintKey:
+        assert pickle.loads(pickle.dumps(key)) is key  # noqa: S301 - our own bytes
+        assert key.name.encode() in pickle.dumps(key)
 
 
 @pytest.mark.parametrize("key", HintKey)
@@ -68,9 +69,9 @@ def check_text(text):
 
 
 def test_fall_backs_are_short_and_lead_somewhere():
-    for table, falls in ((CALL_HINTS, DOOR_FALL_BACKS), (DATA_HINTS, FRAME_FALL_BACKS)):
-        for texts in table.values():
-            assert set(falls.values()) <= set(texts)
+    for key in HintKey:
+        falls = DOOR_FALL_BACKS if key.is_call else FRAME_FALL_BACKS
+        assert set(falls.values()) <= set(key.texts)
 
 
 @pytest.mark.parametrize(

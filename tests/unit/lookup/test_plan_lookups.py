@@ -1,4 +1,4 @@
-from fluss.lookup.plan_lookups import LookupPlan
+from fluss.lookup.plan_lookups import LookupPlan, LookupSettings
 
 
 def test_a_lone_lookup_is_sent_immediately():
@@ -9,7 +9,7 @@ def test_a_lone_lookup_is_sent_immediately():
 
 
 def test_lookups_that_come_while_the_route_is_full_are_sent_together():
-    plan = LookupPlan(in_flight_max=1)
+    plan = LookupPlan(LookupSettings(in_flight_max=1))
     plan.add("route", "a")
     assert plan.next_batch("route") == ["a"]
     for each in "bcd":
@@ -20,7 +20,7 @@ def test_lookups_that_come_while_the_route_is_full_are_sent_together():
 
 
 def test_a_request_carries_no_more_keys_than_allowed():
-    plan = LookupPlan(keys_per_request_max=2, in_flight_max=2)
+    plan = LookupPlan(LookupSettings(keys_per_request_max=2, in_flight_max=2))
     plan.add("route", "abcde")
     assert plan.next_batch("route") == ["a", "b"]
     assert plan.next_batch("route") == ["c", "d"]
@@ -30,7 +30,7 @@ def test_a_request_carries_no_more_keys_than_allowed():
 
 
 def test_routes_do_not_wait_for_each_other():
-    plan = LookupPlan(in_flight_max=1)
+    plan = LookupPlan(LookupSettings(in_flight_max=1))
     plan.add("one", "a")
     plan.add("other", "b")
     assert plan.next_batch("one") == ["a"]

@@ -13,7 +13,7 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.write.placement import Placement
+from fluss.write.placement import Placement, choose_sticky
 
 SCHEMA = pa.schema([("region", pa.string()), ("id", pa.int64()), ("name", pa.string())])
 
@@ -96,3 +96,25 @@ def test_a_frame_of_its_own_is_not_taken_apart_by_round_robin():
 def test_a_null_bucket_key_has_no_bucket():
     with pytest.raises(InvalidValueError, match="NULL"):
         placement(table(bucket_keys=["name"])).place(batch([{"name": "a"}, {"name": None}]))
+
+
+# --- buckets for rows without a bucket key ---
+
+DICE = st.floats(0, 1, exclude_max=True)
+
+
+@given(st.integers(1, 20), DICE, st.data())
+def test_the_next_bucket_is_another_one_with_a_leader(count, jitter, data):
+    current = data.draw(st.none() | st.integers(0, count - 1))
+    led = data.draw(st.sets(st.integers(0, count - 1)))
+    chosen = choose_sticky(current, count, led.__contains__, jitter=jitter)
+    assert 0 <= chosen < count
+    if count > 1:
+        assert chosen != current
+    if led - {current}:
+        assert chosen in led
+
+
+def test_the_dice_reach_every_bucket():
+    found = {choose_sticky(None, 5, lambda _: True, jitter=each / 50) for each in range(50)}
+    assert found == set(range(5))

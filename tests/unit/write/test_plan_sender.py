@@ -107,7 +107,7 @@ def test_a_bucket_without_a_leader_waits_and_is_asked_for():
     led = harness.add(1)
     plan = harness.next_requests()
     assert plan.paths_unknown == {PATH}
-    assert [each.batches for each in plan.requests] == [(led,)]
+    assert [each.batches for each in plan.requests] == [[led]]
 
 
 def test_a_partition_is_asked_for_until_it_has_an_id():

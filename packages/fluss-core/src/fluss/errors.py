@@ -451,6 +451,13 @@ def error_from_code(code: int, message: str | None = None, **facts: Any) -> Flus
     return error_class(sentence or known.sentence, int(known), server_trace=trace, **facts)
 
 
+def unusable_answer(api: str, why: str, **facts: Any) -> ProtocolError:
+    """Make the error for an answer that can be read, and lacks or contradicts something."""
+    return ProtocolError(
+        f"The answer to {api} cannot be used: {why}.", what=api, at=0, why=why, **facts
+    )
+
+
 # Fluss 0.9.1 creates the ZooKeeper node of a table first and its contents afterwards. A request in
 # between is answered with code -1 and the sentence of its JSON parser for an empty text.
 _EMPTY_NODE: Final = "No content to map due to end-of-input"

@@ -3,7 +3,7 @@
 A door is an interface of this package: a dialect, a session, an engine, the command line. A hint
 that is right at every door is a plain text with its error. A hint that names a method, an option or
 a type differs by door: a session has no `new_upsert`, and a user of Polars has no `column.cast`.
-Such a hint is a `Hint` with a key; its texts are in the tables here. An error learns its door where
+Such a hint is a `Hint` with a key, which has the texts. An error learns its door where
 it leaves (`FlussError.add_context(door=...)`), and its hint is rendered then.
 
 In the texts, braces hold facts of the hint, or an option of a scan with its value:
@@ -16,9 +16,9 @@ the frame that was given, as far as the door shows frames to the caller.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 
 class Door(StrEnum):
@@ -70,78 +70,6 @@ _FRAME_OF_DOOR: Final[Mapping[Door, FrameKind]] = MappingProxyType(
 )
 
 
-class Hint:
-    """A hint by key, with the facts its texts name.
-
-    Args:
-        key: A key of `CALL_HINTS` or `DATA_HINTS`.
-        facts: What stands in braces in the texts.
-    """
-
-    __slots__ = ("facts", "key")
-
-    def __init__(self, key: HintKey, **facts: Any) -> None:
-        self.key = key
-        self.facts = facts
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Hint) and (self.key, self.facts) == (other.key, other.facts)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __repr__(self) -> str:
-        return f"Hint({self.key!s}, {self.facts})"
-
-
-class HintKey(StrEnum):
-    """Every key; each has its texts in exactly one of the tables below."""
-
-    # What to call.
-    UPSERT_INSTEAD = "upsert_instead"
-    APPEND_INSTEAD = "append_instead"
-    CHANGELOG_OR_AS_OF = "changelog_or_as_of"
-    OFFSETS_OF_BUCKETS = "offsets_of_buckets"
-    BEGIN_WHERE_THE_LOG_DOES = "begin_where_the_log_does"
-    BEYOND_THE_END = "beyond_the_end"
-    COLUMNS_OF_BINLOG = "columns_of_binlog"
-    COUNT_CHANGES = "count_changes"
-    CREATE_PARTITION = "create_partition"
-    CURSOR_OF_A_SCAN = "cursor_of_a_scan"
-    FILTER_BINLOG = "filter_binlog"
-    FOLLOW_THE_OTHERS = "follow_the_others"
-    GET_TABLE_AGAIN = "get_table_again"
-    LIST_DATABASES = "list_databases"
-    LIST_PARTITIONS = "list_partitions"
-    METADATA_OF_CHANGES = "metadata_of_changes"
-    NAME_PARTITION = "name_partition"
-    NAME_TABLE = "name_table"
-    OPEN_SESSION = "open_session"
-    OTHER_METADATA_NAMES = "other_metadata_names"
-    OTHER_ROWS = "other_rows"
-    PARTITION_CHOICE = "partition_choice"
-    READ_WHAT_IS_THERE = "read_what_is_there"
-    SAY_ZONE = "say_zone"
-    SKIP_MISSING_PARTITIONS = "skip_missing_partitions"
-    START_AT_EARLIEST = "start_at_earliest"
-    TRIMMED_BEFORE_READ = "trimmed_before_read"
-    WRITE_ALL_AGAIN = "write_all_again"
-    WRITE_NOTHING_IS_THERE = "write_nothing_is_there"
-    WRITE_PREDICATE = "write_predicate"
-    WRITE_THE_REST = "write_the_rest"
-    WRITE_THE_REST_AND_LOOK = "write_the_rest_and_look"
-    # What to do with data.
-    ADD_COLUMN = "add_column"
-    ADD_COLUMN_OF_NULLS = "add_column_of_nulls"
-    CAST_COLUMN = "cast_column"
-    GIVE_NESTED = "give_nested"
-    GIVE_TYPE = "give_type"
-    MAKE_TIMES = "make_times"
-    WRITE_DAY = "write_day"
-    WRITE_WALL_CLOCK_TIMES = "write_wall_clock_times"
-    GIVE_ZONE = "give_zone"
-
-
 def _everywhere(text: str) -> dict[Door, str]:
     """Return the same text for all doors; only options and facts differ."""
     return dict.fromkeys((Door.CLIENT, Door.SESSION, Door.SPARK, Door.CLI), text)
@@ -158,333 +86,365 @@ _THE_REST: Final = (
 _THE_REST_AND_LOOK: Final = (
     f"{_THE_REST} Those of error.progress.doubtful may be: look for them in the table first."
 )
-CALL_HINTS: Final[Mapping[HintKey, Mapping[Door, str]]] = MappingProxyType(
-    {
-        HintKey.UPSERT_INSTEAD: {
-            Door.CLIENT: "Use table.new_upsert(): it inserts, and replaces by key.",
-            Door.SESSION: "Use session.upsert({table!r}, ...) or table.upsert(...): it inserts, "
-            "and replaces by key.",
-            Door.PANDAS: "Use df.fluss.upsert({table!r}): it inserts, and replaces by key.",
-            Door.POLARS: "Use df.fluss.upsert({table!r}): it inserts, and replaces by key.",
-            Door.DUCKDB: "Use fluss_duckdb.upsert({table!r}, ...): it inserts, and replaces by "
-            "key.",
-            Door.SPARK: "Leave operation out, or set option('operation', 'upsert'): it inserts, "
-            "and replaces by key.",
-            Door.CLI: "`fluss import {table} FILE` upserts into such a table.",
-        },
-        HintKey.APPEND_INSTEAD: {
-            Door.CLIENT: "Use table.new_append().",
-            Door.SESSION: "Use session.append({table!r}, ...) or table.append(...).",
-            Door.PANDAS: "Use df.fluss.append({table!r}).",
-            Door.POLARS: "Use df.fluss.append({table!r}).",
-            Door.DUCKDB: "Use fluss_duckdb.append({table!r}, ...).",
-            Door.SPARK: "Leave operation out, or set option('operation', 'append').",
-            Door.CLI: "`fluss import {table} FILE` appends to such a table.",
-        },
-        HintKey.CHANGELOG_OR_AS_OF: {
-            Door.CLIENT: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
-            Door.SESSION: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
-            Door.SPARK: "load('db.table$changelog') has its changes, {as_of} an earlier state",
-            Door.CLI: "use {mode:changelog} for its changes; an earlier state is for `fluss sql`",
-        },
-        HintKey.OFFSETS_OF_BUCKETS: {
-            Door.CLIENT: "write {{bucket: offset}}, or {{(partition, bucket): offset}} where the "
-            "table is partitioned",
-            Door.SESSION: "write {{bucket: offset}}, or {{(partition, bucket): offset}} where the "
-            "table is partitioned",
-            Door.SPARK: 'write {{"0": 17}} by bucket, or {{"partition/0": 17}} where the table is '
-            "partitioned",
-            Door.CLI: "one offset applies to all buckets",
-        },
-        HintKey.OTHER_ROWS: {
-            Door.CLIENT: _OTHER_ROWS,
-            Door.SESSION: _OTHER_ROWS,
-            Door.CLI: _OTHER_ROWS,
-            Door.SPARK: "Values that differ from run to run are those of uuid(), of rand() without "
-            "a seed, of a UDF that reads a clock, and the order after a shuffle "
-            "(current_timestamp() stays the same). Where only values of some columns differ, "
-            "option('mayDiffer', 'column, column') continues, and rows in the table keep theirs. "
-            "Otherwise see 'When a query has written other rows' in docs/guide/exactly-once.md: "
-            "it continues without duplicating or losing rows",
-        },
-        HintKey.BEGIN_WHERE_THE_LOG_DOES: {
-            Door.CLIENT: "EARLIEST_OFFSET reads from where the log begins",
-            Door.SESSION: "{on_trimmed:earliest} begins there",
-            Door.SPARK: "{on_trimmed:earliest} begins there",
-            Door.CLI: "--start earliest begins there",
-        },
-        HintKey.BEYOND_THE_END: {
-            Door.CLIENT: "Compare what was read before with what the table has now. EARLIEST_OFFSET "
-            "reads from the first row that is left, LATEST_OFFSET only new ones (from {log_end}).",
-            Door.SESSION: "Compare what was read before with what the table has now. "
-            "{start:earliest} reads the log from the first row that is left; a state can be read as of "
-            "offset {log_end} or earlier.",
-            Door.SPARK: "Compare what was read before with what the table has now. "
-            "{start:earliest} reads the log from the first row that is left; a state can be read as of "
-            "offset {log_end} or earlier.",
-            Door.CLI: "Compare what was read before with what the table has now. {start:earliest} "
-            "reads the log from the first row that is left.",
-        },
-        HintKey.COLUMNS_OF_BINLOG: _everywhere(
-            "{columns} narrows the rows before and after; theirs are {names}"
-        ),
-        HintKey.COUNT_CHANGES: _everywhere(
-            "{mode:changelog} with {columns:[]} has a row for each of their halves"
-        ),
-        HintKey.CREATE_PARTITION: {
-            Door.CLIENT: "Create it with admin.create_partition(...), or set "
-            "'writer.dynamic-create-partition.enabled' to true.",
-            Door.SESSION: "Create it with session.table({table!r}).create_partition(...), or set "
-            "'writer.dynamic-create-partition.enabled' to true.",
-            Door.SPARK: "Create it beforehand, or set "
-            "option('writer.dynamic-create-partition.enabled', 'true').",
-            Door.CLI: "Set 'writer.dynamic-create-partition.enabled' to true in the profile.",
-        },
-        HintKey.CURSOR_OF_A_SCAN: _everywhere("pass the result of scan.cursor(), or its JSON text"),
-        HintKey.FILTER_BINLOG: {
-            Door.CLIENT: "filter the result of the scan, or use {mode:changelog}; start and end cut "
-            "a binlog",
-            Door.SESSION: "filter the result of the scan, or use {mode:changelog}; start and end "
-            "cut a binlog",
-            Door.SPARK: ".where(...) on the frame, or load('db.table$changelog'); start and end "
-            "cut a binlog",
-            Door.CLI: "use {mode:changelog}; --start and --end cut a binlog",
-        },
-        HintKey.FOLLOW_THE_OTHERS: {
-            Door.CLIENT: "Unsubscribe from its buckets to continue with the others.",
-            Door.SESSION: "Follow with {missing_partitions:skip} to continue with the others.",
-            Door.SPARK: "Load it with {missing_partitions:skip} to continue with the others.",
-            Door.CLI: "Run it again to continue with the others.",
-        },
-        HintKey.GET_TABLE_AGAIN: {
-            Door.CLIENT: "Get the table from the connection again, and write with a new writer.",
-            Door.SESSION: "Get the table again with session.table({table!r}), and write to that.",
-            Door.SPARK: "Run the query again.",
-            Door.CLI: "Run the command again.",
-        },
-        HintKey.LIST_DATABASES: {
-            Door.CLIENT: "admin.list_databases() lists them",
-            Door.SESSION: "session.databases() lists them",
-            Door.SPARK: "`fluss ls` lists them",
-            Door.CLI: "`fluss ls` lists them",
-        },
-        HintKey.LIST_PARTITIONS: {
-            Door.CLIENT: "admin.list_partition_infos({table!r}) lists the existing ones.",
-            Door.SESSION: "session.table({table!r}).partitions() lists the existing ones.",
-            Door.SPARK: "`fluss ls {table}` lists the existing ones.",
-            Door.CLI: "`fluss ls {table}` lists the existing ones.",
-        },
-        HintKey.METADATA_OF_CHANGES: _everywhere(
-            "{mode:changelog} reads the changes; a state has _bucket and _partition, too"
-        ),
-        HintKey.NAME_PARTITION: {
-            Door.CLIENT: "Write the value as Fluss names the partition; "
-            "admin.list_partition_infos(...) shows names.",
-            Door.SESSION: "Write the value as Fluss names the partition; table.partitions() shows "
-            "names.",
-            Door.SPARK: "Write the value as Fluss names the partition; `fluss ls` shows names.",
-            Door.CLI: "Write the value as Fluss names the partition; `fluss ls` shows names.",
-        },
-        HintKey.NAME_TABLE: {
-            Door.CLIENT: "name it: connection.get_table('database.table')",
-            Door.SESSION: "name it: session.table('database.table')",
-            Door.PANDAS: "name it: pd.read_fluss('database.table')",
-            Door.POLARS: "name it: pl.scan_fluss('database.table')",
-            Door.DUCKDB: "name it: fluss('database.table')",
-            Door.SPARK: "name it: .load('database.table'), .save('database.table')",
-            Door.CLI: "name it: database.table",
-        },
-        HintKey.OPEN_SESSION: {
-            Door.CLIENT: "Open one: fluss.connect(...)",
-            Door.SESSION: "Open one: fluss.connect(...)",
-            Door.DUCKDB: "Open one: fluss_duckdb.connect(...)",
-            Door.SPARK: "Run the query again.",
-            Door.CLI: "Run the command again.",
-        },
-        HintKey.OTHER_METADATA_NAMES: _everywhere(
-            "choose other names for the metadata, for example {metadata_prefix:__}"
-        ),
-        HintKey.PARTITION_CHOICE: {
-            Door.CLIENT: "write a partition's name, 'key=value', or {{'key': value}}",
-            Door.SESSION: "write a partition's name, 'key=value', or {{'key': value}}",
-            Door.SPARK: "write a partition's name, or 'key=value'",
-            Door.CLI: "write --partition key=value",
-        },
-        HintKey.READ_WHAT_IS_THERE: {
-            Door.CLIENT: "Rows that only a lake still has are not in the log; EARLIEST_OFFSET "
-            "reads what is.",
-            Door.SESSION: "Rows that only a lake still has are not in the log; {start:earliest} "
-            "reads what is.",
-            Door.SPARK: "Rows that only a lake still has are not in the log; {start:earliest} "
-            "reads what is.",
-            Door.CLI: "Rows that only a lake still has are not in the log; {start:earliest} reads "
-            "what is.",
-        },
-        HintKey.SAY_ZONE: {
-            Door.CLIENT: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
-            Door.SESSION: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
-            Door.DUCKDB: "name the zone: '2026-01-01T00:00:00Z'",
-            Door.SPARK: "name the zone: '2026-01-01T00:00:00Z'",
-            Door.CLI: "name the zone: 2026-01-01T00:00:00Z",
-        },
-        HintKey.SKIP_MISSING_PARTITIONS: _everywhere(
-            "{missing_partitions:skip} reads the existing ones"
-        ),
-        HintKey.START_AT_EARLIEST: _everywhere("Start again with {start:earliest}."),
-        HintKey.TRIMMED_BEFORE_READ: {
-            Door.CLIENT: "EARLIEST_OFFSET reads from the first row that is left ({earliest}), "
-            "LATEST_OFFSET only new ones (from {latest}); 'table.log.ttl' sets how long rows are "
-            "kept.",
-            Door.SESSION: "Scan again with {on_trimmed:earliest} to begin with the first row "
-            "that is left ({earliest}); 'table.log.ttl' sets how long rows are kept.",
-            Door.SPARK: "Load it again with {on_trimmed:earliest} to begin with the first row "
-            "that is left ({earliest}); 'table.log.ttl' sets how long rows are kept.",
-            Door.CLI: "Run it again with {start:earliest} to begin with the first row that is left "
-            "({earliest}); 'table.log.ttl' sets how long rows are kept.",
-        },
-        HintKey.WRITE_ALL_AGAIN: _everywhere(
-            "Write all rows again: those that are in the table do not change."
-        ),
-        HintKey.WRITE_NOTHING_IS_THERE: _everywhere(
-            "None of the rows is in the table: write all of them again."
-        ),
-        HintKey.WRITE_THE_REST: {
-            Door.CLIENT: _THE_REST,
-            Door.SESSION: _THE_REST,
-            Door.SPARK: "Write the frame again without the first {first} rows.",
-            Door.CLI: "The first {first} of these rows are in the table; writing the file again "
-            "would add them once more.",
-        },
-        HintKey.WRITE_THE_REST_AND_LOOK: {
-            Door.CLIENT: _THE_REST_AND_LOOK,
-            Door.SESSION: _THE_REST_AND_LOOK,
-            Door.SPARK: "The first {first} rows are in the table; look for those after them "
-            "before the frame is written again.",
-            Door.CLI: "The first {first} of these rows are in the table; look for those after "
-            "them before the file is written again.",
-        },
-        HintKey.WRITE_PREDICATE: {
-            Door.CLIENT: 'write one with col(), for example col("id") > 5, with '
-            "pyarrow.compute.field(), or as SQL: \"id > 5 AND kind = 'a'\"",
-            Door.SESSION: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(): "
-            'fluss.col("id") > 5',
-            Door.POLARS: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(); "
-            "conditions of Polars belong into .filter(...)",
-            Door.DUCKDB: 'write WHERE id > 5, or give fluss.col("id") > 5 to Connection.fluss()',
-            Door.SPARK: "write id > 5 AND kind = 'a', or .where(...) on the frame",
-            Door.CLI: "write id > 5 AND kind = 'a'",
-        },
-    }
-)
 
-DATA_HINTS: Final[Mapping[HintKey, Mapping[FrameKind, str]]] = MappingProxyType(
-    {
-        HintKey.ADD_COLUMN: {
-            FrameKind.ARROW: "add it: batch.append_column({column!r}, values)",
-            FrameKind.ROWS: "give {column!r} in each row",
-            FrameKind.PANDAS: "add it: df[{column!r}] = ...",
-            FrameKind.POLARS: "add it: df.with_columns({column}=...)",
-            FrameKind.DUCKDB: 'add it: SELECT *, ... AS "{column}"',
-            FrameKind.SPARK: "add it: .withColumn({column!r}, ...)",
-            FrameKind.FILE: "add the column {column!r} to the file",
-        },
-        HintKey.ADD_COLUMN_OF_NULLS: {
-            FrameKind.ARROW: "add it, as NULL where there is no value: "
-            "batch.append_column({column!r}, pa.nulls(len(batch)))",
-            FrameKind.ROWS: "give {column!r} in each row, as None where there is no value",
-            FrameKind.PANDAS: "add it, as NULL where there is no value: df[{column!r}] = None",
-            FrameKind.POLARS: "add it, as NULL where there is no value: "
-            "df.with_columns(pl.lit(None).alias({column!r}))",
-            FrameKind.DUCKDB: "add it, as NULL where there is no value: "
-            'SELECT *, NULL AS "{column}"',
-            FrameKind.SPARK: "add it, as NULL where there is no value: "
-            ".withColumn({column!r}, lit(None).cast({spark!r}))",
-            FrameKind.FILE: "add the column {column!r} to the file, empty where there is no value",
-        },
-        HintKey.CAST_COLUMN: {
-            FrameKind.ARROW: "cast the column: column.cast({arrow})",
-            FrameKind.ROWS: "give values of another type; {column!r} is {type}",
-            FrameKind.PANDAS: "cast the column: df.astype({{{column!r}: {pandas}}})",
-            FrameKind.POLARS: "cast the column: df.with_columns(pl.col({column!r}).cast({polars}))",
-            FrameKind.DUCKDB: 'cast the column: CAST("{column}" AS {duckdb})',
-            FrameKind.SPARK: "cast the column: .withColumn({column!r}, "
-            "col({column!r}).cast({spark!r}))",
-            FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
-        },
-        HintKey.GIVE_NESTED: {
-            FrameKind.ARROW: "make the column {arrow}",
-            FrameKind.ROWS: "give a list, a dict or a tuple for {type}",
-            FrameKind.PANDAS: "make the column {pandas}",
-            FrameKind.POLARS: "make the column {polars}",
-            FrameKind.DUCKDB: "make the column {duckdb}",
-            FrameKind.SPARK: "make the column {spark}",
-            FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
-        },
-        HintKey.GIVE_TYPE: {
-            FrameKind.ARROW: "give the column a type: column.cast(pa.string())",
-            FrameKind.PANDAS: "give the column a type: df.astype({{{column!r}: 'string'}})",
-            FrameKind.POLARS: "give the column a type: "
-            "df.with_columns(pl.col({column!r}).cast(pl.String))",
-            FrameKind.DUCKDB: 'give the column a type: CAST("{column}" AS VARCHAR)',
-            FrameKind.SPARK: "give the column a type: .withColumn({column!r}, "
-            "col({column!r}).cast('string'))",
-            FrameKind.FILE: "the file must hold a value of the column {column!r}, or the table "
-            "must exist before",
-        },
-        HintKey.MAKE_TIMES: {
-            FrameKind.ARROW: "make times of the column: column.cast({arrow})",
-            FrameKind.PANDAS: "make times of the column: "
-            "df.assign(**{{{column!r}: pd.to_datetime(df[{column!r}])}})",
-            FrameKind.POLARS: "make times of the column: "
-            "df.with_columns(pl.col({column!r}).cast({polars})), or .str.to_datetime() of text",
-            FrameKind.DUCKDB: 'make times of the column: CAST("{column}" AS {duckdb})',
-            FrameKind.SPARK: "make times of the column: .withColumn({column!r}, "
-            "col({column!r}).cast({spark!r}))",
-            FrameKind.FILE: "the column {column!r} of the file must hold times, such as "
-            "2026-01-01T00:00:00",
-        },
-        HintKey.WRITE_DAY: {
-            FrameKind.ARROW: "write a date, value.date(), or make the column a TIMESTAMP",
-            FrameKind.PANDAS: "write days: df[{column!r}].dt.date, or make the column a TIMESTAMP",
-            FrameKind.POLARS: "write days: pl.col({column!r}).dt.date(), or make the column a "
-            "TIMESTAMP",
-            FrameKind.DUCKDB: 'write days: CAST("{column}" AS DATE), or make the column a '
-            "TIMESTAMP",
-            FrameKind.SPARK: "write days: .withColumn({column!r}, col({column!r}).cast('date')), "
-            "or make the column a TIMESTAMP",
-            FrameKind.FILE: "write days such as 2026-01-01, or make the column a TIMESTAMP",
-        },
-        HintKey.WRITE_WALL_CLOCK_TIMES: {
-            FrameKind.ARROW: "write wall clock times: pa.compute.local_timestamp(column), or make "
-            "the column a TIMESTAMP_LTZ",
-            FrameKind.ROWS: "write a wall clock time: value.replace(tzinfo=None), or make the "
-            "column a TIMESTAMP_LTZ",
-            FrameKind.PANDAS: "write wall clock times: df[{column!r}].dt.tz_localize(None), or "
-            "make the column a TIMESTAMP_LTZ",
-            FrameKind.POLARS: "write wall clock times: "
-            "pl.col({column!r}).dt.replace_time_zone(None), or make the column a TIMESTAMP_LTZ",
-            FrameKind.DUCKDB: 'write wall clock times: CAST("{column}" AS TIMESTAMP), or make '
-            "the column a TIMESTAMP_LTZ",
-            FrameKind.SPARK: "write wall clock times: .withColumn({column!r}, "
-            "col({column!r}).cast('timestamp_ntz')), or make the column a TIMESTAMP_LTZ",
-            FrameKind.FILE: "leave the zone out of the column {column!r} of the file, or make the "
-            "column a TIMESTAMP_LTZ",
-        },
-        # Wall clock times of an engine that has a zone for them, for a column of moments.
-        HintKey.GIVE_ZONE: {
-            FrameKind.ARROW: "Give {column!r} a zone: "
-            "pyarrow.compute.assume_timezone(column, 'UTC').",
-            FrameKind.PANDAS: "Give {column!r} a zone: df[{column!r}].dt.tz_localize('UTC').",
-            FrameKind.POLARS: "Give {column!r} a zone: "
-            "pl.col({column!r}).dt.replace_time_zone('UTC').",
-            FrameKind.DUCKDB: 'Cast it, by the TimeZone of the session: CAST("{column}" AS '
-            "TIMESTAMPTZ); or name a zone: \"{column}\" AT TIME ZONE 'UTC'.",
-            FrameKind.SPARK: "Cast it, by the time zone of the session: .withColumn({column!r}, "
-            "col({column!r}).cast('timestamp')).",
-            FrameKind.FILE: "Write the times of {column!r} with a zone.",
-        },
+
+class HintKey(Enum):
+    """Every key, with its texts: by door for what to call, by frame for what to do with data."""
+
+    texts: Mapping[Any, str]
+
+    def __new__(cls, texts: Mapping[Any, str]) -> Self:
+        """Make a member of its texts."""
+        key = object.__new__(cls)
+        key._value_ = len(cls.__members__)
+        key.texts = MappingProxyType(texts)
+        return key
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the texts differ by door; they differ by frame otherwise."""
+        return Door.CLIENT in self.texts
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return getattr, (HintKey, self.name)
+
+    # What to call.
+    UPSERT_INSTEAD = {
+        Door.CLIENT: "Use table.new_upsert(): it inserts, and replaces by key.",
+        Door.SESSION: "Use session.upsert({table!r}, ...) or table.upsert(...): it inserts, "
+        "and replaces by key.",
+        Door.PANDAS: "Use df.fluss.upsert({table!r}): it inserts, and replaces by key.",
+        Door.POLARS: "Use df.fluss.upsert({table!r}): it inserts, and replaces by key.",
+        Door.DUCKDB: "Use fluss_duckdb.upsert({table!r}, ...): it inserts, and replaces by key.",
+        Door.SPARK: "Leave operation out, or set option('operation', 'upsert'): it inserts, "
+        "and replaces by key.",
+        Door.CLI: "`fluss import {table} FILE` upserts into such a table.",
     }
-)
+    APPEND_INSTEAD = {
+        Door.CLIENT: "Use table.new_append().",
+        Door.SESSION: "Use session.append({table!r}, ...) or table.append(...).",
+        Door.PANDAS: "Use df.fluss.append({table!r}).",
+        Door.POLARS: "Use df.fluss.append({table!r}).",
+        Door.DUCKDB: "Use fluss_duckdb.append({table!r}, ...).",
+        Door.SPARK: "Leave operation out, or set option('operation', 'append').",
+        Door.CLI: "`fluss import {table} FILE` appends to such a table.",
+    }
+    CHANGELOG_OR_AS_OF = {
+        Door.CLIENT: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
+        Door.SESSION: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
+        Door.SPARK: "load('db.table$changelog') has its changes, {as_of} an earlier state",
+        Door.CLI: "use {mode:changelog} for its changes; an earlier state is for `fluss sql`",
+    }
+    OFFSETS_OF_BUCKETS = {
+        Door.CLIENT: "write {{bucket: offset}}, or {{(partition, bucket): offset}} where the "
+        "table is partitioned",
+        Door.SESSION: "write {{bucket: offset}}, or {{(partition, bucket): offset}} where the "
+        "table is partitioned",
+        Door.SPARK: 'write {{"0": 17}} by bucket, or {{"partition/0": 17}} where the table is '
+        "partitioned",
+        Door.CLI: "one offset applies to all buckets",
+    }
+    OTHER_ROWS = {
+        Door.CLIENT: _OTHER_ROWS,
+        Door.SESSION: _OTHER_ROWS,
+        Door.CLI: _OTHER_ROWS,
+        Door.SPARK: "Values that differ from run to run are those of uuid(), of rand() without "
+        "a seed, of a UDF that reads a clock, and the order after a shuffle "
+        "(current_timestamp() stays the same). Where only values of some columns differ, "
+        "option('mayDiffer', 'column, column') continues, and rows in the table keep theirs. "
+        "Otherwise see 'When a query has written other rows' in docs/guide/exactly-once.md: "
+        "it continues without duplicating or losing rows",
+    }
+    BEGIN_WHERE_THE_LOG_DOES = {
+        Door.CLIENT: "EARLIEST_OFFSET reads from where the log begins",
+        Door.SESSION: "{on_trimmed:earliest} begins there",
+        Door.SPARK: "{on_trimmed:earliest} begins there",
+        Door.CLI: "--start earliest begins there",
+    }
+    BEYOND_THE_END = {
+        Door.CLIENT: "Compare what was read before with what the table has now. EARLIEST_OFFSET "
+        "reads from the first row that is left, LATEST_OFFSET only new ones (from {log_end}).",
+        Door.SESSION: "Compare what was read before with what the table has now. "
+        "{start:earliest} reads the log from the first row that is left; a state can be read as of "
+        "offset {log_end} or earlier.",
+        Door.SPARK: "Compare what was read before with what the table has now. "
+        "{start:earliest} reads the log from the first row that is left; a state can be read as of "
+        "offset {log_end} or earlier.",
+        Door.CLI: "Compare what was read before with what the table has now. {start:earliest} "
+        "reads the log from the first row that is left.",
+    }
+    COLUMNS_OF_BINLOG = _everywhere(
+        "{columns} narrows the rows before and after; theirs are {names}"
+    )
+    COUNT_CHANGES = _everywhere(
+        "{mode:changelog} with {columns:[]} has a row for each of their halves"
+    )
+    CREATE_PARTITION = {
+        Door.CLIENT: "Create it with admin.create_partition(...), or set "
+        "'writer.dynamic-create-partition.enabled' to true.",
+        Door.SESSION: "Create it with session.table({table!r}).create_partition(...), or set "
+        "'writer.dynamic-create-partition.enabled' to true.",
+        Door.SPARK: "Create it beforehand, or set "
+        "option('writer.dynamic-create-partition.enabled', 'true').",
+        Door.CLI: "Set 'writer.dynamic-create-partition.enabled' to true in the profile.",
+    }
+    CURSOR_OF_A_SCAN = _everywhere("pass the result of scan.cursor(), or its JSON text")
+    FILTER_BINLOG = {
+        Door.CLIENT: "filter the result of the scan, or use {mode:changelog}; start and end cut "
+        "a binlog",
+        Door.SESSION: "filter the result of the scan, or use {mode:changelog}; start and end "
+        "cut a binlog",
+        Door.SPARK: ".where(...) on the frame, or load('db.table$changelog'); start and end "
+        "cut a binlog",
+        Door.CLI: "use {mode:changelog}; --start and --end cut a binlog",
+    }
+    FOLLOW_THE_OTHERS = {
+        Door.CLIENT: "Unsubscribe from its buckets to continue with the others.",
+        Door.SESSION: "Follow with {missing_partitions:skip} to continue with the others.",
+        Door.SPARK: "Load it with {missing_partitions:skip} to continue with the others.",
+        Door.CLI: "Run it again to continue with the others.",
+    }
+    GET_TABLE_AGAIN = {
+        Door.CLIENT: "Get the table from the connection again, and write with a new writer.",
+        Door.SESSION: "Get the table again with session.table({table!r}), and write to that.",
+        Door.SPARK: "Run the query again.",
+        Door.CLI: "Run the command again.",
+    }
+    LIST_DATABASES = {
+        Door.CLIENT: "admin.list_databases() lists them",
+        Door.SESSION: "session.databases() lists them",
+        Door.SPARK: "`fluss ls` lists them",
+        Door.CLI: "`fluss ls` lists them",
+    }
+    LIST_PARTITIONS = {
+        Door.CLIENT: "admin.list_partition_infos({table!r}) lists the existing ones.",
+        Door.SESSION: "session.table({table!r}).partitions() lists the existing ones.",
+        Door.SPARK: "`fluss ls {table}` lists the existing ones.",
+        Door.CLI: "`fluss ls {table}` lists the existing ones.",
+    }
+    METADATA_OF_CHANGES = _everywhere(
+        "{mode:changelog} reads the changes; a state has _bucket and _partition, too"
+    )
+    NAME_PARTITION = {
+        Door.CLIENT: "Write the value as Fluss names the partition; "
+        "admin.list_partition_infos(...) shows names.",
+        Door.SESSION: "Write the value as Fluss names the partition; table.partitions() shows "
+        "names.",
+        Door.SPARK: "Write the value as Fluss names the partition; `fluss ls` shows names.",
+        Door.CLI: "Write the value as Fluss names the partition; `fluss ls` shows names.",
+    }
+    NAME_TABLE = {
+        Door.CLIENT: "name it: connection.get_table('database.table')",
+        Door.SESSION: "name it: session.table('database.table')",
+        Door.PANDAS: "name it: pd.read_fluss('database.table')",
+        Door.POLARS: "name it: pl.scan_fluss('database.table')",
+        Door.DUCKDB: "name it: fluss('database.table')",
+        Door.SPARK: "name it: .load('database.table'), .save('database.table')",
+        Door.CLI: "name it: database.table",
+    }
+    OPEN_SESSION = {
+        Door.CLIENT: "Open one: fluss.connect(...)",
+        Door.SESSION: "Open one: fluss.connect(...)",
+        Door.DUCKDB: "Open one: fluss_duckdb.connect(...)",
+        Door.SPARK: "Run the query again.",
+        Door.CLI: "Run the command again.",
+    }
+    OTHER_METADATA_NAMES = _everywhere(
+        "choose other names for the metadata, for example {metadata_prefix:__}"
+    )
+    PARTITION_CHOICE = {
+        Door.CLIENT: "write a partition's name, 'key=value', or {{'key': value}}",
+        Door.SESSION: "write a partition's name, 'key=value', or {{'key': value}}",
+        Door.SPARK: "write a partition's name, or 'key=value'",
+        Door.CLI: "write --partition key=value",
+    }
+    READ_WHAT_IS_THERE = {
+        Door.CLIENT: "Rows that only a lake still has are not in the log; EARLIEST_OFFSET "
+        "reads what is.",
+        Door.SESSION: "Rows that only a lake still has are not in the log; {start:earliest} "
+        "reads what is.",
+        Door.SPARK: "Rows that only a lake still has are not in the log; {start:earliest} "
+        "reads what is.",
+        Door.CLI: "Rows that only a lake still has are not in the log; {start:earliest} reads "
+        "what is.",
+    }
+    SAY_ZONE = {
+        Door.CLIENT: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+        Door.SESSION: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",
+        Door.DUCKDB: "name the zone: '2026-01-01T00:00:00Z'",
+        Door.SPARK: "name the zone: '2026-01-01T00:00:00Z'",
+        Door.CLI: "name the zone: 2026-01-01T00:00:00Z",
+    }
+    SKIP_MISSING_PARTITIONS = _everywhere("{missing_partitions:skip} reads the existing ones")
+    START_AT_EARLIEST = _everywhere("Start again with {start:earliest}.")
+    TRIMMED_BEFORE_READ = {
+        Door.CLIENT: "EARLIEST_OFFSET reads from the first row that is left ({earliest}), "
+        "LATEST_OFFSET only new ones (from {latest}); 'table.log.ttl' sets how long rows are "
+        "kept.",
+        Door.SESSION: "Scan again with {on_trimmed:earliest} to begin with the first row "
+        "that is left ({earliest}); 'table.log.ttl' sets how long rows are kept.",
+        Door.SPARK: "Load it again with {on_trimmed:earliest} to begin with the first row "
+        "that is left ({earliest}); 'table.log.ttl' sets how long rows are kept.",
+        Door.CLI: "Run it again with {start:earliest} to begin with the first row that is left "
+        "({earliest}); 'table.log.ttl' sets how long rows are kept.",
+    }
+    WRITE_ALL_AGAIN = _everywhere(
+        "Write all rows again: those that are in the table do not change."
+    )
+    WRITE_NOTHING_IS_THERE = _everywhere(
+        "None of the rows is in the table: write all of them again."
+    )
+    WRITE_THE_REST = {
+        Door.CLIENT: _THE_REST,
+        Door.SESSION: _THE_REST,
+        Door.SPARK: "Write the frame again without the first {first} rows.",
+        Door.CLI: "The first {first} of these rows are in the table; writing the file again "
+        "would add them once more.",
+    }
+    WRITE_THE_REST_AND_LOOK = {
+        Door.CLIENT: _THE_REST_AND_LOOK,
+        Door.SESSION: _THE_REST_AND_LOOK,
+        Door.SPARK: "The first {first} rows are in the table; look for those after them "
+        "before the frame is written again.",
+        Door.CLI: "The first {first} of these rows are in the table; look for those after "
+        "them before the file is written again.",
+    }
+    WRITE_PREDICATE = {
+        Door.CLIENT: 'write one with col(), for example col("id") > 5, with '
+        "pyarrow.compute.field(), or as SQL: \"id > 5 AND kind = 'a'\"",
+        Door.SESSION: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(): "
+        'fluss.col("id") > 5',
+        Door.POLARS: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(); "
+        "conditions of Polars belong into .filter(...)",
+        Door.DUCKDB: 'write WHERE id > 5, or give fluss.col("id") > 5 to Connection.fluss()',
+        Door.SPARK: "write id > 5 AND kind = 'a', or .where(...) on the frame",
+        Door.CLI: "write id > 5 AND kind = 'a'",
+    }
+    # What to do with data.
+    ADD_COLUMN = {
+        FrameKind.ARROW: "add it: batch.append_column({column!r}, values)",
+        FrameKind.ROWS: "give {column!r} in each row",
+        FrameKind.PANDAS: "add it: df[{column!r}] = ...",
+        FrameKind.POLARS: "add it: df.with_columns({column}=...)",
+        FrameKind.DUCKDB: 'add it: SELECT *, ... AS "{column}"',
+        FrameKind.SPARK: "add it: .withColumn({column!r}, ...)",
+        FrameKind.FILE: "add the column {column!r} to the file",
+    }
+    ADD_COLUMN_OF_NULLS = {
+        FrameKind.ARROW: "add it, as NULL where there is no value: "
+        "batch.append_column({column!r}, pa.nulls(len(batch)))",
+        FrameKind.ROWS: "give {column!r} in each row, as None where there is no value",
+        FrameKind.PANDAS: "add it, as NULL where there is no value: df[{column!r}] = None",
+        FrameKind.POLARS: "add it, as NULL where there is no value: "
+        "df.with_columns(pl.lit(None).alias({column!r}))",
+        FrameKind.DUCKDB: 'add it, as NULL where there is no value: SELECT *, NULL AS "{column}"',
+        FrameKind.SPARK: "add it, as NULL where there is no value: "
+        ".withColumn({column!r}, lit(None).cast({spark!r}))",
+        FrameKind.FILE: "add the column {column!r} to the file, empty where there is no value",
+    }
+    CAST_COLUMN = {
+        FrameKind.ARROW: "cast the column: column.cast({arrow})",
+        FrameKind.ROWS: "give values of another type; {column!r} is {type}",
+        FrameKind.PANDAS: "cast the column: df.astype({{{column!r}: {pandas}}})",
+        FrameKind.POLARS: "cast the column: df.with_columns(pl.col({column!r}).cast({polars}))",
+        FrameKind.DUCKDB: 'cast the column: CAST("{column}" AS {duckdb})',
+        FrameKind.SPARK: "cast the column: .withColumn({column!r}, "
+        "col({column!r}).cast({spark!r}))",
+        FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
+    }
+    GIVE_NESTED = {
+        FrameKind.ARROW: "make the column {arrow}",
+        FrameKind.ROWS: "give a list, a dict or a tuple for {type}",
+        FrameKind.PANDAS: "make the column {pandas}",
+        FrameKind.POLARS: "make the column {polars}",
+        FrameKind.DUCKDB: "make the column {duckdb}",
+        FrameKind.SPARK: "make the column {spark}",
+        FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
+    }
+    GIVE_TYPE = {
+        FrameKind.ARROW: "give the column a type: column.cast(pa.string())",
+        FrameKind.PANDAS: "give the column a type: df.astype({{{column!r}: 'string'}})",
+        FrameKind.POLARS: "give the column a type: "
+        "df.with_columns(pl.col({column!r}).cast(pl.String))",
+        FrameKind.DUCKDB: 'give the column a type: CAST("{column}" AS VARCHAR)',
+        FrameKind.SPARK: "give the column a type: .withColumn({column!r}, "
+        "col({column!r}).cast('string'))",
+        FrameKind.FILE: "the file must hold a value of the column {column!r}, or the table "
+        "must exist before",
+    }
+    MAKE_TIMES = {
+        FrameKind.ARROW: "make times of the column: column.cast({arrow})",
+        FrameKind.PANDAS: "make times of the column: "
+        "df.assign(**{{{column!r}: pd.to_datetime(df[{column!r}])}})",
+        FrameKind.POLARS: "make times of the column: "
+        "df.with_columns(pl.col({column!r}).cast({polars})), or .str.to_datetime() of text",
+        FrameKind.DUCKDB: 'make times of the column: CAST("{column}" AS {duckdb})',
+        FrameKind.SPARK: "make times of the column: .withColumn({column!r}, "
+        "col({column!r}).cast({spark!r}))",
+        FrameKind.FILE: "the column {column!r} of the file must hold times, such as "
+        "2026-01-01T00:00:00",
+    }
+    WRITE_DAY = {
+        FrameKind.ARROW: "write a date, value.date(), or make the column a TIMESTAMP",
+        FrameKind.PANDAS: "write days: df[{column!r}].dt.date, or make the column a TIMESTAMP",
+        FrameKind.POLARS: "write days: pl.col({column!r}).dt.date(), or make the column a "
+        "TIMESTAMP",
+        FrameKind.DUCKDB: 'write days: CAST("{column}" AS DATE), or make the column a TIMESTAMP',
+        FrameKind.SPARK: "write days: .withColumn({column!r}, col({column!r}).cast('date')), "
+        "or make the column a TIMESTAMP",
+        FrameKind.FILE: "write days such as 2026-01-01, or make the column a TIMESTAMP",
+    }
+    WRITE_WALL_CLOCK_TIMES = {
+        FrameKind.ARROW: "write wall clock times: pa.compute.local_timestamp(column), or make "
+        "the column a TIMESTAMP_LTZ",
+        FrameKind.ROWS: "write a wall clock time: value.replace(tzinfo=None), or make the "
+        "column a TIMESTAMP_LTZ",
+        FrameKind.PANDAS: "write wall clock times: df[{column!r}].dt.tz_localize(None), or "
+        "make the column a TIMESTAMP_LTZ",
+        FrameKind.POLARS: "write wall clock times: "
+        "pl.col({column!r}).dt.replace_time_zone(None), or make the column a TIMESTAMP_LTZ",
+        FrameKind.DUCKDB: 'write wall clock times: CAST("{column}" AS TIMESTAMP), or make '
+        "the column a TIMESTAMP_LTZ",
+        FrameKind.SPARK: "write wall clock times: .withColumn({column!r}, "
+        "col({column!r}).cast('timestamp_ntz')), or make the column a TIMESTAMP_LTZ",
+        FrameKind.FILE: "leave the zone out of the column {column!r} of the file, or make the "
+        "column a TIMESTAMP_LTZ",
+    }
+    # Wall clock times of an engine that has a zone for them, for a column of moments.
+    GIVE_ZONE = {
+        FrameKind.ARROW: "Give {column!r} a zone: pyarrow.compute.assume_timezone(column, 'UTC').",
+        FrameKind.PANDAS: "Give {column!r} a zone: df[{column!r}].dt.tz_localize('UTC').",
+        FrameKind.POLARS: "Give {column!r} a zone: pl.col({column!r}).dt.replace_time_zone('UTC').",
+        FrameKind.DUCKDB: 'Cast it, by the TimeZone of the session: CAST("{column}" AS '
+        "TIMESTAMPTZ); or name a zone: \"{column}\" AT TIME ZONE 'UTC'.",
+        FrameKind.SPARK: "Cast it, by the time zone of the session: .withColumn({column!r}, "
+        "col({column!r}).cast('timestamp')).",
+        FrameKind.FILE: "Write the times of {column!r} with a zone.",
+    }
+
+
+class Hint:
+    """A hint by key, with the facts its texts name.
+
+    Args:
+        key: Names its texts.
+        facts: What stands in braces in the texts.
+    """
+
+    __slots__ = ("facts", "key")
+
+    def __init__(self, key: HintKey, **facts: Any) -> None:
+        self.key = key
+        self.facts = facts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hint) and (self.key, self.facts) == (other.key, other.facts)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"Hint({self.key.name}, {self.facts})"
 
 
 def render(hint: str | Hint, door: Door | None = None, frame: FrameKind | None = None) -> str:
@@ -535,9 +495,8 @@ _CLI_OPTIONS: Final = frozenset({"columns", "start", "end", "mode"})
 
 
 def _text_of(key: HintKey, door: Door, frame: FrameKind | None) -> str:
-    if key in CALL_HINTS:
-        by_door = CALL_HINTS[key]
-        return by_door[door] if door in by_door else by_door[DOOR_FALL_BACKS[door]]
+    texts = key.texts
+    if key.is_call:
+        return texts[door] if door in texts else texts[DOOR_FALL_BACKS[door]]
     kind = _FRAME_OF_DOOR.get(door) or frame or FrameKind.ARROW
-    by_frame = DATA_HINTS[key]
-    return by_frame[kind] if kind in by_frame else by_frame[FRAME_FALL_BACKS[kind]]
+    return texts[kind] if kind in texts else texts[FRAME_FALL_BACKS[kind]]

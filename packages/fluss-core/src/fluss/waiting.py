@@ -21,8 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait as wait_for_futures
 from functools import partial
 from time import monotonic
-from types import TracebackType
-from typing import Any, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -155,14 +154,8 @@ class InterruptibleLock:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> Literal[False]:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
-        return False
 
 
 def _wait_in_slices(attempt: Callable[[float], object], timeout_s: float | None) -> bool:

@@ -21,7 +21,7 @@ from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.config import Config
 from fluss.model.values.time_zones import lacks_zone
 from fluss.session import NewTable, Session
-from fluss.write.write_report import WriteReport
+from fluss.write.write_tally import WriteReport
 from fluss_duckdb.proxy import Relation
 
 BATCH_ROWS = 64 * 1024

@@ -16,14 +16,18 @@ from typing import TypeAlias
 
 from google.protobuf.message import Message
 
-from fluss.connection.arguments import table_path_of
+from fluss.connection.arguments import check_bucket_id, table_path_of
 from fluss.connection.connection import ClientConnection
-from fluss.connection.describe_table import missing_table, table_info_of
+from fluss.connection.describe_table import (
+    list_databases,
+    list_tables,
+    missing_table,
+    table_info_of,
+)
 from fluss.error_codes import ErrorCode
 from fluss.errors import (
     DatabaseNotFoundError,
     FlussError,
-    InvalidValueError,
     PartitionNotFoundError,
     TableNotFoundError,
 )
@@ -45,8 +49,8 @@ from fluss.net.cluster_client import Cluster
 from fluss.net.list_offsets import list_offsets
 from fluss.net.partition_ids import find_partition_id
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
-from fluss.wire.table_paths import write_partition_spec, write_table_path
+from fluss.wire.api import api_of
+from fluss.wire.table_paths import read_bucket, write_partition_spec, write_table_path
 
 Path: TypeAlias = TablePath | str
 Spec: TypeAlias = PartitionSpec | Mapping[str, object]
@@ -85,7 +89,7 @@ class AdminCore:
         )
         if database_descriptor is not None:
             request.database_json = database_descriptor.to_json().encode()
-        await self._change(ApiKey.CREATE_DATABASE, request)
+        await self._change(request)
         self._cluster.ddl_pacing.created(database_name)
 
     async def drop_database(
@@ -106,21 +110,17 @@ class AdminCore:
             cascade=bool(cascade),
         )
         try:
-            await self._change(ApiKey.DROP_DATABASE, request)
+            await self._change(request)
         except DatabaseNotFoundError as error:
             raise await self._missing_database(database_name) from error
 
     async def list_databases(self) -> list[str]:
         """The names of all databases."""
-        answer = await self._cluster.ask_any(
-            ApiKey.LIST_DATABASES, messages.ListDatabasesRequest(), messages.ListDatabasesResponse
-        )
-        return list(answer.database_name)
+        return await list_databases(self._cluster)
 
     async def database_exists(self, database_name: str) -> bool:
         """Whether there is a database of this name."""
         answer = await self._cluster.ask_any(
-            ApiKey.DATABASE_EXISTS,
             messages.DatabaseExistsRequest(database_name=database_name),
             messages.DatabaseExistsResponse,
         )
@@ -134,7 +134,6 @@ class AdminCore:
         """
         try:
             answer = await self._cluster.ask_any(
-                ApiKey.GET_DATABASE_INFO,
                 messages.GetDatabaseInfoRequest(database_name=database_name),
                 messages.GetDatabaseInfoResponse,
             )
@@ -172,7 +171,7 @@ class AdminCore:
         )
         await self._cluster.ddl_pacing.wait_until_settled(path.database_name)
         try:
-            await self._change(ApiKey.CREATE_TABLE, request)
+            await self._change(request)
             self._cluster.ddl_pacing.created(path)
         except DatabaseNotFoundError as error:
             raise await self._missing_database(path.database_name) from error
@@ -188,7 +187,7 @@ class AdminCore:
             table_path=write_table_path(path), ignore_if_not_exists=bool(ignore_if_not_exists)
         )
         try:
-            await self._change(ApiKey.DROP_TABLE, request)
+            await self._change(request)
         except TableNotFoundError as error:
             raise await missing_table(self._cluster, path) from error
         self._cluster.view.forget_table(path)
@@ -209,22 +208,15 @@ class AdminCore:
             DatabaseNotFoundError: There is no such database; the hint names the nearest.
         """
         try:
-            answer = await self._cluster.ask_any(
-                ApiKey.LIST_TABLES,
-                messages.ListTablesRequest(database_name=database_name),
-                messages.ListTablesResponse,
-            )
+            return await list_tables(self._cluster, database_name)
         except DatabaseNotFoundError as error:
             raise await self._missing_database(database_name) from error
-        return list(answer.table_name)
 
     async def table_exists(self, table_path: Path) -> bool:
         """Whether there is a table of this name."""
         path = table_path_of(table_path)
         request = messages.TableExistsRequest(table_path=write_table_path(path))
-        answer = await self._cluster.ask_any(
-            ApiKey.TABLE_EXISTS, request, messages.TableExistsResponse
-        )
+        answer = await self._cluster.ask_any(request, messages.TableExistsResponse)
         return answer.exists
 
     # --- partitions ---------------------------------------------------------------------------
@@ -247,7 +239,7 @@ class AdminCore:
             ignore_if_not_exists=bool(ignore_if_exists),
         )
         await self._cluster.ddl_pacing.wait_until_table_settled(self._cluster, path)
-        await self._change_table(path, ApiKey.CREATE_PARTITION, request)
+        await self._change_table(path, request)
 
     async def drop_partition(
         self, table_path: Path, partition_spec: Spec, ignore_if_not_exists: bool | None = False
@@ -263,7 +255,7 @@ class AdminCore:
             partition_spec=write_partition_spec(spec),
             ignore_if_not_exists=bool(ignore_if_not_exists),
         )
-        await self._change_table(path, ApiKey.DROP_PARTITION, request)
+        await self._change_table(path, request)
         self._cluster.view.forget_table(path)
 
     async def list_partition_infos(
@@ -277,9 +269,7 @@ class AdminCore:
             table_path=write_table_path(path),
             partial_partition_spec=None if spec is None else write_partition_spec(spec),
         )
-        answer = await self._cluster.ask_any(
-            ApiKey.LIST_PARTITION_INFOS, request, messages.ListPartitionInfosResponse
-        )
+        answer = await self._cluster.ask_any(request, messages.ListPartitionInfosResponse)
         return [_partition_info(each, table.partition_keys) for each in answer.partitions_info]
 
     # --- offsets, snapshots, servers ----------------------------------------------------------
@@ -364,17 +354,11 @@ class AdminCore:
         spec: offsets.OffsetSpec,
     ) -> dict[int, int]:
         for bucket_id in bucket_ids:
-            if not 0 <= bucket_id < table.num_buckets:
-                raise InvalidValueError(
-                    f"{table.table_path} has no bucket {bucket_id}.",
-                    hint=f"Its buckets are 0 to {table.num_buckets - 1}.",
-                    table=str(table.table_path),
-                    bucket=bucket_id,
-                )
+            check_bucket_id(table, bucket_id)
         buckets = [
             TableBucket.with_partition(table.table_id, partition_id, each) for each in bucket_ids
         ]
-        found = await list_offsets(self._cluster, path, buckets, spec)
+        found = await list_offsets(self._cluster, dict.fromkeys(buckets, path), spec)
         return {bucket.bucket_id: offset for bucket, offset in found.items()}
 
     async def get_latest_lake_snapshot(self, table_path: Path) -> LakeSnapshot:
@@ -386,19 +370,13 @@ class AdminCore:
         path = table_path_of(table_path)
         request = messages.GetLakeSnapshotRequest(table_path=write_table_path(path))
         try:
-            answer = await self._cluster.ask_any(
-                ApiKey.GET_LAKE_SNAPSHOT, request, messages.GetLakeSnapshotResponse
-            )
+            answer = await self._cluster.ask_any(request, messages.GetLakeSnapshotResponse)
         except TableNotFoundError as error:
             raise await missing_table(self._cluster, path) from error
         return LakeSnapshot(
             answer.snapshotId,
             {
-                TableBucket.with_partition(
-                    answer.table_id,
-                    each.partition_id if each.HasField("partition_id") else None,
-                    each.bucket_id,
-                ): each.log_offset
+                read_bucket(answer.table_id, each): each.log_offset
                 for each in answer.bucket_snapshots
                 if each.HasField("log_offset")
             },
@@ -406,9 +384,7 @@ class AdminCore:
 
     async def get_server_nodes(self) -> list[ServerNode]:
         """The live servers: the coordinator first, then the tablet servers by id."""
-        answer = await self._cluster.ask_any(
-            ApiKey.GET_METADATA, messages.MetadataRequest(), messages.MetadataResponse
-        )
+        answer = await self._cluster.ask_any(messages.MetadataRequest(), messages.MetadataResponse)
         nodes = []
         if answer.HasField("coordinator_server"):
             nodes.append(_node(answer.coordinator_server, ServerType.COORDINATOR))
@@ -417,12 +393,13 @@ class AdminCore:
 
     # --- shared -------------------------------------------------------------------------------
 
-    async def _change(self, api: ApiKey, request: Message) -> None:
-        await self._cluster.ask_coordinator(api, request, api.response, repeatable=False)
+    async def _change(self, request: Message) -> None:
+        response = api_of(request).response
+        await self._cluster.ask_coordinator(request, response, repeatable=False)
 
-    async def _change_table(self, path: TablePath, api: ApiKey, request: Message) -> None:
+    async def _change_table(self, path: TablePath, request: Message) -> None:
         try:
-            await self._change(api, request)
+            await self._change(request)
         except TableNotFoundError as error:
             raise await missing_table(self._cluster, path) from error
 

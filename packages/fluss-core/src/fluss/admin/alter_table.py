@@ -60,9 +60,7 @@ async def alter_table(
         requests.append(request)
     for request in requests:
         try:
-            await cluster.ask_coordinator(
-                ApiKey.ALTER_TABLE, request, messages.AlterTableResponse, repeatable=False
-            )
+            await cluster.ask_coordinator(request, messages.AlterTableResponse, repeatable=False)
         except TableNotFoundError as error:
             raise await missing_table(cluster, path) from error
 

@@ -16,7 +16,6 @@ from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.net.cluster_client import Cluster
 from fluss.net.metadata_request import write_question
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 
 if TYPE_CHECKING:
     from fluss.wire import messages as pb
@@ -70,7 +69,7 @@ async def _ask(
 ) -> list[BucketReplicas]:
     question = write_question(places)
     try:
-        answer = await cluster.ask_any(ApiKey.GET_METADATA, question, messages.MetadataResponse)
+        answer = await cluster.ask_any(question, messages.MetadataResponse)
     except TableNotFoundError as error:
         raise await missing_table(cluster, path) from error
     except ServerError as error:

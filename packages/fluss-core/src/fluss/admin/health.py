@@ -271,8 +271,8 @@ async def _pinged(
 
     async def ask() -> object:
         if is_tablet:
-            return await cluster.ask_server(node.id, ApiKey.LIST_DATABASES, request, answer)
-        return await cluster.ask_coordinator(ApiKey.LIST_DATABASES, request, answer)
+            return await cluster.ask_server(node.id, request, answer)
+        return await cluster.ask_coordinator(request, answer)
 
     await ask()  # opens the connection
     times = [await _timed_ms(ask) for _ in range(PINGS)]
@@ -295,7 +295,7 @@ async def _skew_ms(cluster: Cluster, place: PhysicalTablePath, bucket: TableBuck
     while not search.is_done:
         moment = time.time_ns() // 1_000_000 + search.guess_ms
         try:
-            await list_offsets(cluster, place, [bucket], OffsetSpec.timestamp(moment))
+            await list_offsets(cluster, {bucket: place}, OffsetSpec.timestamp(moment))
         except FlussError as error:
             if error.error_code != ErrorCode.INVALID_TIMESTAMP_EXCEPTION:
                 return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fluss.errors import ConfigError, InvalidNameError, SchemaMismatchError
+from fluss.errors import ConfigError, InvalidNameError, InvalidValueError, SchemaMismatchError
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
 from fluss.model.tables.table_info import TableInfo
@@ -42,6 +42,21 @@ def config_of(config: Config | Mapping[str, Any] | None) -> Config:
         f"A connection is made with a Config, not with a {type(config).__name__}.",
         hint='write Config({"bootstrap.servers": "127.0.0.1:9123"})',
     )
+
+
+def check_bucket_id(table: TableInfo, bucket_id: int) -> None:
+    """Refuse a bucket that a table does not have.
+
+    Raises:
+        InvalidValueError: The number is too large or negative.
+    """
+    if not 0 <= bucket_id < table.num_buckets:
+        raise InvalidValueError(
+            f"{table.table_path} has no bucket {bucket_id}.",
+            hint=f"Its buckets are 0 to {table.num_buckets - 1}.",
+            table=str(table.table_path),
+            bucket=bucket_id,
+        )
 
 
 def positions_of(table: TableInfo, indices: Iterable[Any]) -> tuple[int, ...]:

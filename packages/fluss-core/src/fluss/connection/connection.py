@@ -12,6 +12,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from fluss.connection.config_to_settings import connection_settings, without_markers
@@ -146,6 +147,16 @@ class ClientConnection:
     async def close(self, delivery_s: float = CLOSE_WAIT_S) -> None:
         """Deliver what was written, within a time, and close it. Idempotent."""
         await self._closing.close(delivery_s)
+
+
+def service(make: ServiceFactory[T]) -> ServiceFactory[T]:
+    """Decorates a function that makes what a room keeps once per connection: calls return that."""
+
+    @wraps(make)
+    def kept(connection: ClientConnection) -> T:
+        return connection.service(make)
+
+    return kept
 
 
 class _Closing:

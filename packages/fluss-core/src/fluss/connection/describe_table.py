@@ -9,7 +9,6 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_table_path
 
 NAMES_SHOWN_MAX = 8
@@ -23,9 +22,7 @@ async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
     """
     request = messages.GetTableInfoRequest(table_path=write_table_path(path))
     try:
-        answer = await cluster.ask_any(
-            ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
-        )
+        answer = await cluster.ask_any(request, messages.GetTableInfoResponse)
     except TableNotFoundError as error:
         raise await missing_table(cluster, path) from error
     return TableInfo.of(
@@ -42,9 +39,9 @@ async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
 async def missing_table(cluster: Cluster, path: TablePath) -> TableNotFoundError:
     """Make the error for a table that does not exist, with the nearest names as its hint."""
     try:
-        tables = await _list_tables(cluster, path.database_name)
+        tables = await list_tables(cluster, path.database_name)
     except DatabaseNotFoundError:
-        databases = await _list_databases(cluster)
+        databases = await list_databases(cluster)
         return TableNotFoundError(
             f"Table '{path}' does not exist: there is no database '{path.database_name}'.",
             hint=did_you_mean(path.database_name, databases) or _listed("databases", databases),
@@ -60,20 +57,16 @@ async def missing_table(cluster: Cluster, path: TablePath) -> TableNotFoundError
     )
 
 
-async def _list_tables(cluster: Cluster, database: str) -> list[str]:
-    answer = await cluster.ask_any(
-        ApiKey.LIST_TABLES,
-        messages.ListTablesRequest(database_name=database),
-        messages.ListTablesResponse,
-    )
-    return list(answer.table_name)
+async def list_tables(cluster: Cluster, database: str) -> list[str]:
+    """The names of the tables of a database."""
+    request = messages.ListTablesRequest(database_name=database)
+    return list((await cluster.ask_any(request, messages.ListTablesResponse)).table_name)
 
 
-async def _list_databases(cluster: Cluster) -> list[str]:
-    answer = await cluster.ask_any(
-        ApiKey.LIST_DATABASES, messages.ListDatabasesRequest(), messages.ListDatabasesResponse
-    )
-    return list(answer.database_name)
+async def list_databases(cluster: Cluster) -> list[str]:
+    """The names of all databases."""
+    request = messages.ListDatabasesRequest()
+    return list((await cluster.ask_any(request, messages.ListDatabasesResponse)).database_name)
 
 
 def _listed(what: str, names: list[str]) -> str:

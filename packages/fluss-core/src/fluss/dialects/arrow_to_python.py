@@ -95,23 +95,17 @@ def _nested(array: pa.Array, data_type: DataType) -> list[Any]:
     """Convert lists, maps and rows: the children as columns, cut by the offsets."""
     valid = array.is_valid().to_pylist()
     match data_type:
-        case ArrayType():
-            offsets = array.offsets.to_pylist()
-            elements = python_values(
-                array.values.slice(offsets[0], offsets[-1] - offsets[0]), data_type.element
-            )
-            return [
-                elements[start - offsets[0] : end - offsets[0]] if is_valid else None
-                for start, end, is_valid in zip(offsets, offsets[1:], valid, strict=False)
-            ]
-        case MapType():
+        case ArrayType() | MapType():
             offsets = array.offsets.to_pylist()
             first, size = offsets[0], offsets[-1] - offsets[0]
-            keys = python_values(array.keys.slice(first, size), data_type.key)
-            values = python_values(array.items.slice(first, size), data_type.value)
-            pairs = list(zip(keys, values, strict=True))
+            if isinstance(data_type, ArrayType):
+                items = python_values(array.values.slice(first, size), data_type.element)
+            else:
+                keys = python_values(array.keys.slice(first, size), data_type.key)
+                values = python_values(array.items.slice(first, size), data_type.value)
+                items = list(zip(keys, values, strict=True))
             return [
-                pairs[start - first : end - first] if is_valid else None
+                items[start - first : end - first] if is_valid else None
                 for start, end, is_valid in zip(offsets, offsets[1:], valid, strict=False)
             ]
         case RowType():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from types import TracebackType
 from typing import Literal, Self
 
 from fluss.admin.admin import admin_of
@@ -44,10 +43,7 @@ class FlussConnection(FlussConnectionBase[FlussTable]):
         return self
 
     async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
+        self, exc_type: object = None, exc_value: object = None, traceback: object = None
     ) -> Literal[False]:
         await self.close()
         return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.to_thread
 import pyarrow as pa
@@ -15,10 +15,13 @@ from fluss.dialects.log_scanner import LogScannerBase, checked_timeout
 from fluss.dialects.scan_records import RecordBatch, ScanRecord, ScanRecords
 from fluss.errors import FlussError
 from fluss.log.decode_pool import decode_while_fetching
-from fluss.net.call_styles import run_awaitable
+from fluss.net.engine_thread import Engine
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # How long each poll of `async for` waits.
 FOLLOW_WAIT_MS = 1_000
@@ -29,19 +32,16 @@ class LogScanner(LogScannerBase):
 
     def poll(self, timeout_ms: int) -> Awaitable[ScanRecords]:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
-        polled = self._fill(timeout_ms, self._decode_records, batches=False, method="poll()")
-        return self._engine.submit_and_convert(polled, self._give_records)
+        return self._polled(timeout_ms, self._give_records, batches=False, method="poll()")
 
     def poll_arrow(self, timeout_ms: int) -> Awaitable[pa.Table]:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
-        polled = self._fill(timeout_ms, self._decode_batches, batches=True, method="poll_arrow()")
-        return self._engine.submit_and_convert(polled, self._give_table)
+        return self._polled(timeout_ms, self._give_table, batches=True, method="poll_arrow()")
 
     def poll_record_batch(self, timeout_ms: int) -> Awaitable[list[RecordBatch]]:
         """The batches that came in since the last poll, with buckets and offsets."""
         method = "poll_record_batch()"
-        polled = self._fill(timeout_ms, self._decode_batches, batches=True, method=method)
-        return self._engine.submit_and_convert(polled, self._give_batches)
+        return self._polled(timeout_ms, self._give_batches, batches=True, method=method)
 
     poll_batches = poll_record_batch
 
@@ -52,19 +52,23 @@ class LogScanner(LogScannerBase):
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """The same as `to_arrow`, as a DataFrame."""
         table = partial(self._table_to_end, method="to_pandas()")
-        return run_awaitable(self._engine, table, _frame_of)
+        return _converted(self._engine, table, _frame_of)
 
     # The wrong kind of scanner is reported when the result is awaited, as in pyfluss.
 
-    async def _fill(
-        self, timeout_ms: int, decode: Callable[[], None], *, batches: bool, method: str
-    ) -> None:
+    def _polled(
+        self, timeout_ms: int, give: Callable[[], R], *, batches: bool, method: str
+    ) -> Awaitable[R]:
+        filling = self._fill(timeout_ms, batches=batches, method=method)
+        return self._engine.submit_and_convert(filling, lambda _: give())
+
+    async def _fill(self, timeout_ms: int, *, batches: bool, method: str) -> None:
         """Fill the inbox with decoded rows; a cancelled poll leaves them to the next."""
         self._check_kind(batches=batches, method=method)
         timeout_ms = checked_timeout(timeout_ms)
         if not self._is_filled():
             await self._take(timeout_ms)
-            await anyio.to_thread.run_sync(decode)
+            await anyio.to_thread.run_sync(self._decode)
 
     async def _table_to_end(self, *, method: str) -> pa.Table:
         self._check_kind(batches=True, method=method)
@@ -116,12 +120,29 @@ class BatchScanner(BatchScannerBase):
 
     def collect_all_batches(self) -> Awaitable[list[RecordBatch]]:
         """All batches that are left."""
-        return run_awaitable(self._engine, self._rest, self._as_batches)
+        return _converted(self._engine, self._rest, self._as_batches)
 
     def to_arrow(self) -> Awaitable[pa.Table]:
         """All rows that are left, as a table."""
-        return run_awaitable(self._engine, self._rest, self._as_table)
+        return _converted(self._engine, self._rest, self._as_table)
 
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """All rows that are left, as a DataFrame."""
-        return run_awaitable(self._engine, self._rest, self._as_frame)
+        return _converted(self._engine, self._rest, self._as_frame)
+
+
+def _converted(
+    engine: Engine, begin: Callable[[], Coroutine[Any, Any, T]], convert: Callable[[T], R]
+) -> Awaitable[R]:
+    """Start work on the engine; its result is converted on a worker, to spare the caller's loop.
+
+    Args:
+        engine: Where the work runs.
+        begin: Makes the work, on the engine: work that is cancelled before it begins is never made.
+        convert: Makes the caller's result of the result of the work.
+    """
+
+    async def converted() -> R:
+        return await anyio.to_thread.run_sync(convert, await begin())
+
+    return engine.submit(converted())

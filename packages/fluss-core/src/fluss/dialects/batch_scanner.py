@@ -14,7 +14,6 @@ import pyarrow as pa
 from fluss.dialects.scan_records import RecordBatch
 from fluss.log.decode import DecodedBatch
 from fluss.model.paths import TableBucket
-from fluss.net.call_styles import run_blocking
 from fluss.net.engine_thread import Engine
 from fluss.state.limit_scan import LimitScanCore
 
@@ -81,12 +80,12 @@ class BatchScanner(BatchScannerBase):
 
     def collect_all_batches(self) -> list[RecordBatch]:
         """All batches that are left."""
-        return run_blocking(self._engine, self._rest(), self._as_batches)
+        return self._as_batches(self._engine.run(self._rest()))
 
     def to_arrow(self) -> pa.Table:
         """All rows that are left, as a table."""
-        return run_blocking(self._engine, self._rest(), self._as_table)
+        return self._as_table(self._engine.run(self._rest()))
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows that are left, as a DataFrame."""
-        return run_blocking(self._engine, self._rest(), self._as_frame)
+        return self._as_frame(self._engine.run(self._rest()))

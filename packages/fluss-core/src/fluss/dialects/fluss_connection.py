@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from fluss.admin.admin import admin_of
@@ -72,10 +71,7 @@ class FlussConnectionBase(Generic[TableT]):
         return self
 
     def __exit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
+        self, exc_type: object = None, exc_value: object = None, traceback: object = None
     ) -> Literal[False]:
         self._engine.run(self._core.close())
         return False

@@ -15,7 +15,7 @@ from functools import partial
 
 from fluss.log.decode import DecodedBatch, Decoder
 from fluss.log.decode_pool import Decoded, decode_ahead, decode_one, pieces_of
-from fluss.log.fetcher import Fetched
+from fluss.log.fetch_messages import Fetched
 from fluss.model.paths import TableBucket
 
 IsGone = Callable[[TableBucket], bool]

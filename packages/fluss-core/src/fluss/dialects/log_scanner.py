@@ -17,10 +17,9 @@ from fluss.dialects.scan_records import RecordBatch, ScanRecords
 from fluss.errors import FlussError, InvalidValueError
 from fluss.log.decode import DecodedBatch
 from fluss.log.decode_pool import decode_ahead
-from fluss.log.fetcher import Fetched
+from fluss.log.fetch_messages import Fetched
 from fluss.log.log_scan import LogScanCore
 from fluss.model.paths import TableBucket
-from fluss.net.call_styles import run_blocking
 from fluss.net.engine_thread import Engine
 
 if TYPE_CHECKING:
@@ -111,34 +110,19 @@ class LogScannerBase:
         self._core.check_open()
         return not self._gives_batches and self._inbox.has_rows(self._records_per_poll_max)
 
-    def _decode_records(self) -> None:
-        self._inbox.decode(self._records_per_poll_max)
+    def _decode(self) -> None:
+        self._inbox.decode(None if self._gives_batches else self._records_per_poll_max)
 
-    def _decode_batches(self) -> None:
-        self._inbox.decode()
-
-    def _give_records(self, _: None = None) -> ScanRecords:
+    def _give_records(self) -> ScanRecords:
         return ScanRecords(self._inbox.give(self._records_per_poll_max), self._core.decoder.types)
 
-    def _give_batches(self, _: None = None) -> list[RecordBatch]:
+    def _give_batches(self) -> list[RecordBatch]:
         return [RecordBatch(each) for each in self._inbox.give()]
 
-    def _give_table(self, _: None = None) -> pa.Table:
+    def _give_table(self) -> pa.Table:
         return pa.Table.from_batches(
             [each.batch for each in self._inbox.give()], schema=self._core.schema
         )
-
-    def _as_records(self, _: None = None) -> ScanRecords:
-        self._decode_records()
-        return self._give_records()
-
-    def _as_batches(self, _: None = None) -> list[RecordBatch]:
-        self._decode_batches()
-        return self._give_batches()
-
-    def _as_table(self, _: None = None) -> pa.Table:
-        self._decode_batches()
-        return self._give_table()
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """All rows from the subscribed offsets to the current end of the log, as Arrow batches.
@@ -154,16 +138,13 @@ class LogScannerBase:
     def _read_to_end(self) -> Iterator[DecodedBatch]:
         source = self._core.read_to_end()
         try:
-            yield from self._decode(self._fetches_of(source))
+            for decoded in decode_ahead(self._core.decoder, self._fetches_of(source)):
+                yield from decoded.batches
+                if decoded.error is not None:
+                    raise decoded.error
         finally:
             # Not waited for: an iterator that is dropped may end on any thread.
             self._engine.run_in_background(source.aclose)
-
-    def _decode(self, fetched: Iterable[Fetched]) -> Iterator[DecodedBatch]:
-        for decoded in decode_ahead(self._core.decoder, fetched):
-            yield from decoded.batches
-            if decoded.error is not None:
-                raise decoded.error
 
     def _fetches_of(self, source: AsyncGenerator[list[Fetched], None]) -> Iterator[Fetched]:
         while fetched := self._engine.run(_next(source)):
@@ -199,23 +180,28 @@ class LogScanner(LogScannerBase):
 
     def poll(self, timeout_ms: int) -> ScanRecords:
         """The records that came in since the last poll; waits for some, at most `timeout_ms`."""
-        self._check_kind(batches=False, method="poll()")
-        timeout_ms = checked_timeout(timeout_ms)
-        if self._is_filled():
-            return self._give_records()
-        return run_blocking(self._engine, self._take(timeout_ms), self._as_records)
+        self._fill(timeout_ms, batches=False, method="poll()")
+        return self._give_records()
 
     def poll_arrow(self, timeout_ms: int) -> pa.Table:
         """The rows that came in since the last poll; waits for some, at most `timeout_ms`."""
-        self._check_kind(batches=True, method="poll_arrow()")
-        return run_blocking(self._engine, self._take(checked_timeout(timeout_ms)), self._as_table)
+        self._fill(timeout_ms, batches=True, method="poll_arrow()")
+        return self._give_table()
 
     def poll_record_batch(self, timeout_ms: int) -> list[RecordBatch]:
         """The batches that came in since the last poll, with buckets and offsets."""
-        self._check_kind(batches=True, method="poll_record_batch()")
-        return run_blocking(self._engine, self._take(checked_timeout(timeout_ms)), self._as_batches)
+        self._fill(timeout_ms, batches=True, method="poll_record_batch()")
+        return self._give_batches()
 
     poll_batches = poll_record_batch
+
+    def _fill(self, timeout_ms: int, *, batches: bool, method: str) -> None:
+        """Fill the inbox with decoded rows."""
+        self._check_kind(batches=batches, method=method)
+        timeout_ms = checked_timeout(timeout_ms)
+        if not self._is_filled():
+            self._engine.run(self._take(timeout_ms))
+            self._decode()
 
     def to_arrow(self) -> pa.Table:
         """All rows from the subscribed offsets to the current end of the log; repeatable."""

@@ -17,7 +17,7 @@ from fluss.lookup.lookup_cores import (
     key_lookup,
     prefix_lookup,
 )
-from fluss.net.call_styles import as_awaitable
+from fluss.net.handoff import as_awaitable
 
 
 class Lookuper:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -46,14 +45,31 @@ class _Writer(Generic[CoreT]):
         self._core.seal_if_quick()
         return self._engine.submit(self._core.flush())
 
+    def write_arrow(self, table: pa.Table) -> None:
+        """Take the rows of a table; columns are matched by name and cast where that is safe.
+
+        Raises:
+            SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
+            InvalidValueError: A value does not fit its column; nothing was taken.
+        """
+        self._core.take_frame(table)
+
+    def write_arrow_batch(self, batch: pa.RecordBatch) -> WriteResultHandle:
+        """Take the rows of a batch; see `write_arrow`."""
+        return self._core.take_frame(batch)
+
+    def write_pandas(self, df: pd.DataFrame) -> None:
+        """Take the rows of a DataFrame; see `write_arrow`.
+
+        Index levels with the names of columns of the table are written.
+        """
+        self._core.take_frame(_arrow_of(df, self._core))
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
+        self, exc_type: object = None, exc_value: object = None, traceback: object = None
     ) -> Literal[False]:
         if exc_type is None:
             await self.flush()
@@ -77,27 +93,7 @@ class AppendWriter(_Writer[AppendCore]):
         """
         return self._core.append(row)
 
-    def write_arrow(self, table: pa.Table) -> None:
-        """Take the rows of a table; columns are matched by name and cast where that is safe.
-
-        Raises:
-            SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
-            InvalidValueError: A value does not fit its column; nothing was taken.
-        """
-        self._core.append_arrow(table)
-
-    def write_arrow_batch(self, batch: pa.RecordBatch) -> WriteResultHandle:
-        """Take the rows of a batch; see `write_arrow`."""
-        return self._core.append_arrow(batch)
-
-    append_arrow_batch = write_arrow_batch
-
-    def write_pandas(self, df: pd.DataFrame) -> None:
-        """Take the rows of a DataFrame; see `write_arrow`.
-
-        Index levels with the names of columns of the table are written.
-        """
-        self._core.append_arrow(_arrow_of(df, self._core))
+    append_arrow_batch = _Writer.write_arrow_batch
 
 
 class UpsertWriter(_Writer[UpsertCore]):
@@ -126,18 +122,6 @@ class UpsertWriter(_Writer[UpsertCore]):
             UnsupportedOperationError: The table does not allow deletes.
         """
         return self._core.delete(pk)
-
-    def write_arrow(self, table: pa.Table) -> None:
-        """Upsert the rows of a table; columns are matched by name and cast where that is safe."""
-        self._core.upsert_arrow(table)
-
-    def write_arrow_batch(self, batch: pa.RecordBatch) -> WriteResultHandle:
-        """Upsert the rows of a batch; see `write_arrow`."""
-        return self._core.upsert_arrow(batch)
-
-    def write_pandas(self, df: pd.DataFrame) -> None:
-        """Upsert the rows of a DataFrame; see `AppendWriter.write_pandas`."""
-        self._core.upsert_arrow(_arrow_of(df, self._core))
 
     def delete_arrow(self, table: pa.Table) -> None:
         """Delete the rows with the keys in a table; its other columns are not looked at."""

@@ -4,8 +4,6 @@ Rule: `plan*.py` decides who claims what and what has been written; decision 000
 """
 
 from fluss.exactly_once.delivery import (
-    Receipt,
-    Task,
     append_exactly_once,
     bound_table_id,
     commit_once,
@@ -13,6 +11,7 @@ from fluss.exactly_once.delivery import (
     end_run,
     keeps_order,
 )
+from fluss.exactly_once.plan_claims import Receipt, Task
 
 __all__ = [
     "Receipt",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fluss.connection.connection import TableHandle
-from fluss.errors import WriterStateError
+from fluss.errors import PartitionNotFoundError, WriterStateError
 from fluss.exactly_once.plan_claims import (
     REGISTERED_MS,
     SHARED_MS,
@@ -30,14 +30,19 @@ from fluss.exactly_once.plan_claims import (
     start_numbers,
     step_id,
 )
-from fluss.exactly_once.producer_offsets import forget, register, registered
+from fluss.exactly_once.producer_offsets import Registered, forget, register, registered
 from fluss.exactly_once.writer_state import known_sequences
-from fluss.log.extents import Places, fetch_extents
+from fluss.log.extents import fetch_extents
 from fluss.model.extent import Extent
-from fluss.model.paths import TableBucket
+from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
+from fluss.net.leader_requests import Places
+from fluss.write.partition_finder import PathFinder
+from fluss.write.write_batch import WriterSettings
 
 FORGET_PARALLEL_MAX = 8
+# How often partitions are looked for that were created a moment ago.
+LOOKS_MAX = 20
 # A table that has gained no column since it was made has this one.
 FIRST_SCHEMA_ID = 1
 
@@ -75,15 +80,20 @@ async def claim_buckets(
     cluster = table.connection.cluster
     table_id = table.info.table_id
     name = task.claim_id(number)
+
+    async def other_claim() -> Claimed | None:
+        found = await _claim(cluster, name, table_id, places)
+        return None if found is None else Claimed(claim=found, is_first=False)
+
     previous = await _step(cluster, task.run, task.step - 1) if task.is_chained else None
     if previous is not None and previous.table_id != table_id:
         raise other_table(previous.table_id, table_id)
-    if previous is None and not await _is_start(cluster, task, table_id):
+    if previous is None and task.is_chained and not await _is_start(table, task.run, task.step):
         # A step that was finished and never committed comes again, and its claims are there.
-        found = await _claim(cluster, name, table_id, places)
+        found = await other_claim()
         if found is None:
             raise overtaken(task)
-        return Claimed(claim=found, is_first=False)
+        return found
     extents = await fetch_extents(cluster, places)
     _check_ends(previous, extents)
     began = epoch or decide_epoch(task, previous, now_ms=now_ms)
@@ -94,17 +104,17 @@ async def claim_buckets(
         known = await _known(table, task, places, began[0])
     is_fresh = began[0] == task.step
     if is_fresh and any(each is not None and each >= 0 for each in known.values()):
-        found = await _claim(cluster, name, table_id, places)
+        found = await other_claim()
         if found is None:
             raise _unclaimed(task)
-        return Claimed(claim=found, is_first=False)
+        return found
     if previous is not None:
         # The numbers are those before this step only if no attempt had claimed it, and it was still
         # due, after they were read: an attempt may hang anywhere here, for any time.
-        found = await _claim(cluster, name, table_id, places)
+        found = await other_claim()
         await _check_due(cluster, task)
         if found is not None:
-            return Claimed(claim=found, is_first=False)
+            return found
     claim = Claim(
         table_id=table_id,
         epoch=began[0],
@@ -118,10 +128,8 @@ async def claim_buckets(
         },
     )
     kept_ms = REGISTERED_MS if task.is_chained else SHARED_MS
-    is_first = await register(
-        cluster, name, table_id=table_id, numbers=claim.to_numbers(), ttl_ms=kept_ms
-    )
-    winner = claim if is_first else await _claim(cluster, name, table_id, places)
+    is_first = await register(table, name, claim.to_numbers(), ttl_ms=kept_ms)
+    winner = Claimed(claim=claim, is_first=True) if is_first else await other_claim()
     if previous is not None:
         try:
             await _check_due(cluster, task)
@@ -131,7 +139,7 @@ async def claim_buckets(
             raise
     if winner is None:
         raise _unclaimed(task)
-    return Claimed(claim=winner, is_first=is_first)
+    return winner
 
 
 async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
@@ -163,14 +171,7 @@ async def _check_due(cluster: Cluster, task: Task) -> None:
 
 async def bind_run(table: TableHandle, run: str, step: int) -> int:
     """Bind a run to a table for good; the id of the table that it was first bound to."""
-    cluster = table.connection.cluster
-    table_id = table.info.table_id
-    name = start_id(run)
-    numbers = start_numbers(step)
-    if await register(cluster, name, table_id=table_id, numbers=numbers, ttl_ms=REGISTERED_MS):
-        return table_id
-    found = await registered(cluster, name)
-    return table_id if found is None else found.table_id
+    return (await _start(table, run, step)).table_id
 
 
 async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
@@ -180,13 +181,7 @@ async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
 
 async def share(table: TableHandle, task: Task) -> None:
     """Register, before anything is written, that there is more than one attempt at a task."""
-    await register(
-        table.connection.cluster,
-        task.shared_id,
-        table_id=table.info.table_id,
-        numbers=shared_numbers(),
-        ttl_ms=SHARED_MS,
-    )
+    await register(table, task.shared_id, shared_numbers(), ttl_ms=SHARED_MS)
 
 
 async def is_shared(cluster: Cluster, task: Task) -> bool:
@@ -208,21 +203,14 @@ async def commit_step(table: TableHandle, run: str, step: int, receipts: Sequenc
             attempt at it had more tasks.
     """
     cluster = table.connection.cluster
-    table_id = table.info.table_id
     previous = await _step(cluster, run, step - 1)
-    if previous is None and not await _may_commit(cluster, run, step, table_id, receipts):
+    if previous is None and not await _may_commit(table, run, step, receipts):
         raise overtaken(Task(run=run, step=step, part=0))
     surplus = Task(run=run, step=step, part=1 + max((each.part for each in receipts), default=-1))
     if await is_claimed(cluster, surplus, 0):
         raise more_tasks(surplus)
-    done = Step.of_receipts(table_id, step, receipts, previous)
-    await register(
-        cluster,
-        step_id(run, step),
-        table_id=table_id,
-        numbers=done.to_numbers(),
-        ttl_ms=REGISTERED_MS,
-    )
+    done = Step.of_receipts(table.info.table_id, step, receipts, previous)
+    await register(table, step_id(run, step), done.to_numbers())
     await _forget_all(cluster, _shared_ids(run, step, receipts))
     if previous is not None:
         await forget_claims(cluster, run, step - 1, previous.claims)
@@ -257,11 +245,10 @@ async def _forget_all(cluster: Cluster, names: Sequence[str]) -> None:
         await asyncio.gather(*(forget(cluster, each) for each in some))
 
 
-async def _may_commit(
-    cluster: Cluster, run: str, step: int, table_id: int, receipts: Sequence[Receipt]
-) -> bool:
+async def _may_commit(table: TableHandle, run: str, step: int, receipts: Sequence[Receipt]) -> bool:
     """Whether a step without one before it is the first step, or is repeated."""
-    is_first = await _first_step(cluster, run, step, table_id) == step
+    cluster = table.connection.cluster
+    is_first = await _is_start(table, run, step)
     if await _step(cluster, run, step) is not None:
         return True
     claimed = next((each.part for each in receipts if each.claims), None)
@@ -272,22 +259,18 @@ async def _may_commit(
     return await registered(cluster, name) is not None
 
 
-async def _is_start(cluster: Cluster, task: Task, table_id: int) -> bool:
-    """Whether a run began, or begins now, with the step of this task."""
-    if not task.is_chained:
-        return True
-    return await _first_step(cluster, task.run, task.step, table_id) == task.step
+async def _is_start(table: TableHandle, run: str, step: int) -> bool:
+    """Whether a run began, or begins now, with a step."""
+    return read_start((await _start(table, run, step)).numbers) == step
 
 
-async def _first_step(cluster: Cluster, run: str, step: int, table_id: int) -> int:
-    """The step that a run began with; this one, if none is registered."""
-    name = start_id(run)
-    if await register(
-        cluster, name, table_id=table_id, numbers=start_numbers(step), ttl_ms=REGISTERED_MS
-    ):
-        return step
-    found = await registered(cluster, name)
-    return step if found is None else read_start(found.numbers)
+async def _start(table: TableHandle, run: str, step: int) -> Registered:
+    """The table and the step that a run began with; these, if none are registered."""
+    name, numbers = start_id(run), start_numbers(step)
+    mine = Registered(table_id=table.info.table_id, numbers=tuple(numbers))
+    if await register(table, name, numbers):
+        return mine
+    return await registered(table.connection.cluster, name) or mine
 
 
 async def _step(cluster: Cluster, run: str, step: int) -> Step | None:
@@ -347,3 +330,46 @@ def _unclaimed(task: Task) -> WriterStateError:
         "checkpoint, after the rows that are there.",
         step=task.step,
     )
+
+
+async def buckets_of(
+    handle: TableHandle, paths: Sequence[PhysicalTablePath], settings: WriterSettings
+) -> dict[TableBucket, PhysicalTablePath]:
+    """Find all buckets of a table, or of some of its partitions, before anything is written.
+
+    A partition that does not exist is created, as its first row would create it.
+
+    Raises:
+        PartitionNotFoundError: There is no such partition, and none may be created.
+    """
+    table, cluster = handle.info, handle.connection.cluster
+    finder = PathFinder(cluster, settings)
+    finder.partition_keys[table.table_path] = tuple(table.partition_keys)
+    for _ in range(LOOKS_MAX):
+        missing = _missing(cluster, paths)
+        if not missing:
+            break
+        async for _, error in finder.find(missing):
+            raise error
+    for each in _missing(cluster, paths):
+        raise PartitionNotFoundError(
+            f"The partition {each.partition_name!r} of {table.table_path} was created and is not "
+            "there.",
+            hint="Does another program drop it at the same time?",
+            table=str(table.table_path),
+            partition=each.partition_name,
+        )
+    return {
+        TableBucket.with_partition(table.table_id, _id_of(cluster, path), bucket): path
+        for path in paths
+        for bucket in range(table.num_buckets)
+    }
+
+
+def _missing(cluster: Cluster, paths: Sequence[PhysicalTablePath]) -> list[PhysicalTablePath]:
+    named = [each for each in paths if each.partition_name is not None]
+    return [each for each in named if cluster.view.partition_id(each) is None]
+
+
+def _id_of(cluster: Cluster, path: PhysicalTablePath) -> int | None:
+    return None if path.partition_name is None else cluster.view.partition_id(path)

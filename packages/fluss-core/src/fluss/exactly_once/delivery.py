@@ -25,20 +25,8 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.write.write_batch import ACKS_ALL
 from fluss.write.writer_pool import writer_pool
-
-__all__ = [
-    "Receipt",
-    "Task",
-    "append_exactly_once",
-    "bound_table_id",
-    "commit_once",
-    "delivery_caveats",
-    "end_run",
-    "keeps_order",
-]
 
 REPLICAS_MIN: Final = 2
 DURABILITY_KEY: Final = "embedded.durability"
@@ -161,7 +149,6 @@ async def _cluster_options(cluster: Cluster) -> dict[str, str]:
     """The settings of the servers; none where the user may not ask for them."""
     try:
         answer = await cluster.ask_any(
-            ApiKey.DESCRIBE_CLUSTER_CONFIGS,
             messages.DescribeClusterConfigsRequest(),
             messages.DescribeClusterConfigsResponse,
         )

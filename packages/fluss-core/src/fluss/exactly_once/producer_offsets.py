@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fluss.connection.connection import TableHandle
 from fluss.errors import ProtocolError
+from fluss.exactly_once.plan_claims import REGISTERED_MS
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 
 _CREATED = 0
 
@@ -28,20 +29,20 @@ class Registered:
 
 
 async def register(
-    cluster: Cluster, name: str, *, table_id: int, numbers: Sequence[int], ttl_ms: int
+    table: TableHandle, name: str, numbers: Sequence[int], *, ttl_ms: int = REGISTERED_MS
 ) -> bool:
-    """Register numbers under a name, unless some are registered; waits for a coordinator.
+    """Register numbers of a table under a name, unless some are; waits for a coordinator.
 
     Returns:
         Whether these numbers were registered. After a lost answer it may be False although they
         were.
     """
     request = messages.RegisterProducerOffsetsRequest(producer_id=name, ttl_ms=ttl_ms)
-    table = request.table_offsets.add(table_id=table_id)
+    offsets = request.table_offsets.add(table_id=table.info.table_id)
     for place, number in enumerate(numbers):
-        table.bucket_offsets.add(bucket_id=place, log_end_offset=number)
-    answer = await cluster.ask_coordinator(
-        ApiKey.REGISTER_PRODUCER_OFFSETS, request, messages.RegisterProducerOffsetsResponse
+        offsets.bucket_offsets.add(bucket_id=place, log_end_offset=number)
+    answer = await table.connection.cluster.ask_coordinator(
+        request, messages.RegisterProducerOffsetsResponse
     )
     return bool(answer.result == _CREATED)
 
@@ -53,7 +54,6 @@ async def registered(cluster: Cluster, name: str) -> Registered | None:
         ProtocolError: The entry is no list of numbers.
     """
     answer = await cluster.ask_coordinator(
-        ApiKey.GET_PRODUCER_OFFSETS,
         messages.GetProducerOffsetsRequest(producer_id=name),
         messages.GetProducerOffsetsResponse,
     )
@@ -81,7 +81,6 @@ async def registered(cluster: Cluster, name: str) -> Registered | None:
 async def forget(cluster: Cluster, name: str) -> None:
     """Delete the entry of a name, if there is one."""
     await cluster.ask_coordinator(
-        ApiKey.DELETE_PRODUCER_OFFSETS,
         messages.DeleteProducerOffsetsRequest(producer_id=name),
         messages.DeleteProducerOffsetsResponse,
     )

@@ -15,8 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import anyio
 import pyarrow as pa
@@ -27,6 +26,7 @@ from fluss.errors import FlussError, WriterStateError
 from fluss.exactly_once.chunks import chunks
 from fluss.exactly_once.claims import (
     Claimed,
+    buckets_of,
     claim_buckets,
     gained_columns,
     is_claimed,
@@ -42,10 +42,10 @@ from fluss.exactly_once.plan_ledger import (
     LoggedBatch,
     SendNext,
 )
-from fluss.exactly_once.task_buckets import buckets_of
 from fluss.exactly_once.writer_state import known_sequences
-from fluss.log.extents import Places, fetch_extents
+from fluss.log.extents import fetch_extents
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.net.leader_requests import Places
 from fluss.scan.batch_headers import batches_by
 from fluss.scan.split import ScanSplit
 from fluss.write.frame_checks import rows_to_append
@@ -200,14 +200,8 @@ class TaskWriter:
         """Claim the buckets of tables and partitions before their first row."""
         if not paths:
             return
-        unclaimed = self._run(
-            buckets_of(
-                self._cluster,
-                sorted(paths, key=str),
-                table=self._table.info,
-                settings=self._sender.settings,
-            )
-        )
+        named = sorted(paths, key=str)
+        unclaimed = self._run(buckets_of(self._table, named, self._sender.settings))
         self._paths |= paths
         while unclaimed:
             made = self._run(
@@ -432,14 +426,8 @@ class TaskWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> Literal[False]:
+    def __exit__(self, *_: object) -> None:
         self.close()
-        return False
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._engine.run(work)

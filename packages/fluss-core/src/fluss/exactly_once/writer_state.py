@@ -8,19 +8,19 @@ not replicated yet.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final
 
 from fluss.error_codes import ErrorCode
-from fluss.errors import FlussError, ProtocolError, error_from_code
-from fluss.log.extents import Places, by_leader
+from fluss.errors import FlussError, error_from_code, unusable_answer
 from fluss.model.paths import TableBucket
 from fluss.net.cluster_client import Cluster
+from fluss.net.leader_requests import Places, ask_leaders
 from fluss.records.arrow.received_bytes import to_view
 from fluss.records.log.log_writer import LogBody, write_log_batch
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import read_bucket
 from fluss.wire.zero_copy.record_batches import (
     PRODUCE_LOG_REQUEST,
     ProduceLogRequest,
@@ -32,12 +32,10 @@ from fluss.write.write_batch import ACKS_ALL
 _SEQUENCE_MAX: Final = 2**31 - 1
 _NOTHING: Final = LogBody(buffers=(), record_count=0, is_append_only=True)
 
-Known = dict[TableBucket, int | None]
-
 
 async def known_sequences(
     cluster: Cluster, places: Places, writer_ids: Mapping[TableBucket, int], *, schema_id: int
-) -> Known:
+) -> dict[TableBucket, int | None]:
     """Ask for the last number that the leader of each bucket knows of a writer.
 
     Args:
@@ -49,30 +47,20 @@ async def known_sequences(
     Returns:
         -1 where the leader does not know the writer; None where it does not report a number.
     """
-    found: Known = {}
 
-    async def attempt() -> None:
-        missing = {each: places[each] for each in places if each not in found}
-        leaders = await by_leader(cluster, missing)
-        answers = await asyncio.gather(
-            *(
-                _ask(cluster, server, {each: writer_ids[each] for each in asked}, schema_id)
-                for server, asked in leaders.items()
-            )
-        )
-        failed: FlussError | None = None
-        for answer in answers:
-            for bucket, error in answer.items():
-                if error.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION:
-                    found[bucket] = last_known_sequence(error)
-                else:
-                    cluster.view.forget_leader(bucket)
-                    failed = error
-        if failed is not None:
-            raise failed
+    async def ask(
+        server_id: int, buckets: list[TableBucket]
+    ) -> dict[TableBucket, int | FlussError | None]:
+        asked = {bucket: writer_ids[bucket] for bucket in buckets}
+        refusals = await _ask(cluster, server_id, asked, schema_id)
+        return {
+            bucket: last_known_sequence(refusal)
+            if refusal.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION
+            else refusal
+            for bucket, refusal in refusals.items()
+        }
 
-    await cluster.retrying(attempt)
-    return found
+    return await ask_leaders(cluster, places, ask)
 
 
 async def _ask(
@@ -104,22 +92,18 @@ async def _ask(
     answer = messages.read_message(
         messages.ProduceLogResponse, await cluster.send(server_id, ApiKey.PRODUCE_LOG, body)
     )
+    table_id = next(iter(writer_ids)).table_id
     errors = {
-        (each.partition_id if each.HasField("partition_id") else None, each.bucket_id): each
-        for each in answer.buckets_resp
-        if each.HasField("error_code")
+        read_bucket(table_id, found): found
+        for found in answer.buckets_resp
+        if found.HasField("error_code")
     }
-    return {
-        bucket: _error_of(bucket, errors.get((bucket.partition_id, bucket.bucket_id)))
-        for bucket in writer_ids
-    }
+    return {bucket: _error_of(bucket, errors.get(bucket)) for bucket in writer_ids}
 
 
 def _error_of(bucket: TableBucket, answer: messages.PbProduceLogRespForBucket | None) -> FlussError:
     if answer is None:
         why = f"it accepts a batch of bucket {bucket.bucket_id} that must be refused, or names no result"
-        return ProtocolError(
-            f"The answer to PRODUCE_LOG cannot be used: {why}.", what="PRODUCE_LOG", at=0, why=why
-        )
+        return unusable_answer("PRODUCE_LOG", why)
     message = answer.error_message if answer.HasField("error_message") else None
     return error_from_code(answer.error_code, message, bucket=bucket.bucket_id)

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError, FlussError
-from fluss.log.fetcher import Fetched, FetchTarget
+from fluss.log.fetch_messages import Fetched, FetchTarget
+from fluss.log.server_filter import pruning_predicate
 from fluss.model.paths import TableBucket
+from fluss.model.predicates.predicate import Predicate
 from fluss.model.schema.schema import Schema
-from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import LogFormat
 from fluss.model.types.data_type import DataType
-from fluss.net.schema_cache import SchemaCache
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.arrow.projection import Projection, read_projected
@@ -29,7 +30,6 @@ from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_header import Magic1
 from fluss.records.log.log_records import read_log_records
 from fluss.rows.buffers.columns import ByteArray, Int64Array
-from fluss.wire import messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,9 +47,9 @@ class DecodedBatch:
 
     batch: pa.RecordBatch
     bucket: TableBucket
-    base_offset: int
-    timestamp: int
-    change_types: ByteArray | None
+    base_offset: int = 0
+    timestamp: int = 0
+    change_types: ByteArray | None = None
     offsets: Int64Array | None = None
 
     @property
@@ -75,11 +75,10 @@ class DecodedBatch:
     def slice(self, start: int, count: int) -> DecodedBatch:
         """Return `count` of the rows, from `start` on."""
         types, offsets = self.change_types, self.offsets
-        return DecodedBatch(
+        return replace(
+            self,
             batch=self.batch.slice(start, count),
-            bucket=self.bucket,
             base_offset=self.base_offset + start if offsets is None else int(offsets[start]),
-            timestamp=self.timestamp,
             change_types=None if types is None else types[start : start + count],
             offsets=None if offsets is None else offsets[start : start + count],
         )
@@ -88,11 +87,10 @@ class DecodedBatch:
         """Return some of the rows, at least one, in their order; `batch` holds their columns."""
         types = self.change_types
         offsets = rows + self.base_offset if self.offsets is None else self.offsets[rows]
-        return DecodedBatch(
+        return replace(
+            self,
             batch=batch,
-            bucket=self.bucket,
             base_offset=int(offsets[0]),
-            timestamp=self.timestamp,
             change_types=None if types is None else types[rows],
             offsets=offsets,
         )
@@ -117,37 +115,30 @@ class Decoder:
     """Decodes fetched batches of one table into the columns of one scan. Any thread may use it.
 
     Args:
-        table: The table, with the schema that rows are laid out in.
-        schemas: The schemas that rows may have been written with.
+        handle: The table, with the schema that rows are laid out in.
         columns: The positions of the columns, in the requested order; None for all.
-        magic_1: What a magic byte of 1 means to the servers.
-        checks_crc: Whether checksums are verified, where they are valid.
-        row_filter: Which rows are kept; None for all.
-        pruning: The same as far as servers can tell by the statistics of batches.
+        predicate: Which rows to keep; None for all. Servers that know statistics leave out batches
+            that have none of them; which rows are kept is decided here.
     """
 
     def __init__(
         self,
-        table: TableInfo,
-        schemas: SchemaCache,
+        handle: TableHandle,
         columns: Sequence[int] | None,
-        *,
-        magic_1: Magic1,
-        checks_crc: bool = True,
-        row_filter: RowFilter | None = None,
-        pruning: messages.PbPredicate | None = None,
+        predicate: Predicate | None = None,
     ) -> None:
+        table, connection = handle.info, handle.connection
         self._table = table
-        self._schemas = schemas
-        self._magic_1: Magic1 = magic_1
-        self._checks_crc = checks_crc
-        self._filter = row_filter
+        self._schemas = handle.schemas
+        self._magic_1: Magic1 = connection.magic_1
+        self._checks_crc = connection.options.scanner_log_check_crc
+        self._filter = None if predicate is None else RowFilter(predicate, table.schema)
         self._log_format = table.options.log_format
         whole = BatchLayout.of_schema(table.schema)
         self._target = self._read = whole
         if columns is not None:
             # Columns that only the filter needs come after the requested ones.
-            looked_at = () if row_filter is None else row_filter.columns
+            looked_at = () if self._filter is None else self._filter.columns
             further = [each for each in looked_at if each not in columns]
             self._target = whole.project(columns)
             self._read = whole.project([*columns, *further]) if further else self._target
@@ -157,6 +148,9 @@ class Decoder:
         if self._log_format is not LogFormat.ARROW or positions in {(), tuple(range(len(whole)))}:
             # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
             positions = None
+        pruning = None
+        if predicate is not None and connection.magic_1 == "statistics":
+            pruning = pruning_predicate(predicate, table.schema)
         self.fetch_target = FetchTarget(
             table_id=table.table_id,
             positions=positions,

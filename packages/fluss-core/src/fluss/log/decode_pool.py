@@ -17,7 +17,7 @@ from functools import cache
 
 from fluss.errors import FlussError
 from fluss.log.decode import DecodedBatch, Decoder
-from fluss.log.fetcher import Fetched
+from fluss.log.fetch_messages import Fetched
 from fluss.records.log.log_batch import iter_log_places
 from fluss.waiting import result_of
 

@@ -10,18 +10,19 @@ trimmed need a second round.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 import anyio
 
-from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.errors import FlussError, error_from_code, unusable_answer
 from fluss.log.plan_fetch_errors import LAG_S_MAX
 from fluss.model.extent import Extent
 from fluss.model.offsets import EARLIEST_OFFSET, OffsetSpec
-from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.paths import TableBucket
 from fluss.net.cluster_client import Cluster
-from fluss.net.list_offsets import list_offsets
+from fluss.net.leader_requests import Places, ask_leaders
+from fluss.net.list_offsets import ask_offsets, list_offsets
 from fluss.wire import messages
 from fluss.wire.api import CLIENT_IS_NO_FOLLOWER, ApiKey
 from fluss.wire.messages import write_message
@@ -33,8 +34,6 @@ LAG_POLL_S = 0.1
 TIMES_LOST = 2
 OUT_OF_RANGE_CODE = 19
 FUTURE_TIME_CODE = 38
-
-Places = Mapping[TableBucket, PhysicalTablePath]
 
 
 async def fetch_extents(
@@ -60,8 +59,8 @@ async def _pin(
     begin = asyncio.get_running_loop().time()
     times_lost = 0
     while lagging := _lagging(extents, places, reached):
-        log_ends = await _offsets(cluster, lagging, OffsetSpec.latest(), as_replica=True)
-        is_lost = any((log_ends[bucket] or 0) < reached[bucket] for bucket in lagging)
+        log_ends = await list_offsets(cluster, lagging, OffsetSpec.latest(), as_replica=True)
+        is_lost = any(log_ends[bucket] < reached[bucket] for bucket in lagging)
         # The answer may be from a server that has just lost the lead; the next one is not.
         times_lost = times_lost + 1 if is_lost else 0
         waited_s = asyncio.get_running_loop().time() - begin
@@ -94,11 +93,11 @@ async def _extents(cluster: Cluster, places: Places) -> dict[TableBucket, Extent
         # Rows may be trimmed between the two requests: then the fetch is out of range again.
         ends, earliest = await asyncio.gather(
             _high_watermarks(cluster, trimmed, offset=EARLIEST_OFFSET),
-            _offsets(cluster, trimmed, OffsetSpec.earliest()),
+            list_offsets(cluster, trimmed, OffsetSpec.earliest()),
         )
         for bucket, end in ends.items():
             if end is not None:
-                extents[bucket] = Extent(earliest=min(earliest[bucket] or 0, end), end=end)
+                extents[bucket] = Extent(earliest=min(earliest[bucket], end), end=end)
     return extents | await _listed(
         cluster, {bucket: path for bucket, path in places.items() if bucket not in extents}
     )
@@ -107,12 +106,11 @@ async def _extents(cluster: Cluster, places: Places) -> dict[TableBucket, Extent
 async def _listed(cluster: Cluster, places: Places) -> dict[TableBucket, Extent]:
     """The extents of buckets whose beginning moves with every fetch."""
     earliest, ends = await asyncio.gather(
-        _offsets(cluster, places, OffsetSpec.earliest()),
-        _offsets(cluster, places, OffsetSpec.latest()),
+        list_offsets(cluster, places, OffsetSpec.earliest()),
+        list_offsets(cluster, places, OffsetSpec.latest()),
     )
     return {
-        bucket: Extent(earliest=min(earliest[bucket] or 0, end or 0), end=end or 0)
-        for bucket, end in ends.items()
+        bucket: Extent(earliest=min(earliest[bucket], end), end=end) for bucket, end in ends.items()
     }
 
 
@@ -125,76 +123,37 @@ async def offsets_at(
     of that time all the same: see `scan.commit_times`.
     """
     spec = OffsetSpec.timestamp(timestamp_ms)
-    return await _offsets(cluster, places, spec)
+
+    async def ask(
+        server_id: int, buckets: list[TableBucket]
+    ) -> dict[TableBucket, int | FlussError | None]:
+        answers = await ask_offsets(cluster, server_id, buckets, spec)
+        return {bucket: _unless_future(answer) for bucket, answer in answers.items()}
+
+    return await ask_leaders(cluster, places, ask)
 
 
-async def _offsets(
-    cluster: Cluster, places: Places, spec: OffsetSpec, *, as_replica: bool = False
-) -> dict[TableBucket, int | None]:
-    by_path: dict[PhysicalTablePath, list[TableBucket]] = defaultdict(list)
-    for bucket, path in places.items():
-        by_path[path].append(bucket)
-
-    async def ask(path: PhysicalTablePath) -> Mapping[TableBucket, int | None]:
-        try:
-            return await list_offsets(cluster, path, by_path[path], spec, as_replica=as_replica)
-        except FlussError as error:
-            if error.error_code == FUTURE_TIME_CODE:
-                return dict.fromkeys(by_path[path])
-            raise
-
-    answers = await asyncio.gather(*(ask(path) for path in by_path))
-    return {bucket: offset for answer in answers for bucket, offset in answer.items()}
+def _unless_future(answer: int | FlussError) -> int | FlussError | None:
+    if isinstance(answer, FlussError) and answer.error_code == FUTURE_TIME_CODE:
+        return None
+    return answer
 
 
 async def _high_watermarks(
     cluster: Cluster, places: Places, *, offset: int
 ) -> dict[TableBucket, int | None]:
     """The high watermark of each bucket; None where the log no longer has the offset."""
-    found: dict[TableBucket, int | None] = {}
-
-    async def attempt() -> None:
-        missing = [each for each in places if each not in found]
-        leaders = await by_leader(cluster, {each: places[each] for each in missing})
-        answers = await asyncio.gather(
-            *(_ask(cluster, server, asked, offset) for server, asked in leaders.items())
-        )
-        failed: FlussError | None = None
-        for answer in answers:
-            for bucket, end in answer.items():
-                if isinstance(end, FlussError):
-                    cluster.view.forget_leader(bucket)
-                    failed = end
-                else:
-                    found[bucket] = end
-        if failed is not None:
-            raise failed
-
-    if places:
-        await cluster.retrying(attempt)
-    return found
-
-
-async def by_leader(cluster: Cluster, places: Places) -> dict[int, list[TableBucket]]:
-    """Group buckets by the server that leads each; unknown leaders are asked for."""
-    unknown = [path for bucket, path in places.items() if cluster.view.leader_of(bucket) is None]
-    if unknown:
-        await cluster.refresh(dict.fromkeys(unknown))
-    grouped: dict[int, list[TableBucket]] = defaultdict(list)
-    for bucket, path in places.items():
-        grouped[(await cluster.leader(path, bucket)).server_id].append(bucket)
-    return grouped
+    return await ask_leaders(cluster, places, partial(_ask, cluster, offset=offset))
 
 
 async def _ask(
-    cluster: Cluster, server_id: int, buckets: Iterable[TableBucket], offset: int
+    cluster: Cluster, server_id: int, buckets: list[TableBucket], *, offset: int
 ) -> dict[TableBucket, int | FlussError | None]:
     request = messages.FetchLogRequest(
         follower_server_id=CLIENT_IS_NO_FOLLOWER, max_bytes=BYTES_MIN
     )
     tables: dict[int, messages.PbFetchLogReqForTable] = {}
-    asked = list(buckets)
-    for bucket in asked:
+    for bucket in buckets:
         table = tables.get(bucket.table_id)
         if table is None:
             table = tables[bucket.table_id] = request.tables_req.add(
@@ -214,7 +173,7 @@ async def _ask(
                 answer.table_id, found_bucket.partition_id, found_bucket.bucket_id
             )
             found[bucket] = _end_of(bucket, found_bucket)
-    return {bucket: found.get(bucket, _unusable(bucket)) for bucket in asked}
+    return {bucket: found.get(bucket, _unusable(bucket)) for bucket in buckets}
 
 
 def _end_of(bucket: TableBucket, answer: FetchedBucket) -> int | FlussError | None:
@@ -225,8 +184,5 @@ def _end_of(bucket: TableBucket, answer: FetchedBucket) -> int | FlussError | No
     return _unusable(bucket) if answer.high_watermark is None else answer.high_watermark
 
 
-def _unusable(bucket: TableBucket) -> ProtocolError:
-    why = f"it names no high watermark of bucket {bucket.bucket_id}"
-    return ProtocolError(
-        f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
-    )
+def _unusable(bucket: TableBucket) -> FlussError:
+    return unusable_answer("FETCH_LOG", f"it names no high watermark of bucket {bucket.bucket_id}")

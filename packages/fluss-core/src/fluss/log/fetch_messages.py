@@ -15,6 +15,7 @@ from fluss.errors import (
     FlussError,
     ProtocolError,
     error_from_code,
+    unusable_answer,
 )
 from fluss.log.plan_fetch import Fetch, Position
 from fluss.model.paths import TableBucket
@@ -175,18 +176,13 @@ def error_of(position: Position, found: FetchedBucket) -> FlussError:
     return error_from_code(
         found.error_code or 0,
         found.error_message,
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
+        **position.facts,
     )
 
 
 def unanswered(position: Position) -> ProtocolError:
     """The error for an answer that leaves a bucket out."""
-    why = f"it leaves out bucket {position.bucket.bucket_id}"
-    return ProtocolError(
-        f"The answer to FETCH_LOG cannot be used: {why}.", what="FETCH_LOG", at=0, why=why
-    )
+    return unusable_answer("FETCH_LOG", f"it leaves out bucket {position.bucket.bucket_id}")
 
 
 def unreadable(position: Position, why: str) -> CorruptBatchError:
@@ -197,7 +193,5 @@ def unreadable(position: Position, why: str) -> CorruptBatchError:
         what="log batch",
         at=0,
         why=why,
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
+        **position.facts,
     )

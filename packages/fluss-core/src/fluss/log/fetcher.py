@@ -22,6 +22,7 @@ from typing import Any
 
 import anyio
 
+from fluss.connection.connection import TableHandle
 from fluss.errors import (
     ClosedError,
     FlussError,
@@ -39,7 +40,7 @@ from fluss.log.fetch_messages import (
     unreadable,
     write_fetch,
 )
-from fluss.log.missing_positions import find_name, find_offset, find_range
+from fluss.log.log_services import remote_log_reader
 from fluss.log.plan_fetch import Fetch, FetchLimits, FetchPlan, Position
 from fluss.log.plan_fetch_errors import (
     Recovery,
@@ -52,18 +53,15 @@ from fluss.log.plan_fetch_errors import (
     give_up_at,
     out_of_range,
 )
-from fluss.log.remote_log import RemoteLogReader
-from fluss.model.offsets import LATEST_OFFSET
+from fluss.model.offsets import LATEST_OFFSET, OffsetSpec
 from fluss.model.paths import TableBucket
-from fluss.net.cluster_client import Cluster
-from fluss.net.schema_cache import SchemaCache
+from fluss.net.list_offsets import list_offsets
+from fluss.net.partition_ids import find_partition_path
 from fluss.net.wait_notices import notices
 from fluss.records.log.log_header import Magic1
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.zero_copy.fetch_log import FetchedBucket, RemoteLogFetchInfo
-
-__all__ = ["FetchTarget", "Fetched", "Fetcher"]
 
 log = logging.getLogger("fluss.fetcher")
 
@@ -72,22 +70,14 @@ class Fetcher:
     """Fetches one scanner's buckets ahead of its reader. Lives on the engine's loop."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        schemas: SchemaCache,
-        target: FetchTarget,
-        *,
-        limits: FetchLimits,
-        is_bounded: bool,
-        magic_1: Magic1,
-        remote: RemoteLogReader,
+        self, table: TableHandle, target: FetchTarget, *, limits: FetchLimits, is_bounded: bool
     ) -> None:
         self.plan = FetchPlan(limits, is_bounded)
-        self._magic_1: Magic1 = magic_1
-        self._cluster = cluster
-        self._schemas = schemas
+        self._magic_1: Magic1 = table.connection.magic_1
+        self._cluster = table.connection.cluster
+        self._schemas = table.schemas
         self._target = target
-        self._remote = remote
+        self._remote = remote_log_reader(table.connection)
         self._loop = asyncio.get_running_loop()
         # Fetched batches; and in its place in the order, each position that has failed.
         self._ready: deque[Fetched | Position] = deque()
@@ -403,16 +393,25 @@ class Fetcher:
             self._start(self._prepare(position), position)
 
     async def _prepare(self, position: Position) -> None:
-        if position.needs_name:
-            position.path = await find_name(self._cluster, position)
+        partition_id = position.bucket.partition_id
+        if position.needs_name and partition_id is not None:
+            table = position.path.table_path
+            position.path = await find_partition_path(self._cluster, table, partition_id)
         if position.offset == LATEST_OFFSET:
-            position.offset = await find_offset(self._cluster, position)
+            position.offset = await self._find_offset(position, OffsetSpec.latest())
+
+    async def _find_offset(self, position: Position, spec: OffsetSpec) -> int:
+        found = await list_offsets(self._cluster, {position.bucket: position.path}, spec)
+        return found[position.bucket]
 
     async def _find_leader(self, position: Position) -> None:
         await self._cluster.leader(position.path, position.bucket)
 
     async def _find_range(self, position: Position) -> None:
-        earliest, latest = await find_range(self._cluster, position)
+        earliest, latest = await asyncio.gather(
+            self._find_offset(position, OffsetSpec.earliest()),
+            self._find_offset(position, OffsetSpec.latest()),
+        )
         if position.may_skip_trimmed and 0 <= position.offset < earliest:
             self._advance(position, earliest, unread_bytes=0)
         error = out_of_range(position, earliest=earliest, latest=latest)

@@ -14,13 +14,15 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import pyarrow as pa
 
+from fluss.connection.arguments import check_bucket_id
 from fluss.connection.connection import TableHandle
 from fluss.errors import ClosedError, FlussError, InvalidValueError
-from fluss.log.fetcher import Fetched, Fetcher
+from fluss.log.decode import Decoder
+from fluss.log.fetch_messages import Fetched
+from fluss.log.fetcher import Fetcher
 from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import Position
-from fluss.log.range_reader import LogRange, RangeReader, RangeRequest
-from fluss.log.table_reading import table_decoder, table_fetcher
+from fluss.log.range_reader import RangeReader
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
@@ -46,7 +48,7 @@ class LogScanCore:
         predicate: Predicate | None = None,
     ) -> None:
         self._handle = table
-        self.decoder = table_decoder(table, columns, predicate)
+        self.decoder = Decoder(table, columns, predicate)
         self._lock = threading.Lock()
         self._offsets: dict[TableBucket, int] = {}
         self._follower: Fetcher | None = None
@@ -126,13 +128,8 @@ class LogScanCore:
             return []
         return await self._follower_now().take(timeout_s)
 
-    async def read_to_end(
-        self, stops: Mapping[TableBucket, int] | None = None
-    ) -> AsyncGenerator[list[Fetched], None]:
+    async def read_to_end(self) -> AsyncGenerator[list[Fetched], None]:
         """Read all subscribed buckets from the subscribed offsets to where the logs end now.
-
-        Args:
-            stops: Where to end instead: the ends of a plan.
 
         Raises:
             FlussError: Nothing is subscribed.
@@ -145,17 +142,10 @@ class LogScanCore:
                 hint="Call subscribe_buckets({bucket: EARLIEST_OFFSET, ...}) first.",
             )
         path = PhysicalTablePath(self.table.table_path)
-        ranges = [
-            LogRange(
-                bucket=bucket,
-                path=path,
-                start=offset,
-                stop=None if stops is None else stops[bucket],
-            )
-            for bucket, offset in offsets.items()
+        positions = [
+            Position(bucket=bucket, path=path, offset=offset) for bucket, offset in offsets.items()
         ]
-        request = RangeRequest(ranges=ranges, target=self.decoder.fetch_target)
-        reader = RangeReader(self._handle, request)
+        reader = RangeReader(self._handle, positions, self.decoder.fetch_target)
         self._fetchers.add(reader)
         try:
             while fetched := await reader.take():
@@ -184,7 +174,7 @@ class LogScanCore:
 
     def _follower_now(self) -> Fetcher:
         if self._follower is None:
-            self._follower = table_fetcher(
+            self._follower = Fetcher(
                 self._handle,
                 self.decoder.fetch_target,
                 limits=fetch_limits(self._handle.connection),
@@ -196,16 +186,9 @@ class LogScanCore:
     # --- checks -------------------------------------------------------------------------------
 
     def _check_bucket(self, bucket_id: int) -> None:
-        count = self.table.num_buckets
         if isinstance(bucket_id, bool) or not isinstance(bucket_id, int):
             raise InvalidValueError(f"A bucket is a number, not {bucket_id!r}.")
-        if not 0 <= bucket_id < count:
-            raise InvalidValueError(
-                f"{self.table.table_path} has no bucket {bucket_id}.",
-                hint=f"Its buckets are 0 to {count - 1}.",
-                table=str(self.table.table_path),
-                bucket=bucket_id,
-            )
+        check_bucket_id(self.table, bucket_id)
 
     def check_open(self) -> None:
         """Raise if the scanner has been closed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fluss.connection.connection import ClientConnection
+from fluss.connection.connection import ClientConnection, service
 from fluss.log.plan_fetch import FetchLimits
 from fluss.log.remote_log import RemoteLogReader
 from fluss.model.options.config import Config
@@ -13,14 +13,22 @@ from fluss.net.remote_files import RemoteFiles
 BUCKET_BYTES_SCANNED = 2 * 1024 * 1024
 
 
+@service
 def fetch_limits(connection: ClientConnection) -> FetchLimits:
     """The limits of a connection's scanners."""
-    return connection.service(_make_limits)
+    return limits_of(connection.options)
 
 
+@service
 def remote_log_reader(connection: ClientConnection) -> RemoteLogReader:
     """The reader of log segments that have moved to the remote store."""
-    return connection.service(_make_remote_reader)
+    options = connection.options
+    return RemoteLogReader(
+        RemoteFiles(connection.cluster),
+        reads_at_once_max=options.remote_file_download_thread_num,
+        parts_ahead_max=options.scanner_remote_log_read_concurrency,
+        segments_ahead_max=options.scanner_remote_log_prefetch_num,
+    )
 
 
 def limits_of(config: Config) -> FetchLimits:
@@ -33,18 +41,4 @@ def limits_of(config: Config) -> FetchLimits:
         bytes_max_for_bucket_scanned=for_bucket if is_set else BUCKET_BYTES_SCANNED,
         bytes_min=config.scanner_log_fetch_min_bytes,
         wait_ms_max=config.scanner_log_fetch_wait_max_time_ms,
-    )
-
-
-def _make_limits(connection: ClientConnection) -> FetchLimits:
-    return limits_of(connection.options)
-
-
-def _make_remote_reader(connection: ClientConnection) -> RemoteLogReader:
-    options = connection.options
-    return RemoteLogReader(
-        RemoteFiles(connection.cluster),
-        reads_at_once_max=options.remote_file_download_thread_num,
-        parts_ahead_max=options.scanner_remote_log_read_concurrency,
-        segments_ahead_max=options.scanner_remote_log_prefetch_num,
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fluss.errors import FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -138,6 +139,12 @@ class Position:
     failing_since: float = 0.0
     paused_until: float = 0.0
     error: FlussError | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The place, as the facts of an error."""
+        table, bucket = str(self.path.table_path), self.bucket.bucket_id
+        return {"table": table, "bucket": bucket, "offset": self.offset}
 
     @property
     def may_skip_trimmed(self) -> bool:

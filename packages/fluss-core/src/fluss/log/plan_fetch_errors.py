@@ -133,9 +133,7 @@ def out_of_range(position: Position, *, earliest: int, latest: int) -> FlussErro
         f"Offset {position.offset} of bucket {position.bucket.bucket_id} of {position.path} cannot "
         f"be read: {why}.",
         hint=hint,
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
+        **position.facts,
         earliest_offset=earliest,
         latest_offset=latest,
     )
@@ -152,9 +150,7 @@ def went_backwards(position: Position, end: int) -> FlussError:
         f"at offset {end}, and {position.offset} has been read already. The cluster has lost rows "
         "that were acknowledged.",
         hint="Read the table again from an offset before that, and check what depends on it.",
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
+        **position.facts,
         high_watermark=end,
     )
 
@@ -164,9 +160,7 @@ def _stalled(position: Position) -> FlussError:
         f"Bucket {position.bucket.bucket_id} of {position.path} is reported to have rows at offset "
         f"{position.offset}, but the server sends none.",
         hint=Hint(HintKey.READ_WHAT_IS_THERE),
-        table=str(position.path.table_path),
-        bucket=position.bucket.bucket_id,
-        offset=position.offset,
+        **position.facts,
     )
 
 

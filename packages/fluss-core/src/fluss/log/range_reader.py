@@ -1,8 +1,8 @@
 """Reads ranges of a log once: the one loop of scans, states, counts and times.
 
-A `RangeRequest` names what is read and the bounds; a `RangeReader` fetches it ahead of
-its caller, who iterates it on a blocking thread or on the engine's loop. The batches are not
-decoded. Records on servers and records in the remote store come the same way.
+A `RangeReader` fetches ahead of its caller, who iterates it on a blocking thread or on the engine's
+loop. The batches are not decoded. Records on servers and records in the remote store come the same
+way.
 
 What is not here: reading on without an end (`log.log_scan`), the requests themselves
 (`log.fetcher`), decoding (`log.decode`).
@@ -11,7 +11,7 @@ What is not here: reading on without an end (`log.log_scan`), the requests thems
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import ClosedError, PartitionNotFoundError
@@ -19,56 +19,8 @@ from fluss.log.fetch_messages import Fetched, FetchTarget
 from fluss.log.fetcher import Fetcher
 from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import Position
-from fluss.log.table_reading import table_fetcher
-from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRange:
-    """A part of the log of one bucket.
-
-    Attributes:
-        bucket: The bucket.
-        path: Its table, and its partition where the name is known.
-        start: The first offset, or `EARLIEST_OFFSET`, `LATEST_OFFSET`.
-        stop: One past the last offset; None for where the log ends when it is first fetched.
-        skips_trimmed: Whether rows that have been trimmed are left out instead of being an error.
-        begins_at_earliest: The same as long as none of its rows have been read.
-    """
-
-    bucket: TableBucket
-    path: PhysicalTablePath
-    start: int
-    stop: int | None = None
-    skips_trimmed: bool = False
-    begins_at_earliest: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to fetch."""
-        return self.stop is not None and self.start >= self.stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeRequest:
-    """What is read of the log of a table, and within which bounds.
-
-    Attributes:
-        ranges: The ranges, at most one for each bucket.
-        target: Which columns are fetched, and which rows servers may leave out.
-        unread_bytes_max: How many fetched bytes may be unread; None for the connection's limit.
-        rows_max: How many rows the caller takes, where that is known: so little is fetched first.
-        skips_missing: Whether dropped partitions are left out instead of being an error.
-        cancellation: Ends the reading of a blocking thread from another one.
-    """
-
-    ranges: Sequence[LogRange]
-    target: FetchTarget
-    unread_bytes_max: int | None = None
-    rows_max: int | None = None
-    skips_missing: bool = False
-    cancellation: Cancellation | None = None
 
 
 class RangeReader:
@@ -76,26 +28,43 @@ class RangeReader:
 
     Args:
         table: The table.
-        request: What is read of it.
+        positions: Where the ranges begin and end, at most one for each bucket.
+        target: Which columns are fetched, and which rows servers may leave out.
+        unread_bytes_max: How many fetched bytes may be unread; None for the connection's limit.
+        rows_max: How many rows the caller takes, where that is known: so little is fetched first.
+        skips_missing: Whether dropped partitions are left out instead of being an error.
+        cancellation: Ends the reading of a blocking thread from another one.
     """
 
-    def __init__(self, table: TableHandle, request: RangeRequest) -> None:
+    def __init__(
+        self,
+        table: TableHandle,
+        positions: Sequence[Position],
+        target: FetchTarget,
+        *,
+        unread_bytes_max: int | None = None,
+        rows_max: int | None = None,
+        skips_missing: bool = False,
+        cancellation: Cancellation | None = None,
+    ) -> None:
         self._table = table
-        self._request = request
+        self._positions = positions
+        self._target = target
+        self._skips_missing = skips_missing
+        self._cancellation = cancellation
         self._engine = table.connection.engine
         limits = fetch_limits(table.connection)
-        if request.unread_bytes_max is not None:
-            limits = replace(limits, unread_bytes_max=request.unread_bytes_max)
+        if unread_bytes_max is not None:
+            limits = replace(limits, unread_bytes_max=unread_bytes_max)
         self._limits_max = limits
-        self._limits = limits.first(request.rows_max)
+        self._limits = limits.first(rows_max)
         self._fetcher: Fetcher | None = None
         self._closed = False
 
     def __iter__(self) -> Iterator[Fetched]:
         """Read on a blocking thread; the reader is closed when the iteration ends."""
-        cancellation = self._request.cancellation
         try:
-            while taken := self._engine.run(self.take(), cancellation=cancellation):
+            while taken := self._engine.run(self.take(), cancellation=self._cancellation):
                 yield from taken
         finally:
             self.close()
@@ -135,7 +104,7 @@ class RangeReader:
             try:
                 taken = await self._fetcher.take(None)
             except PartitionNotFoundError:
-                if not (self._request.skips_missing and self._leave_missing(self._fetcher)):
+                if not (self._skips_missing and self._leave_missing(self._fetcher)):
                     raise
                 continue
             self._limits = self._limits.grown(self._limits_max)
@@ -148,21 +117,10 @@ class RangeReader:
             self._fetcher.unsubscribe(bucket)
 
     def _open(self) -> Fetcher:
-        fetcher = table_fetcher(
-            self._table, self._request.target, limits=self._limits, is_bounded=True
-        )
-        for part in self._request.ranges:
-            if not part.is_empty:
-                fetcher.subscribe(
-                    Position(
-                        bucket=part.bucket,
-                        path=part.path,
-                        offset=part.start,
-                        stop=part.stop,
-                        skips_trimmed=part.skips_trimmed,
-                        begins_at_earliest=part.begins_at_earliest,
-                    )
-                )
+        fetcher = Fetcher(self._table, self._target, limits=self._limits, is_bounded=True)
+        for position in self._positions:
+            if not position.is_finished:
+                fetcher.subscribe(position)
         return fetcher
 
     def _close_fetcher(self) -> None:

@@ -48,7 +48,6 @@ class _Sent:
     cancel: Callable[[], None]
     limit: Limit
     runs: Sequence[KeyRun]
-    stretches: Sequence[_Stretch]
 
 
 class LookupPipeline:
@@ -110,12 +109,15 @@ class LookupPipeline:
 
     def _send(self, keys: PlacedKeys, server_id: int, stretches: deque[_Stretch]) -> _Sent:
         taken = _taken(stretches, keys, self._keys_max)
-        runs = [KeyRun(leader=each.leader, keys=keys.keys(each.start, each.stop)) for each in taken]
+        runs = [
+            KeyRun(leader=each.leader, keys=keys.keys(each.start, each.stop), start=each.start)
+            for each in taken
+        ]
         caller: BlockingSink[memoryview] = BlockingSink()
         limit = Limit()
         work = self._bulk.ask(server_id, self._bulk.request(runs), limit)
         cancel = self._engine.start(work, caller)
-        return _Sent(caller=caller, cancel=cancel, limit=limit, runs=runs, stretches=taken)
+        return _Sent(caller=caller, cancel=cancel, limit=limit, runs=runs)
 
     def _received(self, sent: _Sent) -> Iterator[Answered]:
         try:
@@ -126,11 +128,11 @@ class LookupPipeline:
             if self._cancellation is not None:
                 self._cancellation.check()
             answers = [error] * len(sent.runs)
-        for stretch, run, values in zip(sent.stretches, sent.runs, answers, strict=True):
+        for run, values in zip(sent.runs, answers, strict=True):
             if isinstance(values, FlussError):
                 answer_again = self._bulk.retry(run, sent.limit, values)
                 values = self._engine.run(answer_again, cancellation=self._cancellation)  # noqa: PLW2901 - the final result
-            yield Answered(start=stretch.start, values=values)
+            yield Answered(start=run.start, values=values)
 
     def _learn(self, keys: int, answer_bytes: int) -> None:
         fitting = ANSWER_BYTES_AIM * keys // max(answer_bytes, 1)

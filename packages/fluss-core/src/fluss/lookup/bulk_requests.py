@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fluss.errors import FlussError, PartitionNotFoundError, ProtocolError, error_from_code
+from fluss.errors import FlussError, PartitionNotFoundError, error_from_code, unusable_answer
 from fluss.lookup.lookup_messages import LookupRoute, write_keys
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_info import TableInfo
@@ -79,6 +79,7 @@ class KeyRun:
 
     leader: BucketLeader
     keys: tuple[bytes, ...]
+    start: int = 0  # the number of the first of them
 
 
 _Answered: TypeAlias = tuple[tuple[int | None, int], "Values | FlussError"]
@@ -234,10 +235,4 @@ class BulkLookups:
         if isinstance(values, FlussError) or len(values.counts) == len(run.keys):
             return values
         why = f"it answers {len(values.counts)} of the {len(run.keys)} keys of {bucket}"
-        return ProtocolError(
-            f"The answer to {self._api.name} cannot be used: {why}.",
-            what=self._api.name,
-            at=0,
-            why=why,
-            bucket=bucket.bucket_id,
-        )
+        return unusable_answer(self._api.name, why, bucket=bucket.bucket_id)

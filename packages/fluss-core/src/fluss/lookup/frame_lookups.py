@@ -61,15 +61,8 @@ def lookup_frame(
         SchemaMismatchError: A key column is missing, or of a type that cannot be cast.
         InvalidValueError: A key is NULL or does not fit its column.
     """
-    check_lookups(table.info)
-    frames = KeyFrames(table.info, table.info.primary_keys, is_prefix=False)
-    bulk = BulkLookups(
-        table.connection.cluster,
-        table.info,
-        is_prefix=False,
-        is_inserting=insert_if_not_exists,
-    )
-    lookup = _FrameLookup(table, frames, bulk, columns, cancellation, is_prefix=False)
+    names = table.info.primary_keys
+    lookup = _FrameLookup(table, names, columns, cancellation, is_inserting=insert_if_not_exists)
     return lookup.look_up(keys)
 
 
@@ -95,13 +88,10 @@ def prefix_lookup_frame(
     Raises:
         InvalidSchemaError: The table has no prefix lookups.
     """
-    check_lookups(table.info)
     names = (*table.info.partition_keys, *table.info.bucket_keys)
+    check_lookups(table.info)
     prefix_placer(table.info, names)  # refuses a table without prefix lookups
-    frames = KeyFrames(table.info, names, is_prefix=True)
-    bulk = BulkLookups(table.connection.cluster, table.info, is_prefix=True)
-    lookup = _FrameLookup(table, frames, bulk, columns, cancellation, is_prefix=True)
-    return lookup.look_up(prefixes)
+    return _FrameLookup(table, names, columns, cancellation, is_prefix=True).look_up(prefixes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,19 +109,22 @@ class _FrameLookup:
     def __init__(
         self,
         table: TableHandle,
-        frames: KeyFrames,
-        bulk: BulkLookups,
+        names: Sequence[str],
         columns: Sequence[str] | None,
         cancellation: Cancellation | None,
         *,
-        is_prefix: bool,
+        is_prefix: bool = False,
+        is_inserting: bool = False,
     ) -> None:
+        check_lookups(table.info)
+        connection = table.connection
         self._table = table
-        self._frames = frames
-        self._is_prefix = is_prefix
-        self._pipeline = LookupPipeline(table.connection.engine, bulk, cancellation)
-        schema = table.info.schema
-        whole = BatchLayout.of_schema(schema)
+        self._frames = frames = KeyFrames(table.info, names, is_prefix=is_prefix)
+        bulk = BulkLookups(
+            connection.cluster, table.info, is_prefix=is_prefix, is_inserting=is_inserting
+        )
+        self._pipeline = LookupPipeline(connection.engine, bulk, cancellation)
+        whole = BatchLayout.of_schema(table.info.schema)
         positions = range(len(whole)) if columns is None else positions_by_name(table.info, columns)
         output = whole.project(positions)
         self._output = output

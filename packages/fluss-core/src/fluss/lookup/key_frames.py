@@ -19,9 +19,8 @@ from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.cast import to_wire_batch
 from fluss.rows.buffers.columns import Int64Array
-from fluss.rows.keys.encoders import primary_key_encoder
 from fluss.write.caller_rows import rows_counted
-from fluss.write.placement import Placement, Share
+from fluss.write.placement import Placement, Share, StoredKeys
 from fluss.write.tabular import frame_of_keys
 
 # A round is decoded and put in order together; more keys make several rounds.
@@ -82,21 +81,11 @@ class KeyFrames:
         self.layout = BatchLayout.of(
             tuple(self.types), tuple(self.types.values()), limits=table.value_limits
         )
-        self._placement = Placement(
+        placement = Placement(
             table, self.layout, has_leader=lambda _path, _bucket: True, is_round_robin=False
         )
         key_names = table.bucket_keys if is_prefix else table.physical_primary_keys
-        self._key_positions = [self.layout.names.index(each) for each in key_names]
-        self._encoder = primary_key_encoder(
-            [self.layout.types[each] for each in self._key_positions],
-            lake_format=table.options.datalake_format,
-            kv_format_version=table.options.kv_format_version or 1,
-            is_default_bucket_key=table.is_default_bucket_key,
-        )
-        bucket_positions = [self.layout.names.index(each) for each in table.bucket_keys]
-        self._has_one_key = (
-            bucket_positions == self._key_positions and self._placement.encoder == self._encoder
-        )
+        self._keys = StoredKeys(placement, key_names)
 
     def rounds(self, data: Any) -> Iterator[PlacedKeys]:
         """Place the keys of a frame, in rounds of bounded size.
@@ -145,9 +134,8 @@ class KeyFrames:
         )
 
     def _placed(self, batch: pa.RecordBatch) -> PlacedKeys:
-        columns = self._placement.columns(batch, self._key_positions)
-        keys = self._encoder.encode_rows(columns)
-        placed = self._placement.place(batch, keys=keys if self._has_one_key else None)
+        keys = self._keys.of(batch)
+        placed = self._keys.place(batch, keys)
         order = placed.order
         if order is None:
             order = np.arange(batch.num_rows, dtype=np.int64)

@@ -16,8 +16,9 @@ from fluss.model.tables.partitions import PartitionSpec, partition_name
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.values.conversion import to_physical
 from fluss.rows.keys.bucketing import bucket_function
-from fluss.rows.keys.encoders import bucket_key_encoder, primary_key_encoder
+from fluss.rows.keys.encoders import bucket_key_encoder
 from fluss.rows.keys.partition_text import partition_text
+from fluss.write.placement import key_encoder
 
 
 class PlacedKey(NamedTuple):
@@ -53,12 +54,7 @@ class KeyPlacer:
         )
         key_names = bucket_keys if is_prefix else table.physical_primary_keys
         self._key_positions = [self._columns.index(name) for name in key_names]
-        self._key_encoder = primary_key_encoder(
-            [types[name] for name in key_names],
-            lake_format=lake,
-            kv_format_version=table.options.kv_format_version or 1,
-            is_default_bucket_key=table.is_default_bucket_key,
-        )
+        self._key_encoder = key_encoder(table, [types[name] for name in key_names])
         same_columns = self._key_positions == self._bucket_positions
         self._one_encoding = same_columns and self._key_encoder == self._bucket_encoder
         self._bucket_function = bucket_function(lake)

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from fluss.connection.connection import ClientConnection, TableHandle
+from fluss.connection.connection import ClientConnection, TableHandle, service
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 from fluss.lookup.key_placement import KeyPlacer, prefix_placer, primary_key_placer
 from fluss.lookup.lookup_queue import LookupQueue, LookupTarget, PendingLookup
 from fluss.lookup.plan_lookups import LookupSettings
 from fluss.lookup.stored_rows import StoredRowReader, schema_id_of
-from fluss.model.options.config import Config
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.handoff import ResultSink
@@ -146,41 +145,32 @@ class _SchemaLoadingSink:
             self._inner.fail(error)
             return
         task = asyncio.ensure_future(self._schemas.load(unknown))
-        task.add_done_callback(_passing_on(self._inner, result))
+        task.add_done_callback(partial(self._loaded, result))
+
+    def _loaded(self, result: Any, loading: asyncio.Future[None]) -> None:
+        error = asyncio.CancelledError() if loading.cancelled() else loading.exception()
+        if error is None:
+            self._inner.succeed(result)
+        else:
+            self._inner.fail(error)
 
     def fail(self, error: BaseException) -> None:
         self._inner.fail(error)
 
 
-def _passing_on(caller: ResultSink[Any], result: Any) -> Callable[[asyncio.Future[None]], None]:
-    def pass_on(loaded: asyncio.Future[None]) -> None:
-        error = asyncio.CancelledError() if loaded.cancelled() else loaded.exception()
-        if error is None:
-            caller.succeed(result)
-        else:
-            caller.fail(error)
-
-    return pass_on
-
-
+@service
 def lookup_queue(connection: ClientConnection) -> LookupQueue:
     """The queue of all lookups of a connection."""
-    return connection.service(_make_queue)
-
-
-def _make_queue(connection: ClientConnection) -> LookupQueue:
-    queue = LookupQueue(connection.cluster, _lookup_settings(connection.options))
+    options = connection.options
+    settings = LookupSettings(
+        keys_per_request_max=options.lookup_max_batch_size,
+        in_flight_max=options.lookup_max_inflight_requests,
+        retries_max=options.lookup_max_retries,
+    )
+    queue = LookupQueue(connection.cluster, settings)
 
     async def close(_delivery_s: float) -> None:
         queue.close()
 
     connection.at_close(close)
     return queue
-
-
-def _lookup_settings(config: Config) -> LookupSettings:
-    return LookupSettings(
-        keys_per_request_max=config.lookup_max_batch_size,
-        in_flight_max=config.lookup_max_inflight_requests,
-        retries_max=config.lookup_max_retries,
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.errors import FlussError, ProtocolError, error_from_code, unusable_answer
 from fluss.model.paths import TableBucket
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
@@ -42,28 +42,20 @@ class LookupRoute(NamedTuple):
 
 def write_keys(route: LookupRoute, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
     """The body of a request for keys or prefixes of keys; the timeout is that of inserts."""
-    if route.api is ApiKey.PREFIX_LOOKUP:
-        return PREFIX_LOOKUP_REQUEST.write(
-            PrefixLookupRequest(
-                table_id=route.table_id,
-                buckets_req=tuple(
-                    PrefixLookupBucket(
-                        partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
-                    )
-                    for bucket, asked in keys.items()
-                ),
-            )
-        )
+    is_prefix = route.api is ApiKey.PREFIX_LOOKUP
+    kind: Any = PrefixLookupBucket if is_prefix else LookupBucket
+    buckets = tuple(
+        kind(partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked)
+        for bucket, asked in keys.items()
+    )
+    if is_prefix:
+        request = PrefixLookupRequest(table_id=route.table_id, buckets_req=buckets)
+        return PREFIX_LOOKUP_REQUEST.write(request)
     inserts = route.insert_if_not_exists
     return LOOKUP_REQUEST.write(
         LookupRequest(
             table_id=route.table_id,
-            buckets_req=tuple(
-                LookupBucket(
-                    partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked
-                )
-                for bucket, asked in keys.items()
-            ),
+            buckets_req=buckets,
             insert_if_not_exists=True if inserts else None,
             acks=ACKS_ALL if inserts else None,
             timeout_ms=timeout_ms if inserts else None,
@@ -95,13 +87,7 @@ def read_values(
 def unanswered(route: LookupRoute, bucket: TableBucket, keys: int) -> ProtocolError:
     """The error for an answer that lacks a bucket, or some of its keys."""
     why = f"it does not answer the {keys} keys of bucket {bucket.bucket_id}"
-    return ProtocolError(
-        f"The answer to {route.api.name} cannot be used: {why}.",
-        what=route.api.name,
-        at=0,
-        why=why,
-        bucket=bucket.bucket_id,
-    )
+    return unusable_answer(route.api.name, why, bucket=bucket.bucket_id)
 
 
 def _bucket_of(route: LookupRoute, answer: LookedUpBucket | PrefixLookedUpBucket) -> TableBucket:

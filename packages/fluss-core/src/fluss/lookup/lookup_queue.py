@@ -88,10 +88,7 @@ class LookupQueue:
     def __init__(self, cluster: Cluster, settings: LookupSettings | None = None) -> None:
         settings = settings or LookupSettings()
         self._cluster = cluster
-        self._plan: LookupPlan[PendingLookup] = LookupPlan(
-            keys_per_request_max=settings.keys_per_request_max,
-            in_flight_max=settings.in_flight_max,
-        )
+        self._plan: LookupPlan[PendingLookup] = LookupPlan(settings)
         self._retry_policy = replace(cluster.retry_policy, attempts_max=settings.retries_max + 1)
         self._fresh: list[PendingLookup] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -282,12 +279,9 @@ def _fail_all(lookups: Sequence[PendingLookup], error: BaseException) -> None:
 
 
 def _by_target(lookups: Iterable[PendingLookup]) -> dict[LookupTarget, list[PendingLookup]]:
-    found: dict[LookupTarget, list[PendingLookup]] = {}
+    found: dict[LookupTarget, list[PendingLookup]] = defaultdict(list)
     for lookup in lookups:
-        asked = found.get(lookup.target)
-        if asked is None:
-            asked = found[lookup.target] = []
-        asked.append(lookup)
+        found[lookup.target].append(lookup)
     return found
 
 

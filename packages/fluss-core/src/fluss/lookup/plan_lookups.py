@@ -9,15 +9,12 @@ Not here: sending and answering (`lookup.lookup_queue`), keys and rows (`lookup.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 LookupT = TypeVar("LookupT")
-
-KEYS_PER_REQUEST_MAX = 4_096
-REQUESTS_IN_FLIGHT_PER_ROUTE_MAX = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +27,12 @@ class LookupSettings:
         retries_max: The most retries of a lookup.
     """
 
-    keys_per_request_max: int = KEYS_PER_REQUEST_MAX
-    in_flight_max: int = REQUESTS_IN_FLIGHT_PER_ROUTE_MAX
+    keys_per_request_max: int = 4_096
+    in_flight_max: int = 2
     retries_max: int = 2**31 - 1
+
+
+_USUAL = LookupSettings()
 
 
 @dataclass(slots=True)
@@ -44,22 +44,14 @@ class _Route(Generic[LookupT]):
 class LookupPlan(Generic[LookupT]):
     """Gathers lookups by route: same server, same table, same kind of request."""
 
-    def __init__(
-        self,
-        *,
-        keys_per_request_max: int = KEYS_PER_REQUEST_MAX,
-        in_flight_max: int = REQUESTS_IN_FLIGHT_PER_ROUTE_MAX,
-    ) -> None:
-        self._keys_per_request_max = keys_per_request_max
-        self._in_flight_max = in_flight_max
-        self._routes: dict[Hashable, _Route[LookupT]] = {}
+    def __init__(self, settings: LookupSettings = _USUAL) -> None:
+        self._keys_per_request_max = settings.keys_per_request_max
+        self._in_flight_max = settings.in_flight_max
+        self._routes: defaultdict[Hashable, _Route[LookupT]] = defaultdict(_Route)
 
     def add(self, route: Hashable, lookups: Iterable[LookupT]) -> None:
         """Add lookups to a route."""
-        found = self._routes.get(route)
-        if found is None:
-            found = self._routes[route] = _Route()
-        found.waiting.extend(lookups)
+        self._routes[route].waiting.extend(lookups)
 
     def next_batch(self, route: Hashable) -> list[LookupT]:
         """The lookups to send now as one request; none while the route is full.

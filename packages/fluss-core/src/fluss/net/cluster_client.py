@@ -40,7 +40,7 @@ from fluss.net.plan_routing import ClusterView, Leader
 from fluss.net.server_connection import ServerConnection
 from fluss.net.server_connections import Connections
 from fluss.wire import messages
-from fluss.wire.api import ApiKey, ServerApis, ServerRole
+from fluss.wire.api import ApiKey, ServerApis, ServerRole, api_of
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.messages import read_message, write_message
 from fluss.wire.table_paths import write_table_path
@@ -104,17 +104,17 @@ class Cluster:
     # --- asking -------------------------------------------------------------------------------
 
     async def ask_coordinator(
-        self, api: ApiKey, request: Message, answer_type: type[AnswerT], *, repeatable: bool = True
+        self, request: Message, answer_type: type[AnswerT], *, repeatable: bool = True
     ) -> AnswerT:
         """Ask the coordinator, with retries where they can help and do no harm.
 
         Args:
-            api: The API.
             request: The request.
             answer_type: The class of the answer.
             repeatable: Whether the request may reach the server twice. One that changes something
                 may not: it is sent again only where it has certainly not been received.
         """
+        api = api_of(request)
         is_in_flight = False
 
         async def attempt() -> AnswerT | FlussError:
@@ -145,15 +145,13 @@ class Cluster:
             raise found
         return found
 
-    async def ask_any(self, api: ApiKey, request: Message, answer: type[AnswerT]) -> AnswerT:
+    async def ask_any(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         """Ask any server that answers; for what every server knows."""
-        return await self.retrying(lambda: self._ask_any(api, request, answer))
+        return await self.retrying(lambda: self._ask_any(request, answer))
 
-    async def ask_server(
-        self, server_id: int, api: ApiKey, request: Message, answer: type[AnswerT]
-    ) -> AnswerT:
+    async def ask_server(self, server_id: int, request: Message, answer: type[AnswerT]) -> AnswerT:
         """Ask one tablet server, once."""
-        return await self._ask(await self.tablet_server(server_id), api, request, answer)
+        return await self._ask(await self.tablet_server(server_id), request, answer)
 
     async def send(
         self,
@@ -161,7 +159,6 @@ class Cluster:
         api: ApiKey,
         body: Sequence[Buffer],
         *,
-        timeout_ms: int | None = None,
         deadline: float | None = None,
         idle_ms: int = 0,
     ) -> memoryview:
@@ -171,7 +168,6 @@ class Cluster:
             server_id: The server.
             api: The API.
             body: The request.
-            timeout_ms: How long the answer may take; `request-timeout` by default.
             deadline: When the call ends that needs the answer, on the loop's clock.
             idle_ms: How long the server may wait before it answers with nothing.
         """
@@ -179,7 +175,7 @@ class Cluster:
         async def send(call: Operation) -> memoryview:
             call.idle_s = idle_ms / 1_000
             connection = await self.tablet_server(server_id)
-            return await (await self._send(connection, api, body, timeout_ms=timeout_ms))
+            return await (await self._send(connection, api, body))
 
         return await limited(self.settings.retry_timeout_ms, send, deadline=deadline)
 
@@ -249,10 +245,8 @@ class Cluster:
 
     # --- leaders ------------------------------------------------------------------------------
 
-    async def leader(
-        self, path: PhysicalTablePath, bucket: TableBucket, *, deadline: float | None = None
-    ) -> Leader:
-        """The leader of a bucket; waits while there is none, until the deadline (loop's clock).
+    async def leader(self, path: PhysicalTablePath, bucket: TableBucket) -> Leader:
+        """The leader of a bucket; waits while there is none.
 
         Raises:
             ConnectError: No leader was elected in time.
@@ -263,9 +257,7 @@ class Cluster:
         if leader is not None:
             return leader
         return await limited(
-            self.settings.retry_timeout_ms,
-            lambda call: self._wait_for_leader(path, bucket, call),
-            deadline=deadline,
+            self.settings.retry_timeout_ms, lambda call: self._wait_for_leader(path, bucket, call)
         )
 
     async def _wait_for_leader(
@@ -333,7 +325,7 @@ class Cluster:
     async def refresh_partition(self, table: TablePath, partition_id: int) -> None:
         """Fetch metadata of the partition with this id."""
         question = write_question([PhysicalTablePath(table)], partition_ids=[partition_id])
-        answer = await self._ask_any(ApiKey.GET_METADATA, question, messages.MetadataResponse)
+        answer = await self._ask_any(question, messages.MetadataResponse)
         self.view.learn(read_facts(answer))
 
     def _refreshed(self, chunk: Iterable[PhysicalTablePath | None], _: asyncio.Task[None]) -> None:
@@ -343,9 +335,7 @@ class Cluster:
     async def _refresh(self, paths: Sequence[PhysicalTablePath]) -> None:
         self.counters.metadata_refreshes += 1
         try:
-            answer = await self._ask_any(
-                ApiKey.GET_METADATA, write_question(paths), messages.MetadataResponse
-            )
+            answer = await self._ask_any(write_question(paths), messages.MetadataResponse)
         except ServerError as error:
             self.metadata_epoch += 1
             if error.error_code == UNKNOWN_SERVER_ERROR_CODE:
@@ -358,7 +348,7 @@ class Cluster:
     async def _find_missing_table(self, paths: Sequence[PhysicalTablePath]) -> None:
         for table in dict.fromkeys(each.table_path for each in paths):
             request = messages.GetTableInfoRequest(table_path=write_table_path(table))
-            await self._ask_any(ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse)
+            await self._ask_any(request, messages.GetTableInfoResponse)
 
     async def _refresh_quietly(self) -> None:
         try:
@@ -369,12 +359,12 @@ class Cluster:
 
     # --- servers ------------------------------------------------------------------------------
 
-    async def _ask_any(self, api: ApiKey, request: Message, answer: type[AnswerT]) -> AnswerT:
+    async def _ask_any(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         """Ask the servers, one after the other, until one answers."""
         known = [*self.view.tablet_servers.values(), self.view.coordinator]
 
         async def ask(server: Address) -> AnswerT:
-            return await self._ask(await self._connections.to(server), api, request, answer)
+            return await self._ask(await self._connections.to(server), request, answer)
 
         return await self._first_answer([*self.settings.bootstrap, *filter(None, known)], ask)
 
@@ -390,33 +380,25 @@ class Cluster:
             self._connections.in_asking_order(servers), noted, given_up=self._connections.was_late
         )
 
-    async def ask_any_tablet_server(
-        self, api: ApiKey, request: Message, answer: type[AnswerT]
-    ) -> AnswerT:
+    async def ask_any_tablet_server(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         """Ask the tablet servers, one after the other, until one answers; one round."""
 
         async def ask(server: Address) -> AnswerT:
-            return await self._ask(await self._tablet_server_at(server), api, request, answer)
+            return await self._ask(await self._tablet_server_at(server), request, answer)
 
         return await self._first_answer(self.view.tablet_servers.values(), ask)
 
     async def _ask(
-        self, connection: ServerConnection, api: ApiKey, request: Message, answer: type[AnswerT]
+        self, connection: ServerConnection, request: Message, answer: type[AnswerT]
     ) -> AnswerT:
-        body = await (await self._send(connection, api, [write_message(request)]))
-        return read_message(answer, body)
+        sent = await self._send(connection, api_of(request), [write_message(request)])
+        return read_message(answer, await sent)
 
     async def _send(
-        self,
-        connection: ServerConnection,
-        api: ApiKey,
-        body: Sequence[Buffer],
-        *,
-        timeout_ms: int | None = None,
+        self, connection: ServerConnection, api: ApiKey, body: Sequence[Buffer]
     ) -> asyncio.Future[memoryview]:
         note_waiting(f"{connection.address} to answer {api.name}")
-        timeout_ms = timeout_ms or self.settings.request_timeout_ms
-        return await connection.send(api, body, timeout_ms=timeout_ms)
+        return await connection.send(api, body, timeout_ms=self.settings.request_timeout_ms)
 
     async def _coordinator(self) -> ServerConnection:
         if self.view.coordinator is None:

@@ -23,7 +23,6 @@ import anyio
 from fluss.errors import FlussError
 from fluss.model.paths import TablePath
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_table_path
 
 if TYPE_CHECKING:
@@ -72,9 +71,7 @@ async def _settling_left_s(cluster: Cluster, path: TablePath) -> float:
     """How long a table of unknown age still needs, by the clocks of both machines."""
     request = messages.GetTableInfoRequest(table_path=write_table_path(path))
     try:
-        answer = await cluster.ask_any(
-            ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
-        )
+        answer = await cluster.ask_any(request, messages.GetTableInfoResponse)
     except FlussError:
         return 0.0  # the request that follows meets the same error, and reports it better
     now = time.time()  # noqa: TID251 - the cluster gives the age in wall-clock time

@@ -102,20 +102,15 @@ class Engine:
         Raises:
             RuntimeError: No event loop (asyncio or trio) is running in this thread.
         """
-        return self._submit(work, None)
+        return self.submit_and_convert(work, None)
 
     def submit_and_convert(
-        self, work: Coroutine[Any, Any, T], convert: Callable[[T], R]
+        self, work: Coroutine[Any, Any, T], convert: Callable[[T], R] | None
     ) -> Awaitable[R]:
         """The same; `convert` makes the caller's result of the work's, in the caller's own loop.
 
         It is not called for a caller that has stopped waiting: what it would take stays in place.
         """
-        return self._submit(work, convert)
-
-    def _submit(
-        self, work: Coroutine[Any, Any, Any], convert: Callable[[Any], Any] | None
-    ) -> Awaitable[Any]:
         self._refuse_own_thread(work)
         sink: LoopSink[Any] | TrioSink[Any]
         try:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
+from fluss.errors import FlussError
 from fluss.net.cancellation import Cancellation
 from fluss.waiting import acquire
 
@@ -286,3 +287,23 @@ def _set_error(future: asyncio.Future[Any], error: Any) -> None:
         future.cancel()
     else:
         future.set_exception(error)
+
+
+def as_awaitable(ask: Callable[[ResultSink[Any]], None], convert: Convert[T]) -> Awaitable[T]:
+    """Send a question that is answered without a task of its own, so that many of them are cheap.
+
+    Args:
+        ask: Sends the question without waiting, and has the answer given to the sink.
+        convert: Makes the caller's result of the answer, on the caller's event loop: it must be
+            cheap.
+
+    Raises:
+        RuntimeError: No event loop (asyncio or trio) is running in this thread.
+    """
+    sink = result_sink_here(convert)
+    try:
+        ask(sink)
+    except FlussError as error:
+        # Raised where the answer is awaited: a caller that gathers many gets it with the others.
+        sink.fail(error)
+    return sink if isinstance(sink, TrioSink) else sink.future

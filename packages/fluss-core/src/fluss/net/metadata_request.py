@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.servers import Address
@@ -11,13 +10,10 @@ from fluss.net.plan_routing import BucketLeaders, ClusterFacts, Leader
 from fluss.wire import messages
 from fluss.wire.table_paths import read_table_path, write_table_path
 
-if TYPE_CHECKING:
-    from fluss.wire import messages as pb
-
 
 def write_question(
     paths: Sequence[PhysicalTablePath], *, partition_ids: Sequence[int] = ()
-) -> pb.MetadataRequest:
+) -> messages.MetadataRequest:
     """Make a request about the cluster, and about these tables and partitions."""
     request = messages.MetadataRequest(partitions_id=partition_ids)
     for table in dict.fromkeys(each.table_path for each in paths):
@@ -35,7 +31,7 @@ def write_question(
     return request
 
 
-def read_facts(answer: pb.MetadataResponse) -> ClusterFacts:
+def read_facts(answer: messages.MetadataResponse) -> ClusterFacts:
     """Read the servers, tables and partitions of an answer."""
     tables = [
         BucketLeaders(
@@ -67,7 +63,7 @@ def read_facts(answer: pb.MetadataResponse) -> ClusterFacts:
     )
 
 
-def _leaders(buckets: Iterable[pb.PbBucketMetadata]) -> dict[int, Leader | None]:
+def _leaders(buckets: Iterable[messages.PbBucketMetadata]) -> dict[int, Leader | None]:
     return {
         each.bucket_id: Leader(server_id=each.leader_id, epoch=each.leader_epoch)
         if each.HasField("leader_id")

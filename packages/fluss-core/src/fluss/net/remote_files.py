@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fluss.errors import FlussError, MissingExtraError, ProtocolError
+from fluss.errors import FlussError, MissingExtraError, unusable_answer
 from fluss.install_hints import how_to_install
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 
 LOCAL_SCHEMES = ("", "file")
 # Renewed this long before it expires, so that no token expires during a read.
@@ -51,7 +50,6 @@ class RemoteFiles:
         now = time.time()  # noqa: TID251 - the cluster gives the expiry in wall-clock time
         if token is None or (token.expires_at or now + 3600) - TOKEN_MARGIN_S < now:
             answer = await self._cluster.ask_any(
-                ApiKey.GET_FILESYSTEM_SECURITY_TOKEN,
                 messages.GetFileSystemSecurityTokenRequest(),
                 messages.GetFileSystemSecurityTokenResponse,
             )
@@ -123,13 +121,7 @@ def _storage_options(token: bytes, facts: Mapping[str, str]) -> dict[str, Any]:
     parts = _parts_of(token)
     if parts is None:
         # Raised here, because the parser's own error would carry the token along.
-        why = "the token is no JSON object"
-        raise ProtocolError(
-            f"The answer to GET_FILESYSTEM_SECURITY_TOKEN cannot be used: {why}.",
-            what="GET_FILESYSTEM_SECURITY_TOKEN",
-            at=0,
-            why=why,
-        )
+        raise unusable_answer("GET_FILESYSTEM_SECURITY_TOKEN", "the token is no JSON object")
     options: dict[str, Any] = {
         "key": parts.get("access_key_id"),
         "secret": parts.get("access_key_secret"),

@@ -13,7 +13,6 @@ from fluss.model.paths import TablePath
 from fluss.model.schema.schema import Schema
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_table_path
 
 
@@ -56,7 +55,5 @@ class SchemaCache:
         request = messages.GetTableSchemaRequest(
             table_path=write_table_path(self._path), schema_id=schema_id
         )
-        answer = await self._cluster.ask_any(
-            ApiKey.GET_TABLE_SCHEMA, request, messages.GetTableSchemaResponse
-        )
+        answer = await self._cluster.ask_any(request, messages.GetTableSchemaResponse)
         self._schemas[schema_id] = Schema.from_json(answer.schema_json)

@@ -7,8 +7,7 @@ iterator that is not read to its end stops reading when it is closed or garbage-
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -142,14 +141,8 @@ class Chunks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Literal[False]:
+    def __exit__(self, *_: object) -> None:
         self.close()
-        return False
 
     def _read(
         self, chunksize: int, backend: DtypeBackend, index: list[str]

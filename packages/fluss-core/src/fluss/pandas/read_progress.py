@@ -9,8 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Literal, Self, TextIO
+from typing import Self, TextIO
 
 from fluss.scan import ScanStats
 from fluss.waiting import join
@@ -51,14 +50,9 @@ class ProgressLine:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Literal[False]:
+    def __exit__(self, *_: object) -> None:
         if not self._is_on:
-            return False
+            return
         self._ended.set()
         join(self._thread)
         if self._call is not None:
@@ -66,7 +60,6 @@ class ProgressLine:
         elif self._written:
             self._stream.write(f"\r{' ' * self._written}\r")
             self._stream.flush()
-        return False
 
     def _report(self) -> None:
         wait_s = EVERY_S if self._call is not None else SILENT_S

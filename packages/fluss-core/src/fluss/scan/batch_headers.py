@@ -12,14 +12,14 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from fluss.connection.connection import TableHandle
+from fluss.log.decode import Decoder
 from fluss.log.fetch_messages import Fetched
-from fluss.log.range_reader import RangeReader, RangeRequest
-from fluss.log.table_reading import table_decoder
+from fluss.log.range_reader import RangeReader
 from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import LogBatchHeader, Magic1
-from fluss.scan.log_reader import cheapest_column, ranges_of, rows_within
+from fluss.scan.log_reader import cheapest_column, positions_of, rows_within
 from fluss.scan.plan_scan import Span, tail_starts
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
@@ -137,16 +137,16 @@ def _headers_of(
     cancellation: Cancellation | None = None,
 ) -> RangeReader:
     """Reads batches of which only the headers count: the lightest column of them is fetched."""
-    decoder = table_decoder(table, [cheapest_column(table.info.schema)])
-    request = RangeRequest(
-        ranges=ranges_of(splits),
-        target=decoder.fetch_target,
+    decoder = Decoder(table, [cheapest_column(table.info.schema)])
+    return RangeReader(
+        table,
+        positions_of(splits),
+        decoder.fetch_target,
         unread_bytes_max=None if rows_max is not None else UNREAD_BYTES_MAX,
         rows_max=rows_max,
         skips_missing=skips_missing,
         cancellation=cancellation,
     )
-    return RangeReader(table, request)
 
 
 def _first_since(fetched: Fetched, timestamp_ms: int, *, magic_1: Magic1) -> int | None:
@@ -189,14 +189,15 @@ def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
     """
     longest = sorted(splits, key=lambda each: each.rows_max, reverse=True)[:BUCKETS_SAMPLED_MAX]
     ends = [replace(each, start=each.stop - 1) for each in longest if each.rows_max]
-    request = RangeRequest(
-        ranges=ranges_of(ends),
-        target=table_decoder(table, None).fetch_target,
+    reader = RangeReader(
+        table,
+        positions_of(ends),
+        Decoder(table, None).fetch_target,
         unread_bytes_max=UNREAD_BYTES_MAX,
         skips_missing=True,
     )
     size = offsets = 0
-    for fetched in RangeReader(table, request):
+    for fetched in reader:
         for _, header in iter_log_headers(fetched.data, magic_1=table.connection.magic_1):
             size += header.size_bytes
             offsets += header.next_offset - header.base_offset

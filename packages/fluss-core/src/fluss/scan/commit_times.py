@@ -10,12 +10,14 @@ before it (Java's `LogTablet.append`, `fluss_server.log.bucket_log`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from fluss.connection.connection import TableHandle
-from fluss.log.extents import Places, offsets_at
+from fluss.log.extents import offsets_at
 from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
+from fluss.net.leader_requests import Places
 from fluss.scan.batch_headers import newest_times, offsets_of_time
 from fluss.scan.split import ScanSplit
 
@@ -23,91 +25,73 @@ from fluss.scan.split import ScanSplit
 STEPS_MS: Final = tuple(1_000 * 8**power for power in range(11))
 
 
-async def offsets_since(
-    table: TableHandle,
-    places: Places,
-    extents: Mapping[TableBucket, Extent],
-    timestamp_ms: int,
-) -> dict[TableBucket, int | None]:
-    """Find offsets before which all rows are older than a time; None where the whole log is.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitTimes:
+    """Finds the offsets of times in some logs of one table.
 
-    Args:
+    Attributes:
         table: The table.
         places: The buckets, and the table or partition each is of.
         extents: Where the log of each bucket begins and ends.
-        timestamp_ms: The time.
     """
-    found = await offsets_at(table.connection.cluster, places, timestamp_ms)
-    refused = [
-        bucket
-        for bucket, offset in found.items()
-        if offset is None and extents[bucket].earliest < extents[bucket].end
-    ]
-    if not refused:
+
+    table: TableHandle
+    places: Places
+    extents: Mapping[TableBucket, Extent]
+
+    async def offsets_since(self, timestamp_ms: int) -> dict[TableBucket, int | None]:
+        """Find offsets before which all rows are older than a time; None where the whole log is."""
+        extents = self.extents
+        found = await offsets_at(self.table.connection.cluster, self.places, timestamp_ms)
+        refused = [
+            bucket
+            for bucket, offset in found.items()
+            if offset is None and extents[bucket].earliest < extents[bucket].end
+        ]
+        if not refused:
+            return found
+        logs = [self._split(bucket, extents[bucket].earliest) for bucket in refused]
+        newest = await newest_times(self.table, logs)
+        # A last offset without a row has no time: the log is then read from before it.
+        ahead = [bucket for bucket in refused if newest.get(bucket, timestamp_ms) >= timestamp_ms]
+        return found | await self._offsets_before(ahead, timestamp_ms)
+
+    async def offsets_until(
+        self, timestamp_ms: int, since: Mapping[TableBucket, int | None]
+    ) -> dict[TableBucket, int | None]:
+        """Find the first offset of a time or later, to end a scan there; None where there is none.
+
+        Servers answer with an offset at or before it; the headers from there on give the exact one.
+
+        Args:
+            timestamp_ms: The time.
+            since: The answer of `offsets_since` for this time.
+        """
+        unsettled = [
+            self._split(bucket, max(offset, self.extents[bucket].earliest))
+            for bucket, offset in since.items()
+            if offset is not None and offset < self.extents[bucket].end
+        ]
+        return {**since, **await offsets_of_time(self.table, unsettled, timestamp_ms)}
+
+    async def _offsets_before(
+        self, buckets: list[TableBucket], timestamp_ms: int
+    ) -> dict[TableBucket, int | None]:
+        """Find offsets at or before a time that servers refuse to look up."""
+        found: dict[TableBucket, int | None] = {
+            bucket: self.extents[bucket].earliest for bucket in buckets
+        }
+        left = buckets
+        for step_ms in STEPS_MS:
+            earlier_ms = timestamp_ms - step_ms
+            if not left or earlier_ms < 0:
+                break
+            places = {bucket: self.places[bucket] for bucket in left}
+            answers = await offsets_at(self.table.connection.cluster, places, earlier_ms)
+            found |= {bucket: offset for bucket, offset in answers.items() if offset is not None}
+            left = [bucket for bucket, offset in answers.items() if offset is None]
         return found
-    newest = await newest_times(
-        table,
-        [_split(table, places, bucket, extents[bucket].earliest, extents) for bucket in refused],
-    )
-    # A last offset without a row has no time: the log is then read from before it.
-    ahead = [bucket for bucket in refused if newest.get(bucket, timestamp_ms) >= timestamp_ms]
-    return found | await _offsets_before(table, places, ahead, extents, timestamp_ms)
 
-
-async def offsets_until(
-    table: TableHandle,
-    places: Places,
-    extents: Mapping[TableBucket, Extent],
-    offsets: Mapping[TableBucket, int | None],
-    timestamp_ms: int,
-) -> dict[TableBucket, int | None]:
-    """Find the first offset of a time or later, to end a scan there; None where there is none.
-
-    Servers answer with an offset at or before it; the headers from there on give the exact one.
-
-    Args:
-        table: The table.
-        places: The buckets, and the table or partition each is of.
-        extents: Where the log of each bucket begins and ends.
-        offsets: The answer of `offsets_since` for this time.
-        timestamp_ms: The time.
-    """
-    unsettled = [
-        _split(table, places, bucket, max(offset, extents[bucket].earliest), extents)
-        for bucket, offset in offsets.items()
-        if offset is not None and offset < extents[bucket].end
-    ]
-    return {**offsets, **await offsets_of_time(table, unsettled, timestamp_ms)}
-
-
-async def _offsets_before(
-    table: TableHandle,
-    places: Places,
-    buckets: list[TableBucket],
-    extents: Mapping[TableBucket, Extent],
-    timestamp_ms: int,
-) -> dict[TableBucket, int | None]:
-    """Find offsets at or before a time that servers refuse to look up."""
-    found: dict[TableBucket, int | None] = {each: extents[each].earliest for each in buckets}
-    left = list(buckets)
-    for step_ms in STEPS_MS:
-        earlier_ms = timestamp_ms - step_ms
-        if not left or earlier_ms < 0:
-            break
-        answers = await offsets_at(
-            table.connection.cluster, {each: places[each] for each in left}, earlier_ms
-        )
-        found |= {bucket: offset for bucket, offset in answers.items() if offset is not None}
-        left = [bucket for bucket, offset in answers.items() if offset is None]
-    return found
-
-
-def _split(
-    table: TableHandle,
-    places: Places,
-    bucket: TableBucket,
-    start: int,
-    extents: Mapping[TableBucket, Extent],
-) -> ScanSplit:
-    partition_name, stop = places[bucket].partition_name, extents[bucket].end
-    return ScanSplit.of_log(table.info, bucket, partition_name, start=start, stop=stop)
+    def _split(self, bucket: TableBucket, start: int) -> ScanSplit:
+        partition_name, stop = self.places[bucket].partition_name, self.extents[bucket].end
+        return ScanSplit.of_log(self.table.info, bucket, partition_name, start=start, stop=stop)

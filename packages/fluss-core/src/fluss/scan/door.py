@@ -22,7 +22,6 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
 from fluss.scan.scan import Scan
 from fluss.scan.scan_stats import ScanStats
-from fluss.scan.shape import split_schema
 from fluss.scan.split import ScanSplit
 from fluss.scan.split_reader import SplitReader
 from fluss.scan.table_source import TableName, source_of
@@ -105,24 +104,10 @@ def open_split(
 
 
 def read_splits(
-    table: TableHandle,
-    splits: Sequence[ScanSplit],
-    *,
-    order: Order = Order.NONE,
-    max_parallel: int | None = None,
-    cancellation: Cancellation | None = None,
-    stats: ScanStats | None = None,
+    table: TableHandle, splits: Sequence[ScanSplit], **how: Any
 ) -> pa.RecordBatchReader:
-    """Read some splits of one scan of a table that is open; see `open_split`."""
-    return SplitReader(
-        table,
-        splits,
-        schema=split_schema(table.info, splits[0]),
-        order=order,
-        max_parallel=max_parallel,
-        cancellation=cancellation,
-        stats=stats,
-    ).reader()
+    """Read some splits of one scan of a table that is open; `SplitReader` has the options."""
+    return SplitReader(table, splits, **how).reader()
 
 
 def _table_of_splits(

@@ -11,8 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Literal, NoReturn, Self
+from typing import NoReturn, Self
 
 import pyarrow as pa
 
@@ -143,14 +142,8 @@ class Follow:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Literal[False]:
+    def __exit__(self, *_: object) -> None:
         self.close()
-        return False
 
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""

@@ -7,6 +7,7 @@ any thread.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,8 +18,8 @@ from fluss.connection.connection import TableHandle
 from fluss.log.decode import DecodedBatch, Decoder
 from fluss.log.decode_pool import Decoded, decode_ahead, decode_one
 from fluss.log.fetch_messages import Fetched
-from fluss.log.range_reader import LogRange, RangeReader, RangeRequest
-from fluss.log.table_reading import table_decoder
+from fluss.log.plan_fetch import Position
+from fluss.log.range_reader import RangeReader
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.schema import Schema
 from fluss.records.log.log_batch import iter_log_headers
@@ -55,13 +56,13 @@ class Piece:
         return size
 
 
-def ranges_of(splits: Sequence[ScanSplit]) -> list[LogRange]:
-    """The parts of logs that some splits read."""
+def positions_of(splits: Sequence[ScanSplit]) -> list[Position]:
+    """Where the logs of some splits are read."""
     return [
-        LogRange(
+        Position(
             bucket=split.bucket,
             path=PhysicalTablePath(split.table_path, split.partition_name),
-            start=split.start,
+            offset=split.start,
             stop=split.stop,
             skips_trimmed=split.skips_trimmed,
             begins_at_earliest=split.begins_at_earliest,
@@ -70,16 +71,60 @@ def ranges_of(splits: Sequence[ScanSplit]) -> list[LogRange]:
     ]
 
 
-class LogReader:
-    """The rows of splits of one log.
+class LogPieces(ABC):
+    """The rows or changes of splits of one log.
 
     Args:
         table: The table.
-        splits: The splits to read; all of one scan.
+        splits: The splits to read; all of one scan, each of another bucket.
         indexes: The number of each split in its scan.
+        decoder: Decodes the columns of the scan.
         stats: Counts what is read.
         unread_bytes_max: How many bytes may lie fetched and undecoded.
     """
+
+    def __init__(
+        self,
+        table: TableHandle,
+        splits: Sequence[ScanSplit],
+        indexes: Sequence[int],
+        decoder: Decoder,
+        *,
+        stats: ScanStats,
+        unread_bytes_max: int,
+    ) -> None:
+        first = splits[0]
+        self._decoder = decoder
+        self._index_of = dict(zip((split.bucket for split in splits), indexes, strict=True))
+        if len(self._index_of) < len(splits):
+            raise ValueError(
+                "a reader takes each bucket once: the second split of one would be lost"
+            )
+        self._window = first.window
+        self._stats = stats
+        self._source = RangeReader(
+            table,
+            positions_of(splits),
+            decoder.fetch_target,
+            unread_bytes_max=unread_bytes_max,
+            rows_max=first.limit,
+            skips_missing=first.skips_missing,
+        )
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Piece]:
+        """Read the pieces, on one thread."""
+
+    def close(self) -> None:
+        """Read no more. Any thread may call it."""
+        self._source.close()
+
+    def _is_in_time(self, decoded: DecodedBatch) -> bool:
+        return self._window is None or self._window.holds(decoded.timestamp)
+
+
+class LogReader(LogPieces):
+    """The rows of splits of one log; see `LogPieces`."""
 
     def __init__(
         self,
@@ -90,31 +135,18 @@ class LogReader:
         stats: ScanStats,
         unread_bytes_max: int,
     ) -> None:
-        first = splits[0]
-        schema = table.info.schema
-        names = columns_to_read(first, schema)
+        first, schema = splits[0], table.info.schema
+        decoder = log_decoder(table, columns_to_read(first, schema), first)
+        super().__init__(
+            table, splits, indexes, decoder, stats=stats, unread_bytes_max=unread_bytes_max
+        )
         self._conditions = MetadataFilter.of(first, schema)
-        self._decoder = log_decoder(table, names, first)
         arrow = output_schema(first.output, schema.to_arrow())
         self._builders = {
-            each.bucket: OutputBuilder(each.output, arrow, each.partition_name) for each in splits
+            split.bucket: OutputBuilder(split.output, arrow, split.partition_name)
+            for split in splits
         }
-        if len(self._builders) < len(splits):
-            raise ValueError(
-                "a reader takes each bucket once: the second split of one would be lost"
-            )
-        self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
-        self._window = first.window
         self._limit = first.limit
-        self._stats = stats
-        request = RangeRequest(
-            ranges=ranges_of(splits),
-            target=self._decoder.fetch_target,
-            unread_bytes_max=unread_bytes_max,
-            rows_max=first.limit,
-            skips_missing=first.skips_missing,
-        )
-        self._source = RangeReader(table, request)
         self._magic_1 = table.connection.magic_1
 
     def __iter__(self) -> Iterator[Piece]:
@@ -145,7 +177,7 @@ class LogReader:
             yield fetched
 
     def _piece(self, decoded: DecodedBatch) -> Piece | None:
-        if self._window is not None and not self._window.holds(decoded.timestamp):
+        if not self._is_in_time(decoded):
             return None
         builder = self._builders[decoded.bucket]
         kept: DecodedBatch | None = decoded
@@ -159,10 +191,6 @@ class LogReader:
             timestamp_ms=kept.timestamp,
             offset=kept.base_offset,
         )
-
-    def close(self) -> None:
-        """Read no more. Any thread may call it."""
-        self._source.close()
 
     def _count(self, fetched: Fetched) -> None:
         batches = rows = 0
@@ -185,7 +213,7 @@ def log_decoder(table: TableHandle, names: Sequence[str], split: ScanSplit) -> D
     positions = list(schema.column_indexes(names)) if names else [cheapest_column(schema)]
     if positions == list(range(len(schema.columns))):
         positions = None  # type: ignore[assignment] # all, as they are
-    return table_decoder(table, positions, split.filter)
+    return Decoder(table, positions, split.filter)
 
 
 def cheapest_column(schema: Schema) -> int:

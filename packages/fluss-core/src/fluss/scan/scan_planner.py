@@ -21,7 +21,6 @@ from fluss.lookup.frame_lookups import FOUND
 from fluss.model.options.bounds import Bound, BoundKind, Cursor
 from fluss.model.options.scan_options import (
     Mode,
-    ScanOptions,
     check_order,
 )
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -29,7 +28,7 @@ from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
 from fluss.scan.batch_headers import cut_to_tail
-from fluss.scan.commit_times import offsets_since, offsets_until
+from fluss.scan.commit_times import CommitTimes
 from fluss.scan.explain import reasons_of
 from fluss.scan.plan_filters import FilterPlan
 from fluss.scan.plan_scan import (
@@ -98,7 +97,8 @@ def plan_scan(
     end = None if given_end is None else given_end.at(now_ms)
     check_order(start, end)
     connection = table.connection
-    pinned = connection.engine.run(_pin(table, shape, start, end), cancellation=cancellation)
+    pinning = _Pinning(table=table, shape=shape, start=start, end=end)
+    pinned = connection.engine.run(pinning.pinned(), cancellation=cancellation)
     splits = pinned.splits
     reasons = reasons_of(table.info, shape, pinned, start, end)
     if options.tail is not None:
@@ -133,235 +133,223 @@ class Pinned:
     filtered: FilterPlan
 
 
-async def _pin(
-    table: TableHandle, shape: ScanShape, start: Bound | None, end: Bound | None
-) -> Pinned:
-    return await table.connection.cluster.in_one_call(_pinned(table, shape, start, end))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pinning:
+    """Plans one scan: asks where its buckets begin and end. Lives on the engine's loop."""
 
+    table: TableHandle
+    shape: ScanShape
+    start: Bound | None
+    end: Bound | None
 
-async def _pinned(
-    table: TableHandle, shape: ScanShape, start: Bound | None, end: Bound | None
-) -> Pinned:
-    options = shape.options
-    for attempt in range(1, ATTEMPTS_MAX + 1):
-        partitions = await _partitions(table, options)
-        chosen = _chosen(table, options, partitions)
-        filtered = shape.plan_filter(chosen)
-        kept = _kept(chosen, filtered)
+    async def pinned(self) -> Pinned:
+        """Pin the scan, again where a partition is dropped meanwhile."""
+        return await self.table.connection.cluster.in_one_call(self._pinned())
+
+    async def _pinned(self) -> Pinned:
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            try:
+                return await self._attempt()
+            except PartitionNotFoundError:
+                # One was dropped after the partitions were listed.
+                if not self._skips_missing or attempt == ATTEMPTS_MAX:
+                    raise
+        raise AssertionError("the last attempt raises or returns")
+
+    async def _attempt(self) -> Pinned:
+        partitions = await self._partitions()
+        chosen = None if partitions is None else self._chosen(partitions)
+        filtered = self.shape.plan_filter(chosen)
+        kept = chosen
+        if chosen is not None and filtered.partition_names is not None:
+            names = frozenset(filtered.partition_names)
+            kept = [each for each in chosen if each.partition_name in names]
         pruning = Pinned(
             splits=[],
             partitions=None if partitions is None else len(partitions),
             partitions_kept=0 if kept is None else len(kept),
-            buckets_pruned=_buckets_pruned(table, chosen, kept, filtered),
+            buckets_pruned=self._buckets_pruned(chosen, kept, filtered),
             filtered=filtered,
         )
-        check_places(start, _places(table, chosen), "start")
-        name = "as_of" if options.as_of is not None else "end"
-        check_places(end, _places(table, chosen), name)
+        check_places(self.start, self._places(chosen), "start")
+        is_as_of = self.shape.options.as_of is not None
+        check_places(self.end, self._places(chosen), "as_of" if is_as_of else "end")
         if filtered.is_empty:
             return pruning
-        try:
-            if may_look_up(table.info, shape, filtered):
-                return replace(pruning, splits=_lookup_splits(table, shape, filtered))
-            facts = await _facts(table, kept, filtered, start, end)
-            splits = await _splits(table, shape, filtered, facts, start, end)
-        except PartitionNotFoundError:
-            # One was dropped after the partitions were listed.
-            if options.missing_partitions != "skip" or attempt == ATTEMPTS_MAX:
-                raise
-            continue
-        return replace(pruning, splits=splits)
-    raise AssertionError("the last attempt raises or returns")
-
-
-async def _partitions(table: TableHandle, options: ScanOptions) -> list[PartitionInfo] | None:
-    info = table.info
-    if not info.is_partitioned():
-        select_partitions(options.partitions, [], info, skips_missing=False)  # refuses
-        return None
-    listed = await admin_of(table.connection).list_partition_infos(info.table_path)
-    return sorted(listed, key=lambda each: each.partition_id)
-
-
-def _chosen(
-    table: TableHandle, options: ScanOptions, partitions: list[PartitionInfo] | None
-) -> list[PartitionInfo] | None:
-    if partitions is None:
-        return None
-    skips = options.missing_partitions == "skip"
-    return select_partitions(options.partitions, partitions, table.info, skips_missing=skips)
-
-
-def _places(
-    table: TableHandle, chosen: list[PartitionInfo] | None
-) -> Iterator[tuple[str | int | None, int]]:
-    """The names that the buckets of a scan have in bounds, whatever a filter leaves of them."""
-    names: list[str | int | None] = [None]
-    if chosen is not None:
-        names = [name for each in chosen for name in (each.partition_name, each.partition_id)]
-    return ((name, bucket_id) for name in names for bucket_id in range(table.info.num_buckets))
-
-
-def _kept(chosen: list[PartitionInfo] | None, filtered: FilterPlan) -> list[PartitionInfo] | None:
-    if chosen is None or filtered.partition_names is None:
-        return chosen
-    names = frozenset(filtered.partition_names)
-    return [each for each in chosen if each.partition_name in names]
-
-
-def _buckets_pruned(
-    table: TableHandle,
-    chosen: list[PartitionInfo] | None,
-    kept: list[PartitionInfo] | None,
-    filtered: FilterPlan,
-) -> int:
-    count = table.info.num_buckets if filtered.bucket_ids is None else len(filtered.bucket_ids)
-    before = table.info.num_buckets * (1 if chosen is None else len(chosen))
-    return before - count * (1 if kept is None else len(kept))
-
-
-async def _facts(
-    table: TableHandle,
-    kept: list[PartitionInfo] | None,
-    filtered: FilterPlan,
-    start: Bound | None,
-    end: Bound | None,
-) -> list[BucketFacts]:
-    info, cluster = table.info, table.connection.cluster
-    buckets = range(info.num_buckets) if filtered.bucket_ids is None else filtered.bucket_ids
-    places: dict[TableBucket, PhysicalTablePath] = {}
-    for each in [None] if kept is None else kept:
-        name = None if each is None else each.partition_name
-        partition_id = None if each is None else each.partition_id
-        path = PhysicalTablePath(info.table_path, name)
-        for bucket_id in buckets:
-            places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
-    exact = {
-        bucket: [exact_offset(each, bucket, path.partition_name) or 0 for each in (start, end)]
-        for bucket, path in places.items()
-    }
-    reached = {bucket: max(offsets) for bucket, offsets in exact.items()}
-    extents = await fetch_extents(cluster, places, reached=reached)
-    low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
-    times = {
-        each: await offsets_since(table, places, extents, each)
-        for each in {_time_of(start), _time_of(end), low_ms, stop_ms}
-        if each is not None and each >= 0
-    }
-
-    ends = {
-        each: await offsets_until(table, places, extents, times[each], each)
-        for each in {_time_of(end), stop_ms}
-        if each is not None and each >= 0
-    }
-
-    def at(
-        known: Mapping[int, Mapping[TableBucket, int | None]],
-        bucket: TableBucket,
-        timestamp_ms: int | None,
-    ) -> int | None:
-        return None if timestamp_ms is None else known.get(timestamp_ms, {}).get(bucket)
-
-    return [
-        BucketFacts(
-            bucket=bucket,
-            partition_name=path.partition_name,
-            extent=extents[bucket],
-            at_start=at(times, bucket, _time_of(start)),
-            at_end=at(ends, bucket, _time_of(end)),
-            at_filter_start=None if low_ms is None else at(times, bucket, max(0, low_ms)),
-            at_filter_end=at(ends, bucket, stop_ms),
+        if may_look_up(self.table.info, self.shape, filtered):
+            return replace(pruning, splits=self._lookup_splits(filtered))
+        return replace(
+            pruning, splits=await self._splits(filtered, await self._facts(kept, filtered))
         )
-        for bucket, path in places.items()
-    ]
+
+    @property
+    def _skips_missing(self) -> bool:
+        return self.shape.options.missing_partitions == "skip"
+
+    # --- partitions and buckets -----------------------------------------------------------------
+
+    async def _partitions(self) -> list[PartitionInfo] | None:
+        info = self.table.info
+        if not info.is_partitioned():
+            self._chosen([])  # refuses a choice
+            return None
+        listed = await admin_of(self.table.connection).list_partition_infos(info.table_path)
+        return sorted(listed, key=lambda partition: partition.partition_id)
+
+    def _chosen(self, partitions: list[PartitionInfo]) -> list[PartitionInfo]:
+        choices = self.shape.options.partitions
+        return select_partitions(
+            choices, partitions, self.table.info, skips_missing=self._skips_missing
+        )
+
+    def _places(self, chosen: list[PartitionInfo] | None) -> Iterator[tuple[str | int | None, int]]:
+        """The names that the buckets of a scan have in bounds, whatever a filter leaves of them."""
+        names: list[str | int | None] = [None]
+        if chosen is not None:
+            names = [name for each in chosen for name in (each.partition_name, each.partition_id)]
+        buckets = range(self.table.info.num_buckets)
+        return ((name, bucket_id) for name in names for bucket_id in buckets)
+
+    def _bucket_ids(self, filtered: FilterPlan) -> Sequence[int]:
+        buckets = range(self.table.info.num_buckets)
+        return buckets if filtered.bucket_ids is None else filtered.bucket_ids
+
+    def _buckets_pruned(
+        self,
+        chosen: list[PartitionInfo] | None,
+        kept: list[PartitionInfo] | None,
+        filtered: FilterPlan,
+    ) -> int:
+        before = self.table.info.num_buckets * (1 if chosen is None else len(chosen))
+        return before - len(self._bucket_ids(filtered)) * (1 if kept is None else len(kept))
+
+    # --- offsets --------------------------------------------------------------------------------
+
+    async def _facts(
+        self, kept: list[PartitionInfo] | None, filtered: FilterPlan
+    ) -> list[BucketFacts]:
+        info, start, end = self.table.info, self.start, self.end
+        places: dict[TableBucket, PhysicalTablePath] = {}
+        for partition in [None] if kept is None else kept:
+            name = None if partition is None else partition.partition_name
+            partition_id = None if partition is None else partition.partition_id
+            path = PhysicalTablePath(info.table_path, name)
+            for bucket_id in self._bucket_ids(filtered):
+                places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
+        reached = {
+            bucket: max(
+                exact_offset(each, bucket, path.partition_name) or 0 for each in (start, end)
+            )
+            for bucket, path in places.items()
+        }
+        extents = await fetch_extents(self.table.connection.cluster, places, reached=reached)
+        low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
+        logs = CommitTimes(table=self.table, places=places, extents=extents)
+        times = {
+            time_ms: await logs.offsets_since(time_ms)
+            for time_ms in {_time_of(start), _time_of(end), low_ms, stop_ms}
+            if time_ms is not None and time_ms >= 0
+        }
+        ends = {
+            time_ms: await logs.offsets_until(time_ms, times[time_ms])
+            for time_ms in {_time_of(end), stop_ms}
+            if time_ms is not None and time_ms >= 0
+        }
+
+        def at(
+            known: Mapping[int, Mapping[TableBucket, int | None]],
+            bucket: TableBucket,
+            timestamp_ms: int | None,
+        ) -> int | None:
+            return None if timestamp_ms is None else known.get(timestamp_ms, {}).get(bucket)
+
+        return [
+            BucketFacts(
+                bucket=bucket,
+                partition_name=path.partition_name,
+                extent=extents[bucket],
+                at_start=at(times, bucket, _time_of(start)),
+                at_end=at(ends, bucket, _time_of(end)),
+                at_filter_start=None if low_ms is None else at(times, bucket, max(0, low_ms)),
+                at_filter_end=at(ends, bucket, stop_ms),
+            )
+            for bucket, path in places.items()
+        ]
+
+    # --- splits ---------------------------------------------------------------------------------
+
+    async def _splits(self, filtered: FilterPlan, facts: Sequence[BucketFacts]) -> list[ScanSplit]:
+        shape, options = self.shape, self.shape.options
+        template = self._template(filtered)
+        splits = []
+        for bucket in facts:
+            offsets = self._range(bucket, filtered)
+            splits.append(
+                replace(
+                    template,
+                    bucket=bucket.bucket,
+                    partition_name=bucket.partition_name,
+                    start=offsets.start,
+                    stop=offsets.stop,
+                )
+            )
+        if shape.mode is not Mode.STATE:
+            return splits
+        path = self.table.info.table_path
+        states = await plan_states(
+            self.table,
+            {each.bucket: PhysicalTablePath(path, each.partition_name) for each in splits},
+            {each.bucket: each.stop for each in splits},
+            earliest={each.bucket: each.extent.earliest for each in facts},
+            strategy=options.strategy,
+            is_past=options.as_of is not None,
+        )
+        return [replace(each, start=0, state=states[each.bucket]) for each in splits]
+
+    def _template(self, filtered: FilterPlan) -> ScanSplit:
+        shape, info, options = self.shape, self.table.info, self.shape.options
+        window = window_of(self.start, self.end)
+        low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
+        if low_ms is not None or stop_ms is not None:
+            window = Window(start_ms=low_ms, end_ms=stop_ms).meet(window)
+        return ScanSplit(
+            table_path=info.table_path,
+            bucket=TableBucket(info.table_id, 0),
+            schema_id=info.schema_id,
+            start=0,
+            stop=0,
+            output=shape.output,
+            chosen=shape.chosen,
+            mode=shape.mode,
+            filter=filtered.pushed,
+            metadata_filter=filtered.metadata_residual,
+            metadata_prefix=options.metadata_prefix,
+            window=None if shape.mode is Mode.STATE else window,
+            limit=options.limit,
+            skips_missing=self._skips_missing,
+            skips_trimmed=options.on_trimmed == "earliest",
+        )
+
+    def _range(self, facts: BucketFacts, filtered: FilterPlan) -> Range:
+        options = self.shape.options
+        decided = decide_range(
+            facts,
+            start=self.start,
+            end=self.end,
+            on_trimmed=options.on_trimmed,
+            is_as_of=options.as_of is not None,
+        )
+        return decided if self.shape.mode is Mode.STATE else meet(decided, filtered, facts)
+
+    def _lookup_splits(self, filtered: FilterPlan) -> list[ScanSplit]:
+        template = self._template(filtered)
+        if filtered.lookups is not None:
+            return [replace(template, keys=filtered.lookups)]
+        return [replace(template, keys=filtered.prefixes, prefix_columns=filtered.prefix_columns)]
 
 
 def _time_of(bound: Bound | None) -> int | None:
     return bound.number if bound is not None and bound.kind is BoundKind.TIME else None
-
-
-async def _splits(
-    table: TableHandle,
-    shape: ScanShape,
-    filtered: FilterPlan,
-    facts: Sequence[BucketFacts],
-    start: Bound | None,
-    end: Bound | None,
-) -> list[ScanSplit]:
-    options = shape.options
-    ranges = {each.bucket: _range(each, shape, filtered, start, end) for each in facts}
-    template = _template(table, shape, filtered, window_of(start, end))
-    splits = [
-        replace(
-            template,
-            bucket=each.bucket,
-            partition_name=each.partition_name,
-            start=ranges[each.bucket].start,
-            stop=ranges[each.bucket].stop,
-        )
-        for each in facts
-    ]
-    if shape.mode is not Mode.STATE:
-        return splits
-    path = table.info.table_path
-    states = await plan_states(
-        table,
-        {each.bucket: PhysicalTablePath(path, each.partition_name) for each in splits},
-        {each.bucket: each.stop for each in splits},
-        earliest={each.bucket: each.extent.earliest for each in facts},
-        strategy=options.strategy,
-        is_past=options.as_of is not None,
-    )
-    return [replace(each, start=0, state=states[each.bucket]) for each in splits]
-
-
-def _template(
-    table: TableHandle, shape: ScanShape, filtered: FilterPlan, window: Window | None
-) -> ScanSplit:
-    low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
-    if low_ms is not None or stop_ms is not None:
-        window = Window(start_ms=low_ms, end_ms=stop_ms).meet(window)
-    options = shape.options
-    return ScanSplit(
-        table_path=table.info.table_path,
-        bucket=TableBucket(table.info.table_id, 0),
-        schema_id=table.info.schema_id,
-        start=0,
-        stop=0,
-        output=shape.output,
-        chosen=shape.chosen,
-        mode=shape.mode,
-        filter=filtered.pushed,
-        metadata_filter=filtered.metadata_residual,
-        metadata_prefix=options.metadata_prefix,
-        window=None if shape.mode is Mode.STATE else window,
-        limit=options.limit,
-        skips_missing=options.missing_partitions == "skip",
-        skips_trimmed=options.on_trimmed == "earliest",
-    )
-
-
-def _range(
-    facts: BucketFacts,
-    shape: ScanShape,
-    filtered: FilterPlan,
-    start: Bound | None,
-    end: Bound | None,
-) -> Range:
-    options = shape.options
-    decided = decide_range(
-        facts,
-        start=start,
-        end=end,
-        on_trimmed=options.on_trimmed,
-        is_as_of=options.as_of is not None,
-    )
-    if shape.mode is Mode.STATE:
-        return decided
-    return meet(decided, filtered, facts)
-
-
-# --- lookups --------------------------------------------------------------------------------------
 
 
 def may_look_up(table: TableInfo, shape: ScanShape, filtered: FilterPlan) -> bool:
@@ -381,10 +369,3 @@ def may_look_up(table: TableInfo, shape: ScanShape, filtered: FilterPlan) -> boo
         and not any(shape.output.metadata)
         and FOUND not in table.schema.column_names
     )
-
-
-def _lookup_splits(table: TableHandle, shape: ScanShape, filtered: FilterPlan) -> list[ScanSplit]:
-    template = _template(table, shape, filtered, None)
-    if filtered.lookups is not None:
-        return [replace(template, keys=filtered.lookups)]
-    return [replace(template, keys=filtered.prefixes, prefix_columns=filtered.prefix_columns)]

@@ -23,6 +23,7 @@ from fluss.net.cancellation import Cancellation
 from fluss.scan.fan_in import BatchSource, FanIn, merged
 from fluss.scan.log_reader import LogReader, Piece
 from fluss.scan.scan_stats import ScanStats
+from fluss.scan.shape import split_schema
 from fluss.scan.split import ScanSplit
 from fluss.scan.state_reader import BinlogReader, LookupReader, StateReader
 
@@ -30,8 +31,6 @@ PARALLEL = 4
 UNREAD_BYTES_MAX = 32 * 1024 * 1024
 UNREAD_BYTES_MIN = 4 * 1024 * 1024
 READY_BYTES_MAX = 8 * 1024 * 1024
-# How many bytes of changed rows a state keeps in memory; the others wait on disk.
-STATE_BYTES_MAX = 4 * 1024 * 1024
 # The batches of a binlog are the largest, and made one by one.
 BINLOG_UNREAD_BYTES_MAX = 16 * 1024 * 1024
 # These hold the rows or changes of a bucket in memory and work on them in the interpreter: a third
@@ -50,7 +49,7 @@ class SplitReader:
     Args:
         table: The table that all of them are of.
         splits: The splits.
-        schema: The columns of the rows.
+        schema: The columns of the rows; None for those of the first split.
         order: In which order the rows come.
         max_parallel: How many are read concurrently.
         stats: Counts what is read.
@@ -62,7 +61,7 @@ class SplitReader:
         table: TableHandle,
         splits: Sequence[ScanSplit],
         *,
-        schema: pa.Schema,
+        schema: pa.Schema | None = None,
         order: Order = Order.NONE,
         max_parallel: int | None = None,
         stats: ScanStats | None = None,
@@ -80,7 +79,7 @@ class SplitReader:
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
-        self.schema = schema
+        self.schema = split_schema(table.info, splits[0]) if schema is None else schema
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches of a useful size."""
@@ -210,27 +209,12 @@ class SplitReader:
         if first.keys is not None:
             return LookupReader(self._table, first, index, stats=self._stats)
         if first.mode is Mode.STATE:
-            return StateReader(
-                self._table,
-                first,
-                index,
-                stats=self._stats,
-                memory_bytes_max=STATE_BYTES_MAX,
-            )
+            return StateReader(self._table, first, index, stats=self._stats)
+        reader: type[BinlogReader | LogReader] = LogReader
         if first.mode is Mode.BINLOG:
-            return BinlogReader(
-                self._table,
-                splits,
-                indexes,
-                stats=self._stats,
-                unread_bytes_max=min(unread_bytes_max, BINLOG_UNREAD_BYTES_MAX),
-            )
-        return LogReader(
-            self._table,
-            splits,
-            indexes,
-            stats=self._stats,
-            unread_bytes_max=unread_bytes_max,
+            reader, unread_bytes_max = BinlogReader, min(unread_bytes_max, BINLOG_UNREAD_BYTES_MAX)
+        return reader(
+            self._table, splits, indexes, stats=self._stats, unread_bytes_max=unread_bytes_max
         )
 
 

@@ -6,20 +6,19 @@ the rows of a log do.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import PartitionNotFoundError
-from fluss.log.decode import DecodedBatch
-from fluss.log.range_reader import RangeReader, RangeRequest
-from fluss.log.table_reading import table_decoder
+from fluss.log.decode import DecodedBatch, Decoder
 from fluss.lookup.frame_lookups import FOUND, lookup_frame, prefix_lookup_frame
 from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
-from fluss.scan.log_reader import Piece, ranges_of
+from fluss.scan.log_reader import LogPieces, Piece
 from fluss.scan.metadata_arrays import (
     MetadataFilter,
     OutputBuilder,
@@ -31,22 +30,30 @@ from fluss.scan.split import ScanSplit
 from fluss.state.changelog import Binlog
 from fluss.state.state_at_offset import read_state
 
+# How many bytes of changed rows a state keeps in memory; the others wait on disk.
+STATE_BYTES_MAX = 4 * 1024 * 1024
 
-class StateReader:
-    """Reads the state of one bucket at the offset of the split, within a budget of memory."""
+
+class SplitPieces(ABC):
+    """The rows of one split that does not read a log."""
 
     def __init__(
-        self,
-        table: TableHandle,
-        split: ScanSplit,
-        index: int,
-        *,
-        stats: ScanStats,
-        memory_bytes_max: int,
+        self, table: TableHandle, split: ScanSplit, index: int, *, stats: ScanStats
     ) -> None:
         self._table, self._split, self._index, self._stats = table, split, index, stats
-        self._memory_bytes_max = memory_bytes_max
         self._cancellation = Cancellation()
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Piece]:
+        """Read the pieces, on one thread."""
+
+    def close(self) -> None:
+        """Read no more; a thread that waits for a server gets an error. Any thread may call it."""
+        self._cancellation.cancel()
+
+
+class StateReader(SplitPieces):
+    """Reads the state of one bucket at the offset of the split, within a budget of memory."""
 
     def __iter__(self) -> Iterator[Piece]:
         split, info = self._split, self._table.info
@@ -60,14 +67,14 @@ class StateReader:
             split.state,
             list(schema.column_indexes(columns_to_read(split, schema))),
             None if split.filter is None else RowFilter(split.filter, schema),
-            memory_bytes_max=self._memory_bytes_max,
+            memory_bytes_max=STATE_BYTES_MAX,
             cancellation=self._cancellation,
         )
         conditions = MetadataFilter.of(split, schema)
         try:
             for batch in batches:
                 self._stats.add(rows_read=batch.num_rows, batches_read=1)
-                rows: DecodedBatch | None = _as_decoded(batch, split)
+                rows: DecodedBatch | None = DecodedBatch(batch=batch, bucket=split.bucket)
                 if conditions is not None and rows is not None:
                     rows = conditions.kept(rows, split.partition_name)
                 if rows is not None:
@@ -76,19 +83,9 @@ class StateReader:
             if not split.skips_missing:
                 raise
 
-    def close(self) -> None:
-        """Read no more; a thread that waits for a server gets an error. Any thread may call it."""
-        self._cancellation.cancel()
 
-
-class LookupReader:
+class LookupReader(SplitPieces):
     """Looks up the rows of the split's keys, as they are now."""
-
-    def __init__(
-        self, table: TableHandle, split: ScanSplit, index: int, *, stats: ScanStats
-    ) -> None:
-        self._table, self._split, self._index, self._stats = table, split, index, stats
-        self._cancellation = Cancellation()
 
     def __iter__(self) -> Iterator[Piece]:
         split, schema = self._split, self._table.info.schema
@@ -115,21 +112,9 @@ class LookupReader:
                 given = chosen.cast(schema_given) if schema_given.names else chosen
                 yield Piece(index=self._index, batch=given)
 
-    def close(self) -> None:
-        """Stop waiting for the answer. Any thread may call it."""
-        self._cancellation.cancel()
 
-
-class BinlogReader:
-    """Reads the changes of some buckets, each with the row before it and the row after it.
-
-    Args:
-        table: The table.
-        splits: The splits to read; all of one scan.
-        indexes: The number of each split in its scan.
-        stats: Counts what is read.
-        unread_bytes_max: How many bytes may lie fetched and undecoded.
-    """
+class BinlogReader(LogPieces):
+    """Reads the changes of some buckets, each with the row before it and the row after it."""
 
     def __init__(
         self,
@@ -142,24 +127,16 @@ class BinlogReader:
     ) -> None:
         first = splits[0]
         schema, names = table.info.schema, first.output.names
+        is_whole = names == schema.column_names
+        decoder = Decoder(table, None if is_whole else list(schema.column_indexes(names)))
+        super().__init__(
+            table, splits, indexes, decoder, stats=stats, unread_bytes_max=unread_bytes_max
+        )
         self._names = first.change_columns
         self._binlog = Binlog(
-            pa.schema([schema.to_arrow().field(each) for each in names]), self._names
+            pa.schema([schema.to_arrow().field(name) for name in names]), self._names
         )
-        self._index_of = dict(zip((each.bucket for each in splits), indexes, strict=True))
-        self._window = first.window
         self._chosen = first.chosen
-        self._stats = stats
-        is_whole = names == schema.column_names
-        columns = None if is_whole else list(schema.column_indexes(names))
-        self._decoder = table_decoder(table, columns)
-        request = RangeRequest(
-            ranges=ranges_of(splits),
-            target=self._decoder.fetch_target,
-            unread_bytes_max=unread_bytes_max,
-            skips_missing=first.skips_missing,
-        )
-        self._source = RangeReader(table, request)
 
     def __iter__(self) -> Iterator[Piece]:
         for decoded in self._decoded():
@@ -177,15 +154,5 @@ class BinlogReader:
             self._stats.add(bytes_read=len(fetched.data))
             for decoded in self._decoder.decode(fetched):
                 self._stats.add(rows_read=decoded.num_rows, batches_read=1)
-                if self._window is None or self._window.holds(decoded.timestamp):
+                if self._is_in_time(decoded):
                     yield decoded
-
-    def close(self) -> None:
-        """Read no more. Any thread may call it."""
-        self._source.close()
-
-
-def _as_decoded(batch: pa.RecordBatch, split: ScanSplit) -> DecodedBatch:
-    return DecodedBatch(
-        batch=batch, bucket=split.bucket, base_offset=0, timestamp=0, change_types=None
-    )

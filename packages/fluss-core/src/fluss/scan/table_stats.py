@@ -12,16 +12,17 @@ from dataclasses import dataclass
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError
-from fluss.log.extents import Places, by_leader
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
+from fluss.net.leader_requests import Places, by_leader
 from fluss.scan.batch_headers import bytes_stored
 from fluss.scan.scan_planner import plan_scan
 from fluss.scan.shape import shape_of
 from fluss.scan.split import ScanSplit
 from fluss.wire import messages
 from fluss.wire.api import ApiKey
+from fluss.wire.table_paths import read_bucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +100,9 @@ async def _ask(
     request = messages.GetTableStatsRequest(table_id=table_id)
     for each in buckets:
         request.buckets_req.add(partition_id=each.partition_id, bucket_id=each.bucket_id)
-    answer = await cluster.ask_server(
-        server_id, ApiKey.GET_TABLE_STATS, request, messages.GetTableStatsResponse
-    )
+    answer = await cluster.ask_server(server_id, request, messages.GetTableStatsResponse)
     counts: dict[TableBucket, int | None] = {}
     for found in answer.buckets_resp:
-        partition_id = found.partition_id if found.HasField("partition_id") else None
-        bucket = TableBucket.with_partition(table_id, partition_id, found.bucket_id)
-        counts[bucket] = found.row_count if found.HasField("row_count") else None
+        count = found.row_count if found.HasField("row_count") else None
+        counts[read_bucket(table_id, found)] = count
     return counts

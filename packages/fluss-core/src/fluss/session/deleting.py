@@ -15,7 +15,7 @@ from fluss.model.predicates.predicate import Predicate
 from fluss.scan.scan import Scan
 from fluss.write.frame_checks import check_frame
 from fluss.write.frame_writer import write_frame
-from fluss.write.write_report import WriteReport
+from fluss.write.write_tally import WriteReport
 
 
 def is_condition(value: Any) -> bool:

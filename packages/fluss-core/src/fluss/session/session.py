@@ -10,8 +10,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from fluss.admin.admin import AdminCore, admin_of
 from fluss.admin.alter_table import alter_table
@@ -377,15 +376,9 @@ class Session(SessionWrites):
         self._entered.append(active)
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> Literal[False]:
-        self._entered.pop().__exit__(exc_type, exc_value, traceback)
+    def __exit__(self, *_: object) -> None:
+        self._entered.pop().__exit__(None, None, None)
         self.close()
-        return False
 
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""

@@ -20,7 +20,7 @@ from fluss.session.creating import NewTable, check_how, ensured_table, table_for
 from fluss.session.table import Table
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.frame_writer import write_to_recent_table
-from fluss.write.write_report import WriteReport
+from fluss.write.write_tally import WriteReport
 
 
 @at_door(Door.SESSION)

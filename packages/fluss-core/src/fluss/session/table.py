@@ -38,7 +38,7 @@ from fluss.session.session_scan import Scan
 from fluss.session.show import table_html, table_text
 from fluss.write.frame_checks import check_frame
 from fluss.write.frame_writer import write_frame
-from fluss.write.write_report import WriteReport
+from fluss.write.write_tally import WriteReport
 
 if TYPE_CHECKING:
     import pandas as pd

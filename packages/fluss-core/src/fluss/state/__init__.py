@@ -5,19 +5,3 @@ the strategy (`state_planner` collects facts, `plan_state` chooses, `state_at_of
 changes carry Fluss's own names (`changelog`). Reading runs on the caller's thread and crosses to
 the engine for bytes only.
 """
-
-from fluss.state.changelog import (
-    ChangeColumns,
-    binlog_schema,
-)
-from fluss.state.state_at_offset import read_state
-from fluss.state.state_planner import StatePlan, plan_state, plan_states
-
-__all__ = [
-    "ChangeColumns",
-    "StatePlan",
-    "binlog_schema",
-    "plan_state",
-    "plan_states",
-    "read_state",
-]

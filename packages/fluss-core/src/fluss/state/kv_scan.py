@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio
 
-from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.errors import FlussError, error_from_code, unusable_answer
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
 from fluss.wire import messages
@@ -32,18 +32,6 @@ log = logging.getLogger("fluss.kv_scan")
 ROWS_MAX: Final = 2**31 - 1
 PAGE_BYTES: Final = 4 * 1024 * 1024
 CLOSE_WAIT_S_MAX: Final = 0.5
-
-
-async def scan_in_one_message(
-    cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, *, limit: int = ROWS_MAX
-) -> Buffer:
-    """Return the first rows of a bucket by key, as one value batch; empty where there are none.
-
-    Raises:
-        FlussError: The bucket cannot be read.
-    """
-    answer = await limit_scan(cluster, path, bucket, limit=limit)
-    return answer.records[0] if answer.records else b""
 
 
 async def limit_scan(
@@ -112,10 +100,7 @@ class KvScan:
 
         answer = await self._cluster.retrying(attempt)
         if answer.log_offset is None:
-            why = "its first page names no offset of the log"
-            raise ProtocolError(
-                f"The answer to SCAN_KV cannot be used: {why}.", what="SCAN_KV", at=0, why=why
-            )
+            raise unusable_answer("SCAN_KV", "its first page names no offset of the log")
         self.log_offset = answer.log_offset
         self._first_page = self._taken(answer)
 

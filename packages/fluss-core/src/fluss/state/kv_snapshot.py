@@ -22,7 +22,6 @@ from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
 from fluss.net.remote_files import RemoteFile, RemoteFiles
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_table_path
 
 LEASE_MS: Final = 600_000
@@ -46,9 +45,7 @@ async def latest_snapshots(cluster: Cluster, path: PhysicalTablePath) -> Mapping
     request = messages.GetLatestKvSnapshotsRequest(
         table_path=write_table_path(path.table_path), partition_name=path.partition_name
     )
-    answer = await cluster.ask_any(
-        ApiKey.GET_LATEST_KV_SNAPSHOTS, request, messages.GetLatestKvSnapshotsResponse
-    )
+    answer = await cluster.ask_any(request, messages.GetLatestKvSnapshotsResponse)
     return {
         each.bucket_id: KvSnapshot(snapshot_id=each.snapshot_id, log_offset=each.log_offset)
         for each in answer.latest_snapshots
@@ -105,9 +102,7 @@ async def _metadata(
         bucket_id=bucket.bucket_id,
         snapshot_id=snapshot_id,
     )
-    return await cluster.ask_any(
-        ApiKey.GET_KV_SNAPSHOT_METADATA, request, messages.GetKvSnapshotMetadataResponse
-    )
+    return await cluster.ask_any(request, messages.GetKvSnapshotMetadataResponse)
 
 
 def _targets(
@@ -161,7 +156,6 @@ class _Lease:
 
     async def acquire(self) -> None:
         await self._cluster.ask_coordinator(
-            ApiKey.ACQUIRE_KV_SNAPSHOT_LEASE,
             self._request,
             messages.AcquireKvSnapshotLeaseResponse,
         )
@@ -175,7 +169,6 @@ class _Lease:
     async def drop(self) -> None:
         with anyio.CancelScope(shield=True):
             await self._cluster.ask_coordinator(
-                ApiKey.DROP_KV_SNAPSHOT_LEASE,
                 messages.DropKvSnapshotLeaseRequest(lease_id=self._id),
                 messages.DropKvSnapshotLeaseResponse,
             )

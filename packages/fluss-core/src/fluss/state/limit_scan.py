@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import anyio.to_thread
 import pyarrow as pa
 
+from fluss.connection.arguments import check_bucket_id
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, InvalidValueError
-from fluss.log.decode import DecodedBatch
-from fluss.log.fetcher import Fetched
+from fluss.log.decode import DecodedBatch, Decoder
+from fluss.log.fetch_messages import Fetched
 from fluss.log.plan_fetch import Position
-from fluss.log.table_reading import table_decoder
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.net.partition_ids import find_partition_path
@@ -67,7 +67,7 @@ class LimitScanCore:
         self._is_filtered = predicate is not None
         self._check_bucket(bucket)
         self.bucket = bucket
-        self._decoder = table_decoder(table, columns, predicate)
+        self._decoder = Decoder(table, columns, predicate)
         self.schema: pa.Schema = self._decoder.schema
 
     async def read(self) -> list[DecodedBatch]:
@@ -141,14 +141,7 @@ class LimitScanCore:
         batch = batch_from_values(
             values, layouts, self._decoder.read_layout, table.options.kv_format
         )
-        decoded = DecodedBatch(
-            batch=batch,
-            bucket=self.bucket,
-            base_offset=NO_OFFSET,
-            timestamp=0,
-            change_types=None,
-        )
-        matching = self._decoder.filtered(decoded)
+        matching = self._decoder.filtered(DecodedBatch(batch=batch, bucket=self.bucket))
         return len(values), [] if matching is None else [matching]
 
     def _check_bucket(self, bucket: TableBucket) -> None:
@@ -163,13 +156,7 @@ class LimitScanCore:
                 f"{bucket} is not a bucket of {table.table_path}, whose id is {table.table_id}.",
                 table=str(table.table_path),
             )
-        if not 0 <= bucket.bucket_id < table.num_buckets:
-            raise InvalidValueError(
-                f"{table.table_path} has no bucket {bucket.bucket_id}.",
-                hint=f"Its buckets are 0 to {table.num_buckets - 1}.",
-                table=str(table.table_path),
-                bucket=bucket.bucket_id,
-            )
+        check_bucket_id(table, bucket.bucket_id)
         if table.is_partitioned() == (bucket.partition_id is None):
             raise FlussError(
                 f"{table.table_path} is {'' if table.is_partitioned() else 'not '}partitioned, "

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError
-from fluss.log.decode import DecodedBatch
-from fluss.log.range_reader import LogRange, RangeReader, RangeRequest
-from fluss.log.table_reading import table_decoder
+from fluss.log.decode import DecodedBatch, Decoder
+from fluss.log.plan_fetch import Position
+from fluss.log.range_reader import RangeReader
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.rows.buffers.columns import ByteArray
@@ -90,15 +90,16 @@ def read_changes(
         ClosedError: It has been cancelled.
         FlussError: The bucket cannot be read.
     """
-    decoder = table_decoder(table, columns)
+    decoder = Decoder(table, columns)
     path = PhysicalTablePath(table.info.table_path)
-    request = RangeRequest(
-        ranges=[LogRange(bucket=bucket, path=path, start=start, stop=stop)],
-        target=decoder.fetch_target,
+    reader = RangeReader(
+        table,
+        [Position(bucket=bucket, path=path, offset=start, stop=stop)],
+        decoder.fetch_target,
         unread_bytes_max=UNREAD_BYTES_MAX,
         cancellation=cancellation,
     )
-    for fetched in RangeReader(table, request):
+    for fetched in reader:
         yield from decoder.decode(fetched)
 
 

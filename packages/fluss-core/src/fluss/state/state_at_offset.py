@@ -32,12 +32,7 @@ from fluss.state.key_column import RowKeys
 from fluss.state.log_rows import Stretch, read_changes, stretches
 from fluss.state.plan_state import ASKED_FOR, backwards_without_images
 from fluss.state.state_planner import StatePlan, plan_state
-from fluss.state.stored_state import (
-    StoredRows,
-    rows_by_pages,
-    rows_in_one_message,
-    rows_of_snapshot,
-)
+from fluss.state.stored_state import StoredRows, StoredState
 
 T = TypeVar("T")
 
@@ -162,14 +157,17 @@ class _Reading:
         return self._run(find_partition_path(connection.cluster, table, bucket.partition_id))
 
     def _stored(self, path: PhysicalTablePath) -> AbstractContextManager[StoredRows]:
-        table, plan, cancellation = self._table, self._plan, self._cancellation
+        plan = self._plan
+        stored = StoredState(
+            table=self._table, path=path, bucket=plan.bucket, cancellation=self._cancellation
+        )
         match plan.strategy:
             case "scan_kv":
-                return rows_by_pages(table, path, plan.bucket, cancellation)
+                return stored.by_pages()
             case "limit_scan":
-                return rows_in_one_message(table, path, plan.bucket, cancellation)
+                return stored.in_one_message()
             case "snapshot":
-                return rows_of_snapshot(table, path, plan.bucket, plan.snapshot_id, cancellation)
+                return stored.of_snapshot(plan.snapshot_id)
             case "changelog":
                 return nullcontext(StoredRows(values=iter(()), log_offset=0))
 

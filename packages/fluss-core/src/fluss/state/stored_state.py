@@ -7,12 +7,12 @@ chunks, and the offset of the log at which they stand.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import CorruptDataError, MissingExtraError, SnapshotNotFoundError
@@ -25,8 +25,10 @@ from fluss.records.kv.value_batch import (
     frames_of_values,
     read_value_batch,
 )
-from fluss.state.kv_scan import KvScan, scan_in_one_message
+from fluss.state.kv_scan import ROWS_MAX, KvScan, limit_scan
 from fluss.state.kv_snapshot import copy_snapshot, latest_snapshots
+
+T = TypeVar("T")
 
 VALUES_PER_CHUNK: Final = 8_192
 SNAPSHOT_ATTEMPTS_MAX: Final = 3
@@ -45,121 +47,104 @@ class StoredRows:
     log_offset: int | None
 
 
-@contextmanager
-def rows_in_one_message(
-    table: TableHandle,
-    path: PhysicalTablePath,
-    bucket: TableBucket,
-    cancellation: Cancellation | None,
-) -> Iterator[StoredRows]:
-    """All rows in one message, of a moment between request and answer."""
-    connection = table.connection
-    scan = scan_in_one_message(connection.cluster, path, bucket)
-    records = connection.engine.run(scan, cancellation=cancellation)
-    values = _chunks(read_value_batch(records)) if len(records) else iter(())
-    yield StoredRows(values=values, log_offset=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """The stored rows of one bucket, and three ways to read them, on a blocking thread."""
 
+    table: TableHandle
+    path: PhysicalTablePath
+    bucket: TableBucket
+    cancellation: Cancellation | None = None
 
-@contextmanager
-def rows_by_pages(
-    table: TableHandle,
-    path: PhysicalTablePath,
-    bucket: TableBucket,
-    cancellation: Cancellation | None,
-) -> Iterator[StoredRows]:
-    """All rows in pages of a snapshot that the server keeps until the last page."""
-    engine = table.connection.engine
-    scan = KvScan(table.connection.cluster, path, bucket)
+    @contextmanager
+    def in_one_message(self) -> Iterator[StoredRows]:
+        """All rows in one message, of a moment between request and answer."""
+        cluster = self.table.connection.cluster
+        answer = self._run(limit_scan(cluster, self.path, self.bucket, limit=ROWS_MAX))
+        records = answer.records[0] if answer.records else b""
+        values = _chunks(read_value_batch(records)) if len(records) else iter(())
+        yield StoredRows(values=values, log_offset=None)
 
-    def pages() -> Iterator[Frames]:
-        while (page := engine.run(scan.next_page(), cancellation=cancellation)) is not None:
-            yield from _chunks(read_value_batch(page))
+    @contextmanager
+    def by_pages(self) -> Iterator[StoredRows]:
+        """All rows in pages of a snapshot that the server keeps until the last page."""
+        connection = self.table.connection
+        scan = KvScan(connection.cluster, self.path, self.bucket)
 
-    try:
-        engine.run(scan.open(), cancellation=cancellation)
-        yield StoredRows(values=pages(), log_offset=scan.log_offset)
-    finally:
-        engine.run_in_background(scan.close)  # not waited for: this server may hang
+        def pages() -> Iterator[Frames]:
+            while (page := self._run(scan.next_page())) is not None:
+                yield from _chunks(read_value_batch(page))
 
-
-@contextmanager
-def rows_of_snapshot(
-    table: TableHandle,
-    path: PhysicalTablePath,
-    bucket: TableBucket,
-    snapshot_id: int | None,
-    cancellation: Cancellation | None,
-) -> Iterator[StoredRows]:
-    """All rows of a KV snapshot, copied to a directory that is removed afterwards.
-
-    Args:
-        table: The table.
-        path: The table or partition.
-        bucket: The bucket.
-        snapshot_id: The snapshot; where it has been deleted, the newest one is read.
-        cancellation: Ends the copying from another thread.
-
-    Raises:
-        SnapshotNotFoundError: There is none.
-        MissingExtraError: rocksdict is not installed.
-    """
-    rocksdict = _rocksdict()
-    # Where it is cancelled, threads may still be writing the files that are removed here.
-    with tempfile.TemporaryDirectory(prefix="fluss-snapshot-", ignore_cleanup_errors=True) as name:
-        copying = _copied(table, path, bucket, snapshot_id, Path(name))
-        log_offset, directory = table.connection.engine.run(copying, cancellation=cancellation)
         try:
-            options = rocksdict.Options(raw_mode=True)
-            access = rocksdict.AccessType.read_only()
-            database = rocksdict.Rdict(str(directory), options, access_type=access)
-        except Exception as error:  # rocksdict raises what its binding makes of RocksDB's errors
-            raise _unreadable(error) from error
-        try:
-            yield StoredRows(
-                values=_values_of(database, rocksdict.ReadOptions()), log_offset=log_offset
-            )
+            self._run(scan.open())
+            yield StoredRows(values=pages(), log_offset=scan.log_offset)
         finally:
-            database.close()
+            connection.engine.run_in_background(scan.close)  # not waited for: this server may hang
 
+    @contextmanager
+    def of_snapshot(self, snapshot_id: int | None) -> Iterator[StoredRows]:
+        """All rows of a KV snapshot, copied to a directory that is removed afterwards.
 
-async def _copied(
-    table: TableHandle,
-    path: PhysicalTablePath,
-    bucket: TableBucket,
-    snapshot_id: int | None,
-    directory: Path,
-) -> tuple[int, Path]:
-    """Copy the snapshot, or a newer one where servers have deleted it."""
-    connection = table.connection
-    files = RemoteFiles(connection.cluster)
-    for attempt in range(SNAPSHOT_ATTEMPTS_MAX):
-        if snapshot_id is None:
-            newest = (await latest_snapshots(connection.cluster, path)).get(bucket.bucket_id)
-            if newest is None:
-                break
-            snapshot_id = newest.snapshot_id
-        target = directory / str(attempt)
-        target.mkdir()
-        try:
-            log_offset = await copy_snapshot(
-                connection.cluster,
-                files,
-                bucket,
-                snapshot_id,
-                target,
-                reads_at_once_max=connection.config.remote_file_download_thread_num,
-            )
-        except SnapshotNotFoundError:
-            snapshot_id = None
-        else:
-            return log_offset, target
-    raise SnapshotNotFoundError(
-        f"Bucket {bucket.bucket_id} of {path} has no KV snapshot that stays long enough to be "
-        "copied.",
-        hint="Another strategy does not need one.",
-        table=str(path.table_path),
-        bucket=bucket.bucket_id,
-    )
+        Args:
+            snapshot_id: The snapshot; where it has been deleted, the newest one is read.
+
+        Raises:
+            SnapshotNotFoundError: There is none.
+            MissingExtraError: rocksdict is not installed.
+        """
+        rocksdict = _rocksdict()
+        # Where it is cancelled, threads may still be writing the files that are removed here.
+        with tempfile.TemporaryDirectory(
+            prefix="fluss-snapshot-", ignore_cleanup_errors=True
+        ) as name:
+            log_offset, directory = self._run(self._copied(snapshot_id, Path(name)))
+            try:
+                options = rocksdict.Options(raw_mode=True)
+                access = rocksdict.AccessType.read_only()
+                database = rocksdict.Rdict(str(directory), options, access_type=access)
+            except Exception as error:  # rocksdict raises what its binding makes of RocksDB's
+                raise _unreadable(error) from error
+            try:
+                values = _values_of(database, rocksdict.ReadOptions())
+                yield StoredRows(values=values, log_offset=log_offset)
+            finally:
+                database.close()
+
+    async def _copied(self, snapshot_id: int | None, directory: Path) -> tuple[int, Path]:
+        """Copy the snapshot, or a newer one where servers have deleted it."""
+        connection, path, bucket = self.table.connection, self.path, self.bucket
+        files = RemoteFiles(connection.cluster)
+        for attempt in range(SNAPSHOT_ATTEMPTS_MAX):
+            if snapshot_id is None:
+                newest = (await latest_snapshots(connection.cluster, path)).get(bucket.bucket_id)
+                if newest is None:
+                    break
+                snapshot_id = newest.snapshot_id
+            target = directory / str(attempt)
+            target.mkdir()
+            try:
+                log_offset = await copy_snapshot(
+                    connection.cluster,
+                    files,
+                    bucket,
+                    snapshot_id,
+                    target,
+                    reads_at_once_max=connection.config.remote_file_download_thread_num,
+                )
+            except SnapshotNotFoundError:
+                snapshot_id = None
+            else:
+                return log_offset, target
+        raise SnapshotNotFoundError(
+            f"Bucket {bucket.bucket_id} of {path} has no KV snapshot that stays long enough to be "
+            "copied.",
+            hint="Another strategy does not need one.",
+            table=str(path.table_path),
+            bucket=bucket.bucket_id,
+        )
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.table.connection.engine.run(work, cancellation=self.cancellation)
 
 
 def _chunks(values: Frames) -> Iterator[Frames]:

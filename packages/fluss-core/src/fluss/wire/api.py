@@ -164,6 +164,14 @@ class ApiKey(IntEnum):
         return self.message + suffix
 
 
+_BY_MESSAGE = {f"{key.message}Request": key for key in ApiKey}
+
+
+def api_of(request: Message) -> ApiKey:
+    """The API that a request is for."""
+    return _BY_MESSAGE[request.DESCRIPTOR.name]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerApis:
     """The role of a server, and the lowest and highest version of each API that it serves."""

@@ -31,9 +31,7 @@ from fluss.write.tabular import Frame, frame_of, frame_of_keys
 from fluss.write.wire_writer import WireWriter
 from fluss.write.write_encoding import Target
 from fluss.write.write_failures import failed_write
-from fluss.write.write_report import Outcomes, WriteReport
-from fluss.write.write_result import WriteResultHandle
-from fluss.write.write_tally import WriteProgress
+from fluss.write.write_tally import WriteProgress, WriteReport
 from fluss.write.writer_pool import AGG_OVERWRITE, writer_pool
 
 MergeMode = Literal["default", "overwrite"]
@@ -198,16 +196,17 @@ def _write(
     table: TableHandle, target: Target, check: FrameCheck, pieces: Iterable[CheckedRows]
 ) -> WriteReport:
     writer = writer_pool(table.connection).wire_writer(target)
-    outcomes = Outcomes()
     counts: dict[str, int] = dict.fromkeys([] if check.is_changelog else [check.mode], 0)
     taken = 0
     failed: Exception | None = None
-    writer.stop_at_failure()
+    writer.stops_at_failure = True
     try:
         for piece in pieces:
             with piece.numbered():
-                handle = _take(writer, check, piece)
-            outcomes.add(handle, piece.row_count)
+                if piece.deletes is not None:
+                    writer.take_changes(piece.rows, piece.deletes)
+                else:
+                    writer.take_rows([piece.rows], deletes=check.mode == "delete")
             taken += piece.row_count
             for kind, count in piece.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
@@ -218,13 +217,12 @@ def _write(
     try:
         writer.seal()  # here, which spares the engine a worker thread
         table.connection.engine.run(writer.flush())
-        outcomes.finish()
     except FlussError as error:
         failed = _first_cause(failed, error)
     if failed is not None:
         rows = sum(piece.row_count for piece in pieces) if isinstance(pieces, list) else None
         raise _failed(writer, check, failed, rows)
-    return WriteReport(rows=taken, counts=counts, last_offsets=outcomes.last_offsets)
+    return WriteReport(rows=taken, counts=counts, last_offsets=writer.progress.last_offsets)
 
 
 def _first_cause(before: Exception | None, flushed: FlussError) -> Exception:
@@ -257,10 +255,3 @@ def _failed(
 
 # Errors of rows that are found before they are taken; the message names the row.
 _OF_THE_DATA: Final = (InvalidValueError, SchemaMismatchError, InvalidNameError)
-
-
-def _take(writer: WireWriter, check: FrameCheck, piece: CheckedRows) -> WriteResultHandle:
-    """Have the writer take rows."""
-    if piece.deletes is not None:
-        return writer.take_changes(piece.rows, piece.deletes)
-    return writer.take_rows([piece.rows], deletes=check.mode == "delete")

@@ -19,7 +19,6 @@ from fluss.model.tables.partitions import parse_partition_name
 from fluss.net.cluster_client import Cluster
 from fluss.net.wait_notices import notices
 from fluss.wire import messages
-from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import write_partition_spec, write_table_path
 from fluss.write.write_batch import WriterSettings
 
@@ -126,9 +125,7 @@ class PathFinder:
         # Servers of 0.9.1 answer GET_METADATA for a missing table with an unspecific error.
         request = messages.GetTableInfoRequest(table_path=write_table_path(path.table_path))
         try:
-            await self._cluster.ask_any(
-                ApiKey.GET_TABLE_INFO, request, messages.GetTableInfoResponse
-            )
+            await self._cluster.ask_any(request, messages.GetTableInfoResponse)
         except FlussError as error:
             if not error.is_retriable:
                 return path.table_path, error
@@ -159,6 +156,4 @@ class PathFinder:
             ignore_if_not_exists=True,
         )
         await self._cluster.ddl_pacing.wait_until_table_settled(self._cluster, path.table_path)
-        await self._cluster.ask_coordinator(
-            ApiKey.CREATE_PARTITION, request, messages.CreatePartitionResponse
-        )
+        await self._cluster.ask_coordinator(request, messages.CreatePartitionResponse)

@@ -1,7 +1,9 @@
 """Groups the rows of a batch by partition and bucket.
 
-The rows of a bucket keep their order and become one slice. Single keys are placed by
-`lookup.key_placement`.
+The rows of a bucket keep their order and become one slice. Rows without a bucket key are placed in
+one of two ways. *Sticky*: all rows of a batch go to one bucket, the next batch to another, so that
+batches fill. *Round robin*: row after row to the next bucket, so that even few rows are spread
+evenly. Single keys are placed by `lookup.key_placement`.
 """
 
 from __future__ import annotations
@@ -16,14 +18,24 @@ import pyarrow as pa
 
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
+from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.numpy_columns import to_column
 from fluss.rows.buffers.columns import Column, Int64Array, RowBytes
 from fluss.rows.keys.bucketing import bucket_function
-from fluss.rows.keys.encoders import bucket_key_encoder
+from fluss.rows.keys.encoders import KeyEncoder, bucket_key_encoder, primary_key_encoder
 from fluss.write.caller_rows import rows_counted
-from fluss.write.plan_bucket_choice import choose_sticky
 from fluss.write.wire_rows import PATHS_KEPT_MAX, PartitionPaths, RowPartitions
+
+
+def key_encoder(table: TableInfo, types: Sequence[DataType]) -> KeyEncoder:
+    """The encoder of a table's stored keys, or of the beginnings of keys for prefix lookups."""
+    return primary_key_encoder(
+        types,
+        lake_format=table.options.datalake_format,
+        kv_format_version=table.options.kv_format_version or 1,
+        is_default_bucket_key=table.is_default_bucket_key,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,23 +82,23 @@ class Placement:
         choose: Callable[[PhysicalTablePath], int] | None = None,
     ) -> None:
         self._chosen = choose
-        self._table = table
-        self._layout = layout
+        self.table = table
+        self.layout = layout
         self._has_leader = has_leader
         self._is_round_robin = is_round_robin
         self._partitions = PartitionPaths(table, layout)
-        self._bucket_positions = [layout.names.index(each) for each in table.bucket_keys]
+        self.bucket_positions = [layout.names.index(name) for name in table.bucket_keys]
         lake = table.options.datalake_format
         self._function = bucket_function(lake)
-        types = [layout.types[each] for each in self._bucket_positions]
+        types = [layout.types[position] for position in self.bucket_positions]
         self.encoder = bucket_key_encoder(types, lake_format=lake) if types else None
         self._sticky: dict[PhysicalTablePath, int] = {}
         self._next = random.randrange(table.num_buckets)  # noqa: S311 - writers start at different buckets
 
     def columns(self, batch: pa.RecordBatch, positions: Sequence[int]) -> list[Column]:
         """Some columns of a batch, in the form that the encoders of keys take."""
-        types = self._layout.types
-        return [to_column(batch.column(each), types[each]) for each in positions]
+        types = self.layout.types
+        return [to_column(batch.column(place), types[place]) for place in positions]
 
     def place(
         self,
@@ -114,22 +126,22 @@ class Placement:
         paths, codes = placed.paths, placed.codes
         if self.encoder is not None:
             if keys is None:
-                with rows_counted(names=self._table.bucket_keys):
-                    keys = self.encoder.encode_rows(self.columns(batch, self._bucket_positions))
-            buckets = self._function.buckets(keys, self._table.num_buckets).astype(np.int64)
-            return _grouped(paths, codes, buckets, self._table.num_buckets)
+                with rows_counted(names=self.table.bucket_keys):
+                    keys = self.encoder.encode_rows(self.columns(batch, self.bucket_positions))
+            buckets = self._function.buckets(keys, self.table.num_buckets).astype(np.int64)
+            return _grouped(paths, codes, buckets, self.table.num_buckets)
         if self._is_round_robin and not is_frame:
-            buckets = (np.arange(count) + self._next) % self._table.num_buckets
-            self._next = (self._next + count) % self._table.num_buckets
-            return _grouped(paths, codes, buckets, self._table.num_buckets)
+            buckets = (np.arange(count) + self._next) % self.table.num_buckets
+            self._next = (self._next + count) % self.table.num_buckets
+            return _grouped(paths, codes, buckets, self.table.num_buckets)
         chosen = np.array([self._choose(each) for each in paths], dtype=np.int64)
         if codes is None:
             share = Share(path=paths[0], bucket_id=int(chosen[0]), start=0, stop=count)
             return Shares(shares=(share,))
-        return _grouped(paths, codes, chosen[codes], self._table.num_buckets)
+        return _grouped(paths, codes, chosen[codes], self.table.num_buckets)
 
     def _choose(self, path: PhysicalTablePath) -> int:
-        count = self._table.num_buckets
+        count = self.table.num_buckets
         if self._chosen is not None:
             return self._chosen(path) % count
         if self._is_round_robin:
@@ -169,3 +181,57 @@ def _grouped(
         code, bucket = divmod(int(ordered[start]), bucket_count)
         shares.append(Share(path=paths[code], bucket_id=bucket, start=start, stop=stop))
     return Shares(shares=tuple(shares), order=order)
+
+
+class StoredKeys:
+    """Encodes the keys under which rows are stored, and places the rows; any thread may use it.
+
+    Args:
+        placement: Places the rows.
+        names: The columns of the key.
+    """
+
+    def __init__(self, placement: Placement, names: Sequence[str]) -> None:
+        layout = placement.layout
+        self.names = tuple(names)
+        self._positions = [layout.names.index(name) for name in names]
+        self._placement = placement
+        types = [layout.types[position] for position in self._positions]
+        self._encoder = key_encoder(placement.table, types)
+        # Where the same bytes choose the bucket, they are encoded once.
+        self._choose_bucket = (
+            self._positions == placement.bucket_positions and self._encoder == placement.encoder
+        )
+
+    def of(self, batch: pa.RecordBatch) -> RowBytes:
+        """The keys of the rows of a batch."""
+        return self._encoder.encode_rows(self._placement.columns(batch, self._positions))
+
+    def place(
+        self,
+        batch: pa.RecordBatch,
+        keys: RowBytes,
+        *,
+        partitions: RowPartitions | None = None,
+        is_frame: bool = False,
+    ) -> Shares:
+        """Group the rows of a batch by bucket; see `Placement.place`."""
+        known = keys if self._choose_bucket else None
+        return self._placement.place(batch, keys=known, partitions=partitions, is_frame=is_frame)
+
+
+def choose_sticky(
+    current: int | None, bucket_count: int, has_leader: Callable[[int], bool], *, jitter: float
+) -> int:
+    """The bucket for the next batch: another than the last, and one with a leader if possible.
+
+    Args:
+        current: The bucket of the last batch, None for the first one.
+        bucket_count: How many buckets there are.
+        has_leader: Whether a bucket has a known leader.
+        jitter: A random number from 0 to 1 (not 1 itself).
+    """
+    start = int(jitter * bucket_count)
+    around = [(start + step) % bucket_count for step in range(bucket_count)]
+    others = [each for each in around if each != current] or around
+    return next((each for each in others if has_leader(each)), others[0])

@@ -44,13 +44,19 @@ _SEQUENCE_ERRORS = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ProduceRequest:
     """One request to one server; each batch is of another bucket."""
 
     server_id: int
     route: Route
-    batches: tuple[WriteBatch, ...]
+    batches: list[WriteBatch] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, batch: WriteBatch) -> None:
+        """Send a batch with the others."""
+        self.batches.append(batch)
+        self.size_bytes += batch.size_bytes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,7 +134,7 @@ class SendPlan:
     def next_requests(self, view: ClusterView, *, now: float) -> ProduceRequests:
         """Decide what to send now; the batches in `requests` count as in flight."""
         found = ProduceRequests()
-        open_requests: dict[tuple[int, Route], _Request] = {}
+        open_requests: dict[tuple[int, Route], ProduceRequest] = {}
         ready = self._ready(view, found, now=now)
         while ready:
             # One round takes at most one batch of each bucket, so that no request of a round has
@@ -138,8 +144,7 @@ class SendPlan:
                 for queue, server_id in ready
                 if self._take(queue, server_id, open_requests, found, now=now)
             ]
-            for request in open_requests.values():
-                found.requests.append(request.finished())
+            found.requests += open_requests.values()
             open_requests.clear()
         return found
 
@@ -190,7 +195,7 @@ class SendPlan:
         self,
         queue: BucketQueue,
         server_id: int,
-        requests: dict[tuple[int, Route], _Request],
+        requests: dict[tuple[int, Route], ProduceRequest],
         found: ProduceRequests,
         *,
         now: float,
@@ -200,11 +205,13 @@ class SendPlan:
             return False
         route_key = (server_id, batch.route)
         request = requests.get(route_key)
-        if request is not None and not request.has_room(batch, self.settings.request_bytes_max):
-            found.requests.append(request.finished())
+        bytes_max = self.settings.request_bytes_max
+        if request is not None and request.size_bytes + batch.size_bytes > bytes_max:
+            found.requests.append(request)
             request = None
         if request is None:
-            request = requests[route_key] = _Request(server_id, batch.route)
+            request = ProduceRequest(server_id=server_id, route=batch.route)
+            requests[route_key] = request
         queue.send(batch)
         if self.settings.is_idempotent and batch.sequence == NO_SEQUENCE:
             queue.sequences.number(batch)
@@ -389,28 +396,6 @@ class SendPlan:
     def _retire(self, queue: BucketQueue) -> None:
         if queue.is_idle:
             self._busy.pop(queue.key, None)
-
-
-class _Request:
-    __slots__ = ("_batches", "_bytes", "_route", "_server_id")
-
-    def __init__(self, server_id: int, route: Route) -> None:
-        self._server_id = server_id
-        self._route = route
-        self._batches: list[WriteBatch] = []
-        self._bytes = 0
-
-    def has_room(self, batch: WriteBatch, bytes_max: int) -> bool:
-        return self._bytes + batch.size_bytes <= bytes_max
-
-    def add(self, batch: WriteBatch) -> None:
-        self._batches.append(batch)
-        self._bytes += batch.size_bytes
-
-    def finished(self) -> ProduceRequest:
-        return ProduceRequest(
-            server_id=self._server_id, route=self._route, batches=tuple(self._batches)
-        )
 
 
 def _key_of(batch: WriteBatch) -> QueueKey:

@@ -288,9 +288,7 @@ class Sender:
         request = messages.InitWriterRequest()
         for table in {each.path.table_path for each in self._plan.incomplete()}:
             request.table_path.add(database_name=table.database_name, table_name=table.table_name)
-        answer = await self._cluster.ask_any_tablet_server(
-            ApiKey.INIT_WRITER, request, messages.InitWriterResponse
-        )
+        answer = await self._cluster.ask_any_tablet_server(request, messages.InitWriterResponse)
         return int(answer.writer_id)
 
     async def _find(self, paths: Sequence[PhysicalTablePath]) -> None:

@@ -85,11 +85,6 @@ class WriteBuffer:
         self._failure: FlussError | None = None  # the first, or the first that leaves a doubt
 
     @property
-    def request_bytes_max(self) -> int:
-        """The largest request, and therefore the largest row."""
-        return self._sender.settings.request_bytes_max
-
-    @property
     def has_failed(self) -> bool:
         """Whether a batch has failed since the last flush."""
         return self._failure is not None

@@ -7,9 +7,10 @@ fits, and a row that does not fit alone is refused.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +31,8 @@ from fluss.records.log.log_writer import LogBody, arrow_log_body
 from fluss.records.log.row_log import row_log_body
 from fluss.records.log.statistics import collect_statistics, write_statistics
 from fluss.rows.buffers.columns import BoolArray, Int32Array, RowBytes
-from fluss.rows.keys.encoders import primary_key_encoder
 from fluss.write.caller_rows import rows_counted
-from fluss.write.placement import Placement, Share
+from fluss.write.placement import Placement, Share, StoredKeys
 from fluss.write.wire_rows import WireRows
 from fluss.write.write_batch import Route, WriteBatch, WriterSettings
 
@@ -50,12 +50,15 @@ class Encoded:
     batch_of_row: Int32Array | None
 
 
-class Target(Protocol):
+class Target(ABC):
     """Encodes the rows of one table; any thread may use it."""
 
-    layout: BatchLayout
-    table: TableInfo
+    def __init__(self, placement: Placement, settings: WriterSettings) -> None:
+        self.table, self.layout = placement.table, placement.layout
+        self._placement = placement
+        self._settings = settings
 
+    @abstractmethod
     def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
         """Encode rows; `deletes` marks those that delete their key."""
 
@@ -65,27 +68,18 @@ class Target(Protocol):
 UNCOMPRESSED_BYTES_MAX: Final = BODY_BYTES_MAX - (1 << 20)
 
 
-class LogTarget:
+class LogTarget(Target):
     """Log batches of a table without a primary key."""
 
     def __init__(
-        self,
-        table: TableInfo,
-        settings: WriterSettings,
-        placement: Placement,
-        layout: BatchLayout,
-        *,
-        has_statistics: bool,
+        self, placement: Placement, settings: WriterSettings, *, has_statistics: bool
     ) -> None:
-        self.table = table
-        options = table.options
-        self.layout = layout
-        self._placement = placement
-        self._settings = settings
+        super().__init__(placement, settings)
+        table, options = self.table, self.table.options
         self._route = Route(table_id=table.table_id, is_kv=False, schema_id=table.schema_id)
         self._format = options.log_format
         self._codec = BodyCodec(options.arrow_compression, options.zstd_level)
-        self._statistics = _statistics_positions(table, layout) if has_statistics else ()
+        self._statistics = _statistics_positions(table, self.layout) if has_statistics else ()
 
     def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
         """Encode rows; nothing is ever deleted from a log."""
@@ -149,24 +143,19 @@ class LogTarget:
         )
 
 
-class KvTarget:
+class KvTarget(Target):
     """Key-value batches of a table with a primary key."""
 
     def __init__(
         self,
-        table: TableInfo,
-        settings: WriterSettings,
         placement: Placement,
-        layout: BatchLayout,
+        settings: WriterSettings,
         *,
         target_columns: Sequence[int] = (),
         agg_mode: int | None = None,
     ) -> None:
-        self.table = table
-        options = table.options
-        self.layout = layout
-        self._placement = placement
-        self._settings = settings
+        super().__init__(placement, settings)
+        table = self.table
         self.target_columns = tuple(target_columns)
         self._route = Route(
             table_id=table.table_id,
@@ -175,34 +164,19 @@ class KvTarget:
             target_columns=self.target_columns,
             agg_mode=agg_mode,
         )
-        self._format = options.kv_format
-        self._key_positions = table.schema.column_indexes(table.physical_primary_keys)
-        self._encoder = primary_key_encoder(
-            [layout.types[each] for each in self._key_positions],
-            lake_format=options.datalake_format,
-            kv_format_version=options.kv_format_version or 1,
-            is_default_bucket_key=table.is_default_bucket_key,
-        )
-        bucket_positions = table.schema.column_indexes(table.bucket_keys)
-        self._has_one_key = (
-            bucket_positions == self._key_positions and placement.encoder == self._encoder
-        )
+        self._format = table.options.kv_format
+        self._keys = StoredKeys(placement, table.physical_primary_keys)
 
     def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
         """Encode rows; `deletes` marks those that delete their key."""
         batch = rows.batch
-        with rows_counted(names=[self.layout.names[each] for each in self._key_positions]):
-            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_positions))
-        placed = self._placement.place(
-            batch,
-            keys=keys if self._has_one_key else None,
-            partitions=rows.partitions,
-            is_frame=is_frame,
-        )
+        with rows_counted(names=self._keys.names):
+            keys = self._keys.of(batch)
+        placed = self._keys.place(batch, keys, partitions=rows.partitions, is_frame=is_frame)
         order = placed.order
         if order is not None:
             batch = batch.take(from_numpy(order))
-            keys = self._encoder.encode_rows(self._placement.columns(batch, self._key_positions))
+            keys = self._keys.of(batch)
             deletes = None if deletes is None else deletes[order]
         made: list[WriteBatch] = []
         edges = [0]

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fluss.errors import FlussError, ProtocolError, error_from_code
+from fluss.errors import FlussError, error_from_code, unusable_answer
 from fluss.records.arrow.received_bytes import to_view
 from fluss.records.kv.kv_batch import write_kv_batch
 from fluss.records.log.log_writer import write_log_batch
 from fluss.wire import messages
 from fluss.wire.byte_buffers import Buffer
+from fluss.wire.table_paths import read_bucket
 from fluss.wire.zero_copy.record_batches import (
     PRODUCE_LOG_REQUEST,
     PUT_KV_REQUEST,
@@ -76,26 +77,15 @@ def read_answers(
     """
     kind: Any = messages.PutKvResponse if request.route.is_kv else messages.ProduceLogResponse
     answer = messages.read_message(kind, body)
-    found = {
-        (each.partition_id if each.HasField("partition_id") else None, each.bucket_id): each
-        for each in answer.buckets_resp
-    }
-    return iter([
-        (batch, _answer(batch, found.get((batch.partition_id, batch.bucket_id))))
-        for batch in request.batches
-    ])  # fmt: skip
+    table_id = request.route.table_id
+    found = {read_bucket(table_id, bucket): bucket for bucket in answer.buckets_resp}
+    return iter([(batch, _answer(batch, found.get(batch.bucket))) for batch in request.batches])
 
 
 def _answer(batch: WriteBatch, found: Any) -> BucketAnswer:
     if found is None:
         why = f"it lacks bucket {batch.bucket_id}"
-        error = ProtocolError(
-            f"The answer to a write request is incomplete: {why}.",
-            what="the answer to a write request",
-            at=0,
-            why=why,
-        )
-        return BucketAnswer(error=error)
+        return BucketAnswer(error=unusable_answer("a write request", why))
     pressure = found.pressure if batch.route.is_kv and found.HasField("pressure") else 0.0
     if found.HasField("error_code"):
         message = found.error_message if found.HasField("error_message") else None

@@ -7,41 +7,17 @@ is a small object that does nothing until it is asked. How a caller waits is in 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fluss.errors import FlussError
-from fluss.model.paths import TableBucket
-from fluss.net.call_styles import as_awaitable
-from fluss.net.handoff import ResultSink
+from fluss.net.handoff import ResultSink, as_awaitable
 from fluss.rows.buffers.columns import Int32Array
 from fluss.write.write_batch import WriteBatch
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenBatch:
-    """One batch that was written.
-
-    Attributes:
-        bucket: Its bucket.
-        row_count: How many rows it has, including those of other handles.
-        base_offset: The offset of its first row, in a log; None where the server did not report it.
-        log_end_offset: The end of the changelog after it, in a primary-key table.
-    """
-
-    bucket: TableBucket
-    row_count: int
-    base_offset: int | None = None
-    log_end_offset: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOutcome:
-    """The batches that the rows of a handle are in."""
-
-    batches: tuple[WrittenBatch, ...]
+# The written batches that the rows of a handle are in; they may have rows of other handles, too.
+Written: TypeAlias = tuple[WriteBatch, ...]
 
 
 class Sealer(Protocol):
@@ -140,19 +116,25 @@ class WriteResultHandle:
         """Send the rows now instead of with later ones. May wait for write memory."""
         self._chunk.sealer.seal_soon(self._chunk)
 
-    def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
-        """Send the rows immediately, and resolve `caller` with the outcome or the error."""
+    def subscribe(self, caller: ResultSink[Written]) -> None:
+        """Send the rows immediately, and resolve `caller` with their batches or the error."""
         self.seal_soon()
-        self._chunk.sealer.post(partial(self._watch, _Watch(caller)))
+        self._chunk.sealer.post(partial(self._watch, caller))
 
-    def _watch(self, watch: _Watch) -> None:
+    def _watch(self, caller: ResultSink[Written]) -> None:
         chunk = self._chunk
         if not chunk.is_sealed:
-            chunk.when_sealed.append(partial(self._watch, watch))
+            chunk.when_sealed.append(partial(self._watch, caller))
         elif chunk.error is not None:
-            watch.end([], chunk.error)
+            caller.fail(copy_of(chunk.error))
         else:
-            watch.over(chunk.batches_of(self._first, self._stop))
+            batches = chunk.batches_of(self._first, self._stop)
+            countdown = _Countdown(caller, len(batches))
+            for batch in batches:
+                if batch.is_completed:
+                    countdown.completed(batch)
+                else:
+                    batch.waiters.append(countdown.completed)
 
 
 class JoinedResult(WriteResultHandle):
@@ -171,10 +153,10 @@ class JoinedResult(WriteResultHandle):
         for part in self._parts:
             part.seal_soon()
 
-    def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
-        gather = _Gather(caller, len(self._parts))
+    def subscribe(self, caller: ResultSink[Written]) -> None:
+        countdown = _Countdown(caller, len(self._parts))
         for part in self._parts:
-            part.subscribe(gather)
+            part.subscribe(countdown)
 
 
 class EmptyWriteResult(WriteResultHandle):
@@ -192,59 +174,33 @@ class EmptyWriteResult(WriteResultHandle):
     def seal_soon(self) -> None:
         pass
 
-    def subscribe(self, caller: ResultSink[WriteOutcome]) -> None:
-        self._sealer.post(partial(caller.succeed, WriteOutcome(batches=())))
+    def subscribe(self, caller: ResultSink[Written]) -> None:
+        self._sealer.post(partial(caller.succeed, ()))
 
 
-class _Watch:
-    """Waits, on the engine thread, until all batches of a handle are completed."""
+class _Countdown:
+    """Reports to a caller when all batches, or all parts, of a handle are completed.
 
-    __slots__ = ("_batches", "_caller", "_left")
+    Of several errors, one that leaves a doubt is reported. Lives on the engine thread.
+    """
 
-    def __init__(self, caller: ResultSink[WriteOutcome]) -> None:
-        self._caller = caller
-        self._batches: Sequence[WriteBatch] = ()
-        self._left = 0
+    __slots__ = ("_batches", "_caller", "_error", "_left")
 
-    def over(self, batches: Sequence[WriteBatch]) -> None:
-        self._batches = batches
-        for batch in batches:
-            if not batch.is_completed:
-                self._left += 1
-                batch.waiters.append(self._completed)
-        if not self._left:
-            self._finish()
-
-    def _completed(self, _: WriteBatch) -> None:
-        self._left -= 1
-        if not self._left:
-            self._finish()
-
-    def _finish(self) -> None:
-        failures = [each.error for each in self._batches if each.error is not None]
-        self.end(self._batches, max(failures, key=in_doubt, default=None))
-
-    def end(self, batches: Iterable[WriteBatch], error: FlussError | None) -> None:
-        if error is not None:
-            self._caller.fail(copy_of(error))
-        else:
-            written = tuple(_written(each) for each in batches)
-            self._caller.succeed(WriteOutcome(batches=written))
-
-
-class _Gather:
-    """Gathers the results of several parts; of several errors, one that is in doubt wins."""
-
-    __slots__ = ("_caller", "_error", "_found", "_left")
-
-    def __init__(self, caller: ResultSink[WriteOutcome], count: int) -> None:
+    def __init__(self, caller: ResultSink[Written], count: int) -> None:
         self._caller = caller
         self._left = count
-        self._found: list[WrittenBatch] = []
+        self._batches: Written = ()
         self._error: BaseException | None = None
 
-    def succeed(self, result: WriteOutcome) -> None:
-        self._found += result.batches
+    def completed(self, batch: WriteBatch) -> None:
+        """Note the end of one batch."""
+        if batch.error is None:
+            self.succeed((batch,))
+        else:
+            self.fail(copy_of(batch.error))
+
+    def succeed(self, result: Written) -> None:
+        self._batches += result
         self._count_down()
 
     def fail(self, error: BaseException) -> None:
@@ -259,7 +215,7 @@ class _Gather:
         if self._error is not None:
             self._caller.fail(self._error)
         else:
-            self._caller.succeed(WriteOutcome(batches=tuple(self._found)))
+            self._caller.succeed(self._batches)
 
 
 def in_doubt(error: BaseException) -> bool:
@@ -274,11 +230,3 @@ def copy_of(error: FlussError) -> FlussError:
 
 def _nothing(_: object) -> tuple[()]:
     return ()
-
-
-def _written(batch: WriteBatch) -> WrittenBatch:
-    if batch.route.is_kv:
-        return WrittenBatch(
-            bucket=batch.bucket, row_count=batch.row_count, log_end_offset=batch.offset
-        )
-    return WrittenBatch(bucket=batch.bucket, row_count=batch.row_count, base_offset=batch.offset)

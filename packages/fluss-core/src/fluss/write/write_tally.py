@@ -1,5 +1,7 @@
 """Counts what became of the rows of one writer: acknowledged, in doubt, or not written.
 
+A frame that was written is reported by a `WriteReport`, one that failed by a `WriteProgress`.
+
 Rows are numbered in the order in which the writer took them. Parts that are fully acknowledged are
 only counted; the others are kept, so that a failure can name its rows.
 """
@@ -8,17 +10,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fluss.model.paths import TableBucket
 from fluss.rows.buffers.columns import Int64Array
 from fluss.write.write_batch import WriteBatch
-
-if TYPE_CHECKING:
-    from fluss.write.write_result import Chunk
+from fluss.write.write_result import Chunk
 
 # Older parts are only counted, and their rows no longer named.
 PARTS_MAX: Final = 4_096
@@ -26,6 +28,29 @@ _ACKNOWLEDGED, _IN_DOUBT, _NOT_WRITTEN, _IN_FLIGHT = range(4)
 _FATES: Final = 4
 
 Fates: TypeAlias = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteReport:
+    """What was written.
+
+    Attributes:
+        rows: How many rows were written. In a changelog, rows before an update are not.
+        counts: How many rows were given of each kind: `append`, `upsert`, `delete` or `update`,
+            and in a changelog `insert`, `update_before`, `update_after` and `delete`.
+        last_offsets: The offset of the last row of each bucket that was written to; in a
+            primary-key table, of the last change in its changelog. Buckets whose server did not
+            report it are missing.
+    """
+
+    rows: int
+    counts: Mapping[str, int]
+    last_offsets: Mapping[TableBucket, int]
+
+    @property
+    def next_offsets(self) -> dict[TableBucket, int]:
+        """The offsets from which to read only what came later."""
+        return {bucket: offset + 1 for bucket, offset in self.last_offsets.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +68,7 @@ class WriteProgress:
         rows: How many rows the frame has; None for a stream.
         doubtful: The numbers of the rows that may have been written or not.
         missing: The numbers of the rows before `first_untaken` that were certainly not written.
+        last_offsets: The offset of the last acknowledged row of each bucket, as in `WriteReport`.
     """
 
     acknowledged: int
@@ -53,6 +79,7 @@ class WriteProgress:
     rows: int | None = None
     doubtful: Int64Array
     missing: Int64Array
+    last_offsets: Mapping[TableBucket, int]
 
     def rows_to_write(self) -> Int64Array:
         """The numbers of the rows that were certainly not written, to the end of the frame."""
@@ -110,6 +137,15 @@ class _Part:
             return False
         return chunk.batches is None or any(not each.is_completed for each in chunk.batches)
 
+    def note_offsets(self, last_offsets: dict[TableBucket, int]) -> None:
+        """Raise the last offsets of buckets to those of its acknowledged rows."""
+        for batch in self.chunk.batches or ():
+            if _fate(batch) == _ACKNOWLEDGED and batch.offset is not None:
+                # A log reports where the batch begins, a changelog where it ends after the batch.
+                end = batch.offset + (0 if batch.route.is_kv else batch.row_count)
+                if end > last_offsets.get(batch.bucket, -1) + 1:
+                    last_offsets[batch.bucket] = end - 1
+
 
 class WriteTally:
     """Counts the rows of one writer. Any thread."""
@@ -117,8 +153,10 @@ class WriteTally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts: deque[_Part] = deque()
-        self._counts = [0, 0, 0, 0]  # of parts that are no longer kept
         self._taken = 0
+        # Of parts that are no longer kept.
+        self._counts = [0] * _FATES
+        self._last_offsets: dict[TableBucket, int] = {}
 
     def add(self, first: int, count: int, chunk: Chunk) -> None:
         """Note rows that are being sealed."""
@@ -126,12 +164,15 @@ class WriteTally:
             self._parts.append(_Part(first=first, count=count, chunk=chunk))
             self._taken = first + count
             while self._parts and (self._parts[0].is_acknowledged or len(self._parts) > PARTS_MAX):
-                self._count(self._parts.popleft().fates())
+                part = self._parts.popleft()
+                self._counts = _added(self._counts, part.fates())
+                part.note_offsets(self._last_offsets)
 
     def report(self) -> WriteProgress:
         """What became of the rows since the last `reset`."""
         with self._lock:
-            counts, parts, taken = list(self._counts), list(self._parts), self._taken
+            counts, parts, taken = self._counts, list(self._parts), self._taken
+            last_offsets = dict(self._last_offsets)
         found: dict[int, list[Int64Array]] = {_IN_DOUBT: [], _NOT_WRITTEN: []}
         first_missing = taken
         for part in parts:
@@ -141,7 +182,8 @@ class WriteTally:
                 first_missing = min(first_missing, part.first + int(is_missing.argmax()))
             for fate, positions in found.items():
                 positions.append(part.first + np.flatnonzero(fates == fate))
-            counts = np.add(counts, np.bincount(fates, minlength=_FATES)).tolist()
+            counts = _added(counts, fates)
+            part.note_offsets(last_offsets)
         return WriteProgress(
             acknowledged=counts[_ACKNOWLEDGED],
             in_doubt=counts[_IN_DOUBT],
@@ -150,6 +192,7 @@ class WriteTally:
             first_untaken=taken,
             doubtful=_joined(found[_IN_DOUBT]),
             missing=_joined(found[_NOT_WRITTEN]),
+            last_offsets=last_offsets,
         )
 
     def reset(self) -> None:
@@ -157,10 +200,12 @@ class WriteTally:
         with self._lock:
             self._parts = deque(each for each in self._parts if each.is_in_flight)
             self._counts = [0] * _FATES
+            self._last_offsets = {}
 
-    def _count(self, fates: Fates) -> None:
-        for fate, count in enumerate(np.bincount(fates, minlength=_FATES).tolist()):
-            self._counts[fate] += count
+
+def _added(counts: list[int], fates: Fates) -> list[int]:
+    added: list[int] = np.add(counts, np.bincount(fates, minlength=_FATES)).tolist()
+    return added
 
 
 def _fate(batch: WriteBatch) -> int:

@@ -16,11 +16,12 @@ from fluss.errors import InvalidValueError
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.cast import to_wire_batch
 from fluss.write.caller_rows import rows_counted
-from fluss.write.row_values import RowReader
+from fluss.write.change_frames import without_columns
+from fluss.write.row_function import RowReader
+from fluss.write.sender import Sender
 from fluss.write.wire_rows import WireRows
 from fluss.write.wire_writer import WireWriter
-from fluss.write.write_buffer import WriteBuffer
-from fluss.write.write_encoding import KvTarget, Target
+from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_result import WriteResultHandle
 from fluss.write.write_targets import check_deletes, whole_layout
 
@@ -33,11 +34,12 @@ _LARGE_ROW = 4
 class RowWriter(WireWriter):
     """What writers of logs and of keyed tables have in common: they take single rows."""
 
-    def __init__(self, target: Target, buffer: WriteBuffer) -> None:
-        super().__init__(target, buffer)
-        self._large_row_bytes = buffer.request_bytes_max // _LARGE_ROW
-        self._rows: RowReader
-        self._keys: RowReader
+    def __init__(self, sender: Sender, target: Target, *, keeper: object = None) -> None:
+        super().__init__(sender, target, keeper=keeper)
+        self._large_row_bytes = sender.settings.request_bytes_max // _LARGE_ROW
+        self._row_reader: RowReader
+        self._key_reader: RowReader
+        self._row_layout = self._layout  # the columns of a frame
 
     def take(self, row: Any, *, deletes: bool = False) -> WriteResultHandle:
         """Take one row: a dict by column name, a list or tuple by position.
@@ -49,70 +51,46 @@ class RowWriter(WireWriter):
         """
         # The hot path of all rows: a microsecond or two, so nothing is done that can be spared.
         try:
-            values, size = self._keys.read(row) if deletes else self._rows.read(row)
+            values, size = (self._key_reader if deletes else self._row_reader).read(row)
         except InvalidValueError as error:
             raise error.with_context(row=self.rows_taken) from None
-        buffer = self._buffer
-        add = buffer.add_row if size <= self._large_row_bytes else buffer.add_alone
+        add = self.add_row if size <= self._large_row_bytes else self.add_alone
         result = add(values, size, deletes)
         self.rows_taken += 1
         return result
 
-
-class AppendCore(RowWriter):
-    """Appends rows to a log table."""
-
-    def __init__(self, target: Target, buffer: WriteBuffer) -> None:
-        super().__init__(target, buffer)
-        names = self._layout.names
-        self._rows = RowReader(
-            names,
-            self._layout.types,
-            positions=range(len(names)),
-            width=len(names),
-            limits=self.table.value_limits,
-        )
-
-    append = RowWriter.take
-
-    def append_arrow(self, frame: ArrowFrame) -> WriteResultHandle:
+    def take_frame(self, frame: ArrowFrame) -> WriteResultHandle:
         """Take the rows of a frame; columns are matched by name and cast where that is safe.
 
         Raises:
             SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
-        return self.take_rows(_cast_batches(frame, self._layout))
+        return self.take_rows(_cast_batches(frame, self._row_layout))
+
+
+class AppendCore(RowWriter):
+    """Appends rows to a log table."""
+
+    def __init__(self, sender: Sender, target: LogTarget, *, keeper: object = None) -> None:
+        super().__init__(sender, target, keeper=keeper)
+        self._row_reader = RowReader.of(self.table, range(len(self._layout.names)))
+
+    append = RowWriter.take
+    append_arrow = RowWriter.take_frame
 
 
 class UpsertCore(RowWriter):
     """Inserts, replaces and deletes rows of a table with a primary key."""
 
-    def __init__(self, target: KvTarget, buffer: WriteBuffer) -> None:
-        super().__init__(target, buffer)
-        schema, limits = self.table.schema, self.table.value_limits
-        names, types = schema.column_names, schema.column_types
-        columns = target.target_columns or tuple(range(len(names)))
-        keys = schema.primary_key_indexes
-        self._rows = RowReader(
-            [names[position] for position in columns],
-            [types[position] for position in columns],
-            positions=columns,
-            width=len(names),
-            limits=limits,
-        )
-        self._keys = RowReader(
-            [names[position] for position in keys],
-            [types[position].not_null() for position in keys],
-            positions=keys,
-            width=len(names),
-            ignored=frozenset(names),
-            what="key",
-            limits=limits,
-        )
+    def __init__(self, sender: Sender, target: KvTarget, *, keeper: object = None) -> None:
+        super().__init__(sender, target, keeper=keeper)
+        columns = target.target_columns or range(len(self._layout.names))
+        self._row_reader = RowReader.of(self.table, columns)
+        self._key_reader = RowReader.of_keys(self.table)
         whole = whole_layout(self.table)
-        self._row_layout = whole if len(columns) == len(names) else whole.project(columns)
-        self._key_layout = whole.project(keys)
+        self._row_layout = whole if len(columns) == len(whole) else whole.project(columns)
+        self._key_layout = whole.project(self.table.schema.primary_key_indexes)
 
     # A row replaces the one with its key, or its columns in a partial update.
     upsert = RowWriter.take
@@ -160,13 +138,7 @@ def _cast_batches(
     first = 0
     for batch in _batches(frame):
         with rows_counted(first=first):
-            kept = _without(batch, left_out or set())
+            kept = without_columns(batch, left_out or ())
             made.append(WireRows(batch=to_wire_batch(kept, layout)))
         first += batch.num_rows
     return made
-
-
-def _without(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
-    if names.isdisjoint(batch.schema.names):
-        return batch
-    return batch.select([name for name in batch.schema.names if name not in names])

@@ -10,11 +10,12 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
-from fluss.connection.connection import ClientConnection, TableHandle
+from fluss.connection.connection import ClientConnection, TableHandle, service
 from fluss.errors import FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_info import TableInfo
@@ -27,7 +28,6 @@ from fluss.write.plan_pinned_sender import PinnedSendPlan
 from fluss.write.sender import Sender
 from fluss.write.wire_writer import WireWriter
 from fluss.write.write_batch import ACKS_ALL, WriterSettings
-from fluss.write.write_buffer import WriteBuffer
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_targets import (
     check_appends,
@@ -40,6 +40,8 @@ from fluss.write.write_targets import (
 from fluss.write.writer_cores import AppendCore, UpsertCore
 
 log = logging.getLogger("fluss.writer")
+
+WriterT = TypeVar("WriterT", bound=WireWriter)
 
 AGG_OVERWRITE = 1
 
@@ -69,7 +71,7 @@ class WriterPool:
         self._keeper = keeper
         self.settings = settings
         self._cluster = cluster
-        self._buffers: weakref.WeakSet[WriteBuffer] = weakref.WeakSet()
+        self._writers: weakref.WeakSet[WireWriter] = weakref.WeakSet()
 
     def append_core(self, table: TableInfo) -> AppendCore:
         """A writer for a log table.
@@ -77,12 +79,11 @@ class WriterPool:
         Raises:
             UnsupportedOperationError: The table has a primary key.
         """
-        target = self.log_target(table)
-        return AppendCore(target, self._buffer(target))
+        return self._opened(AppendCore, self.log_target(table))
 
     def wire_writer(self, target: Target) -> WireWriter:
         """A writer of rows in wire form."""
-        return WireWriter(target, self._buffer(target))
+        return self._opened(WireWriter, target)
 
     def log_target(
         self, table: TableInfo, *, choose: Callable[[PhysicalTablePath], int] | None = None
@@ -97,14 +98,8 @@ class WriterPool:
             UnsupportedOperationError: The table has a primary key.
         """
         check_appends(table)
-        layout = whole_layout(table)
-        return LogTarget(
-            table,
-            self.settings,
-            self._placement(table, layout, choose),
-            layout,
-            has_statistics=self._takes_statistics(table),
-        )
+        placement = self._placement(table, whole_layout(table), choose)
+        return LogTarget(placement, self.settings, has_statistics=self._takes_statistics(table))
 
     def pinned_sender(self, table: TableInfo) -> Sender:
         """Make a sender for batches with their own writer id and sequence; the caller closes it."""
@@ -123,7 +118,7 @@ class WriterPool:
     ) -> UpsertCore:
         """A writer for a table with a primary key; see `kv_target`."""
         target = self.kv_target(table, target_columns=target_columns, agg_mode=agg_mode)
-        return UpsertCore(target, self._buffer(target))
+        return self._opened(UpsertCore, target)
 
     def kv_target(
         self,
@@ -148,15 +143,8 @@ class WriterPool:
         columns = check_target_columns(table, target_columns)
         if columns and agg_mode != AGG_OVERWRITE:
             check_partial_writes(table)
-        layout = nullable_layout(table)
-        return KvTarget(
-            table,
-            self.settings,
-            self._placement(table, layout),
-            layout,
-            target_columns=columns,
-            agg_mode=agg_mode or None,
-        )
+        placement = self._placement(table, nullable_layout(table))
+        return KvTarget(placement, self.settings, target_columns=columns, agg_mode=agg_mode or None)
 
     async def close(self, *, timeout_s: float = CLOSE_WAIT_S) -> int:
         """Deliver what was taken, within a time, and take no more. Idempotent.
@@ -170,8 +158,8 @@ class WriterPool:
         lost = 0
         try:
             with anyio.move_on_after(timeout_s):
-                for buffer in list(self._buffers):
-                    await _seal(buffer)
+                for writer in list(self._writers):
+                    await _seal(writer)
             lost = await self.sender.close(timeout_s=timeout_s)
         finally:
             # A cancelled caller shortens the delivery; the batches are completed nevertheless.
@@ -183,11 +171,11 @@ class WriterPool:
                 warnings.warn(f"fluss: {sentence}", ResourceWarning, stacklevel=2)
         return lost
 
-    def _buffer(self, target: Target) -> WriteBuffer:
+    def _opened(self, kind: type[WriterT], target: Any) -> WriterT:
         self.sender.check_open()
-        buffer = WriteBuffer(self.sender, target, keeper=self._keeper())
-        self._buffers.add(buffer)
-        return buffer
+        writer = kind(self.sender, target, keeper=self._keeper())
+        self._writers.add(writer)
+        return writer
 
     def _placement(
         self,
@@ -221,19 +209,28 @@ class WriterPool:
         )
 
 
-async def _seal(buffer: WriteBuffer) -> None:
+async def _seal(writer: WireWriter) -> None:
     try:
-        await anyio.to_thread.run_sync(buffer.seal, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(writer.seal, abandon_on_cancel=True)
     except RuntimeError:
         # While the process ends there are no new threads; sealed here, with or without memory.
-        buffer.seal(waits=False)
+        writer.seal(waits=False)
     except FlussError as error:
         log.warning("rows could not be sealed: %s", error.message)
 
 
+@service
 def writer_pool(connection: ClientConnection) -> WriterPool:
     """All writers of a connection, which share one sender."""
-    return connection.service(_make_pool)
+    settings = WriterSettings.of(connection.options)
+    pool = WriterPool(
+        connection.cluster,
+        settings,
+        engine=connection.engine,
+        keeper=weakref.ref(connection),
+    )
+    connection.at_close(lambda delivery_s: pool.close(timeout_s=delivery_s))
+    return pool
 
 
 def append_core(table: TableHandle) -> AppendCore:
@@ -244,15 +241,3 @@ def append_core(table: TableHandle) -> AppendCore:
 def upsert_core(table: TableHandle, columns: Sequence[int] | None = None) -> UpsertCore:
     """A writer of a table with a primary key; `columns` are the positions that it writes."""
     return writer_pool(table.connection).upsert_core(table.info, target_columns=columns)
-
-
-def _make_pool(connection: ClientConnection) -> WriterPool:
-    settings = WriterSettings.of(connection.options)
-    pool = WriterPool(
-        connection.cluster,
-        settings,
-        engine=connection.engine,
-        keeper=weakref.ref(connection),
-    )
-    connection.at_close(lambda delivery_s: pool.close(timeout_s=delivery_s))
-    return pool

@@ -10,7 +10,7 @@ from fluss.errors import InvalidValueError
 from fluss.model.types.factory import DataTypes
 from fluss.model.values.conversion import from_physical, to_physical
 from fluss.model.values.limits import ValueLimits
-from fluss.write.row_values import RowReader
+from fluss.write.row_function import RowReader
 from tests.support.generators.random_values import ALL_TYPES, exact, random_rows
 
 NAMES = ("id", "name", "ok")

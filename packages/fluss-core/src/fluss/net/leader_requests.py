@@ -1,0 +1,63 @@
+"""Asks the leaders of buckets: one request to each server, for all of its buckets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias, TypeVar
+
+from fluss.errors import FlussError
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.net.cluster_client import Cluster
+
+T = TypeVar("T")
+
+# Buckets, and the table or partition of each.
+Places: TypeAlias = Mapping[TableBucket, PhysicalTablePath]
+# Asks one server for some of its buckets.
+Ask: TypeAlias = Callable[[int, list[TableBucket]], Awaitable[Mapping[TableBucket, T | FlussError]]]
+
+
+async def by_leader(cluster: Cluster, places: Places) -> dict[int, list[TableBucket]]:
+    """Group buckets by the server that leads each; unknown leaders are asked for."""
+    unknown = [path for bucket, path in places.items() if cluster.view.leader_of(bucket) is None]
+    if unknown:
+        await cluster.refresh(dict.fromkeys(unknown))
+    grouped: dict[int, list[TableBucket]] = defaultdict(list)
+    for bucket, path in places.items():
+        grouped[(await cluster.leader(path, bucket)).server_id].append(bucket)
+    return grouped
+
+
+async def ask_leaders(cluster: Cluster, places: Places, ask: Ask[T]) -> dict[TableBucket, T]:
+    """Ask the leaders of buckets; those that a server refuses are asked again.
+
+    Args:
+        cluster: The cluster.
+        places: The buckets.
+        ask: Asks one server for all of its buckets.
+
+    Raises:
+        FlussError: A bucket was refused, and a retry cannot help, or no time is left.
+    """
+    found: dict[TableBucket, T] = {}
+
+    async def attempt() -> None:
+        missing = {bucket: path for bucket, path in places.items() if bucket not in found}
+        leaders = await by_leader(cluster, missing)
+        answers = await asyncio.gather(*(ask(*server) for server in leaders.items()))
+        failed: FlussError | None = None
+        for answer in answers:
+            for bucket, fact in answer.items():
+                if isinstance(fact, FlussError):
+                    cluster.view.forget_leader(bucket)
+                    failed = fact
+                else:
+                    found[bucket] = fact
+        if failed is not None:
+            raise failed
+
+    if places:
+        await cluster.retrying(attempt)
+    return found
