@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("fluss-core[cli]", "pip install 'rich>=14' 'typer>=0.16'"),
+        ("fluss-core[cli]", "pip install 'rich>=14' 'typer>=0.24'"),
         ("fluss-core[pandas]", "pip install 'pandas>=3'"),
         ("fluss-core[fsspec]", "pip install 'fsspec>=2025.2'"),
         ("fluss-core[snapshot]", "pip install 'rocksdict>=0.3.29'"),

@@ -118,7 +118,7 @@ class HintKey(Enum):
         Door.DUCKDB: "Use fluss_duckdb.upsert({table!r}, ...): it inserts, and replaces by key.",
         Door.SPARK: "Leave operation out, or set option('operation', 'upsert'): it inserts, "
         "and replaces by key.",
-        Door.CLI: "`fluss import {table} FILE` upserts into such a table.",
+        Door.CLI: "`fluss upsert {table} ...` and `fluss import {table} FILE` upsert.",
     }
     APPEND_INSTEAD = {
         Door.CLIENT: "Use table.new_append().",
@@ -127,7 +127,7 @@ class HintKey(Enum):
         Door.POLARS: "Use df.fluss.append({table!r}).",
         Door.DUCKDB: "Use fluss_duckdb.append({table!r}, ...).",
         Door.SPARK: "Leave operation out, or set option('operation', 'append').",
-        Door.CLI: "`fluss import {table} FILE` appends to such a table.",
+        Door.CLI: "`fluss insert {table} ...` and `fluss import {table} FILE` append.",
     }
     CHANGELOG_OR_AS_OF = {
         Door.CLIENT: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
@@ -186,7 +186,8 @@ class HintKey(Enum):
         "'writer.dynamic-create-partition.enabled' to true.",
         Door.SPARK: "Create it beforehand, or set "
         "option('writer.dynamic-create-partition.enabled', 'true').",
-        Door.CLI: "Set 'writer.dynamic-create-partition.enabled' to true in the profile.",
+        Door.CLI: "Create it with `fluss partitions add {table} key=value`, or set "
+        "'writer.dynamic-create-partition.enabled' to true in the profile.",
     }
     CURSOR_OF_A_SCAN = _everywhere("pass the result of scan.cursor(), or its JSON text")
     FILTER_BINLOG = {

@@ -69,6 +69,11 @@ def server(
     """Serve a directory as a Fluss of one node, until it is stopped (Ctrl-C, SIGTERM).
 
     The directory is kept: a restarted server has every row it acknowledged.
+
+    Examples:
+        fluss server
+        fluss server -d shop-data --port 9124
+        fluss server --sasl-port 9125 --host 0.0.0.0 --user ann:ANN_PASSWORD
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
@@ -133,5 +138,5 @@ def _print_ready(started: Server, config: ServerConfig) -> None:
 
 
 def _exit_with(error: FlussError) -> NoReturn:
-    typer.echo(f"fluss server: {error}", err=True)
+    typer.echo(f"fluss: {error}", err=True)
     raise typer.Exit(1)

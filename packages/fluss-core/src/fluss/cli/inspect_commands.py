@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from fluss.cli.global_options import GlobalOptions, OutputFormat
+from fluss.cli.global_options import GlobalOptions, OutputFormat, is_url
 from fluss.errors import DatabaseNotFoundError, InvalidNameError, TableNotFoundError
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def list_names(
     database_or_table: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="A database, or a partitioned table.", show_default=False
+            metavar="NAME",
+            help="A database, or a partitioned table, or its URL.",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -41,14 +43,25 @@ def list_names(
         fluss ls shop.visits
         fluss ls shop -o json
     """
-    cluster: GlobalOptions = context.obj
-    with cluster.session() as session:
-        if not long:
-            write_names(_names(session, database_or_table), cluster)
-            return
-        from fluss.cli.row_output import write_records
+    from fluss.cli.row_output import write_records
 
-        write_records(*_long_list(session, database_or_table), cluster.output)
+    cluster: GlobalOptions = context.obj
+    url, name = _place_of(database_or_table)
+    with cluster.session(url) as session:
+        if long:
+            write_records(*_long_list(session, name), cluster.output)
+        else:
+            write_names(_names(session, name), cluster)
+
+
+def _place_of(given: str | None) -> tuple[str | None, str | None]:
+    """Return the URL that was given, and the database or table in it or of that name."""
+    if given is None or not is_url(given):
+        return None, given
+    from fluss.connection.url import parse_url
+
+    parsed = parse_url(given)
+    return given, f"{parsed.database}.{parsed.table}" if parsed.table else parsed.database
 
 
 def write_names(names: Sequence[str], cluster: GlobalOptions) -> None:

@@ -112,7 +112,7 @@ _LITERALS: Final = {
 _RESERVED: Final = (
     "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "IS", "NULL", "TRUE", "FALSE", "ESCAPE",
 )  # fmt: skip
-_ELSE: Final = "a filter compares columns with literals; the engine's own filter takes the rest"
+_ELSE: Final = "a filter compares columns with literals; the rest is for the engine's own filter, or `fluss sql`"
 _QUOTE_TEXT: Final = "put a text in single quotes: name = 'x'"
 
 
