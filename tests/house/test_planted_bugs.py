@@ -19,6 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "packages" / "fluss-core" / "src" / "fluss"
+SERVER = ROOT / "packages" / "fluss-server" / "src" / "fluss_server"
 ROWS = "tests/java/golden/test_golden_rows.py"
 KEYS = "tests/java/golden/test_golden_keys.py"
 BATCHES = "tests/java/golden/test_golden_batches.py"
@@ -28,7 +29,7 @@ TESTS_FAILED = 1  # what pytest returns; 2 and more mean that they did not even 
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One text in one file of the package, and the mistake that replaces it."""
+    """One text in one file, by its path from the package, and the mistake that replaces it."""
 
     name: str
     file: str
@@ -194,7 +195,7 @@ BUGS = [
     ),
     Bug(
         "an index file is little endian",
-        "records/log/segment.py",
+        "../fluss_server/log/index_files.py",
         '[("offset", ">i4"), ("position", ">i4")]',
         '[("offset", "<i4"), ("position", "<i4")]',
         DOCUMENTS,
@@ -204,7 +205,8 @@ BUGS = [
 
 @pytest.fixture
 def package(tmp_path):
-    """A copy of the package; with its bytecode, so that it starts as fast."""
+    """A copy of the package, and of the server's; with bytecode, so that it starts as fast."""
+    shutil.copytree(SERVER, tmp_path / "fluss_server")
     return shutil.copytree(PACKAGE, tmp_path / "fluss")
 
 

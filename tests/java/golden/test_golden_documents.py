@@ -13,8 +13,8 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.types.type_json import type_from_json, type_to_json
-from fluss.records.log.segment import OffsetIndex, TimeIndex
 from fluss.wire.api import ApiKey
+from fluss_server.log.index_files import OffsetIndex, TimeIndex
 from tests.support.differential.golden import golden
 from tests.support.generators.golden_cases import (
     INDEX_BASE_OFFSET,

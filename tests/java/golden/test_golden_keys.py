@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder
 from fluss.rows.keys.partition_codes import partition_codes

@@ -7,9 +7,7 @@ from random import Random
 import pytest
 
 from fluss.errors import UnsupportedTypeError
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder, primary_key_encoder
 from tests.support.differential.oracle import JavaRefusedError

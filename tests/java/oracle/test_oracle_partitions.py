@@ -8,11 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fluss.model.tables.partitions import (
-    PartitionSpec,
-    partition_name,
-    qualified_partition_name,
-)
+from fluss.model.tables.partitions import PartitionSpec, partition_name, qualified_partition_name
 from fluss.model.tables.table_options import AutoPartitionUnit
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from fluss.records.log.segment import OffsetIndex, TimeIndex
+from fluss_server.log.index_files import OffsetIndex, TimeIndex
 
 BASES = (0, 1_000, 2**40)
 LOOKUPS = 300

@@ -14,11 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fluss.errors import LimitExceededError
-from fluss.model.tables.partitions import (
-    SEPARATOR,
-    PartitionSpec,
-    parse_partition_name,
-)
+from fluss.model.tables.partitions import SEPARATOR, PartitionSpec, parse_partition_name
 from fluss.model.tables.table_options import AutoPartitionUnit, TableOptions
 from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry

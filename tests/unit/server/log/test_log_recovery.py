@@ -8,8 +8,8 @@ import time
 import pytest
 
 from fluss.errors import LocalServerError, WriterStateError
-from fluss.records.log.segment import INDEX_INTERVAL_BYTES
 from fluss_server.log import log_files as files
+from fluss_server.log.index_files import INDEX_INTERVAL_BYTES
 from fluss_server.log.log_checkpoint import CHECKPOINT
 from fluss_server.log.segment_file import Segment
 from tests.support.servers.bucket_logs import append, batch_bytes, ids_in, opened, torn

@@ -11,9 +11,7 @@ from fluss.model.tables.partitions import parse_partition_name
 from fluss.model.tables.table_info import TableInfo
 from fluss.records.convert.numpy_columns import to_columns
 from fluss.rows.buffers.columns import RowBytes
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader
 from fluss.rows.keys.encoders import CompactedKeyEncoder, primary_key_encoder
 from fluss.rows.keys.partition_text import partition_value
 from fluss_server.kv.stored_row_codec import StoredRowCodec

@@ -20,14 +20,8 @@ from fluss.model.tables.table_options import KvFormat
 from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.kv.value_batch import batch_from_values, frames_of_values
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-    CompactedRowWriter,
-)
-from fluss.rows.formats.indexed_row import (
-    IndexedRowReader,
-    IndexedRowWriter,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader, CompactedRowWriter
+from fluss.rows.formats.indexed_row import IndexedRowReader, IndexedRowWriter
 
 SCHEMA_ID_BYTES: Final = 2
 RowWriter = CompactedRowWriter | IndexedRowWriter

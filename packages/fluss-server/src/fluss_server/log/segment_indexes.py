@@ -2,7 +2,7 @@
 
 They map an offset, a position or a time to a batch at or before it, with about one entry for
 4 KiB of log; `segment_file` walks the rest. Their files are those of Fluss, which
-`fluss.records.log.segment` encodes, and can be rebuilt from the batches at any time. A third file,
+`index_files` encodes, and can be rebuilt from the batches at any time. A third file,
 `.sums`, has for each entry of the offset index the checksum of all batch headers before it
 (CRC-32C,
 little endian), because a batch's own checksum does not cover its offset and its time;
@@ -19,13 +19,9 @@ import numpy as np
 from crc32c import crc32c
 
 from fluss.errors import CorruptDataError
-from fluss.records.log.segment import (
-    INDEX_INTERVAL_BYTES,
-    OffsetIndex,
-    TimeIndex,
-    segment_file_name,
-)
+from fluss.records.log.segment import segment_file_name
 from fluss_server.log import log_files as files
+from fluss_server.log.index_files import INDEX_INTERVAL_BYTES, OffsetIndex, TimeIndex
 
 if TYPE_CHECKING:
     from pathlib import Path
