@@ -14,9 +14,7 @@ from fluss.model.options.config import Config
 from fluss.model.schema.schema import Schema
 from fluss.net.engine_thread import engine
 from fluss.net.handoff import BlockingSink, result_sink_here
-from fluss.rows.formats.compacted_row import (
-    CompactedRowWriter,
-)
+from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss.wire import messages as pb
 from tests.support.scripted.scripted_cluster import PATH, ScriptedCluster
 

@@ -4,9 +4,7 @@ import pytest
 
 from fluss.model.schema.column import Column
 from fluss.model.types.factory import DataTypes
-from fluss.rows.formats.compacted_row import (
-    CompactedRowWriter,
-)
+from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss.wire import messages as pb
 from tests.support.differential.differential_servers import ServerUnderComparison
 from tests.support.differential.differential_tables import DifferentialTable, Kind

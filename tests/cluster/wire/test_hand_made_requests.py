@@ -23,10 +23,7 @@ from fluss.records.kv.value_batch import batch_from_values, frames_of_values, re
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
 from fluss.rows.buffers.columns import RowBytes
-from fluss.rows.formats.compacted import (
-    write_compacted_keys,
-    write_compacted_rows,
-)
+from fluss.rows.formats.compacted import write_compacted_keys, write_compacted_rows
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.wire import messages as pb
 from tests.support.generators.arrow_rows import batch_of, rows_of

@@ -28,14 +28,8 @@ from fluss.records.kv.row_bytes import batch_from_rows
 from fluss.records.log.log_writer import LogBody, arrow_log_body, write_log_batch
 from fluss.records.log.row_log import row_log_body_of_rows
 from fluss.rows.buffers.columns import RowBytes
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-    CompactedRowWriter,
-)
-from fluss.rows.formats.indexed_row import (
-    IndexedRowReader,
-    IndexedRowWriter,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader, CompactedRowWriter
+from fluss.rows.formats.indexed_row import IndexedRowReader, IndexedRowWriter
 from tests.support.generators.seeded_values import random_value
 
 KEYS = 9

@@ -18,9 +18,7 @@ from fluss.records.kv.kv_batch import kv_body, write_kv_batch
 from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_header import stamp_log_batch
 from fluss.rows.buffers.columns import RowBytes
-from fluss.rows.formats.compacted_row import (
-    CompactedRowWriter,
-)
+from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss_server.kv.kv_tablet import KvTablet
 from fluss_server.kv.stored_row_codec import StoredRowCodec
 from fluss_server.put_request import KvTable, PutOptions

@@ -27,13 +27,8 @@ from fluss.model.types.data_type import (
     TimeType,
     TinyIntType,
 )
-from fluss.rows.formats.aligned import (
-    write_aligned_rows,
-)
-from fluss.rows.formats.aligned_row import (
-    AlignedRowReader,
-    AlignedRowWriter,
-)
+from fluss.rows.formats.aligned import write_aligned_rows
+from fluss.rows.formats.aligned_row import AlignedRowReader, AlignedRowWriter
 from tests.support.generators.random_columns import columns_of
 from tests.support.generators.random_values import LEAF_TYPES, exact, random_rows, tables
 

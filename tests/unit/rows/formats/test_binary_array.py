@@ -23,14 +23,8 @@ from fluss.model.types.data_type import (
     StringType,
     TimestampType,
 )
-from fluss.rows.formats.compacted import (
-    read_compacted_rows,
-    write_compacted_keys,
-)
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-    CompactedRowWriter,
-)
+from fluss.rows.formats.compacted import read_compacted_rows, write_compacted_keys
+from fluss.rows.formats.compacted_row import CompactedRowReader, CompactedRowWriter
 from fluss.rows.formats.varint import varint
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import columns_of, rows_in

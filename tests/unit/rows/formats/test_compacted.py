@@ -40,10 +40,7 @@ from fluss.rows.formats.compacted import (
     write_compacted_keys,
     write_compacted_rows,
 )
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-    CompactedRowWriter,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader, CompactedRowWriter
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import column_of, columns_of, rows_in
 from tests.support.generators.random_values import (

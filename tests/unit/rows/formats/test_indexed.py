@@ -32,14 +32,8 @@ from fluss.model.types.data_type import (
     TinyIntType,
 )
 from fluss.rows.buffers.columns import Column
-from fluss.rows.formats.indexed import (
-    read_indexed_rows,
-    write_indexed_rows,
-)
-from fluss.rows.formats.indexed_row import (
-    IndexedRowReader,
-    IndexedRowWriter,
-)
+from fluss.rows.formats.indexed import read_indexed_rows, write_indexed_rows
+from fluss.rows.formats.indexed_row import IndexedRowReader, IndexedRowWriter
 from tests.support.generators.encoded import joined
 from tests.support.generators.random_columns import column_of, columns_of, rows_in
 from tests.support.generators.random_values import exact, random_rows, random_types, tables

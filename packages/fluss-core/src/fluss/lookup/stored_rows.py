@@ -22,12 +22,8 @@ from fluss.net.schema_cache import SchemaCache
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.framing import Frames
 from fluss.records.kv.value_batch import batch_from_values, schema_ids_of
-from fluss.rows.formats.compacted_row import (
-    CompactedRowReader,
-)
-from fluss.rows.formats.indexed_row import (
-    IndexedRowReader,
-)
+from fluss.rows.formats.compacted_row import CompactedRowReader
+from fluss.rows.formats.indexed_row import IndexedRowReader
 
 SCHEMA_ID_BYTES = 2
 

@@ -29,11 +29,7 @@ from fluss.connection.embedded_launcher import launch
 from fluss.connection.shared_connections import Share, share_connection
 from fluss.connection.url import FlussUrl, parse_url
 from fluss.doors import at_door
-from fluss.errors import (
-    ClosedError,
-    FlussError,
-    InvalidNameError,
-)
+from fluss.errors import ClosedError, FlussError, InvalidNameError
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.argument_types import Names
 from fluss.model.options.config import Config

@@ -19,9 +19,7 @@ from fluss.records.arrow.numpy_arrays import to_numpy
 from fluss.records.convert.numpy_columns import to_column
 from fluss.rows.buffers.byte_runs import check_bytes_max
 from fluss.rows.buffers.columns import Int64Array, RowBytes
-from fluss.rows.formats.compacted import (
-    write_compacted_keys,
-)
+from fluss.rows.formats.compacted import write_compacted_keys
 from fluss.rows.keys.murmur import Tail, hash_rows
 
 _NUMBERS: Final = (TinyIntType, SmallIntType, IntType, BigIntType)

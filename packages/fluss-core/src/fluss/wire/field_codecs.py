@@ -157,29 +157,17 @@ class Numbers(RepeatedCodec):
     def __init__(self, number: Number) -> None:
         self._number = number
 
-    def read_run(
-        self,
-        items: list[Any],
-        tag: int,  # noqa: ARG002 - one element holds all numbers
-        view: memoryview,
-        at: int,
-        end: int,
-    ) -> int:
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        del tag  # one element holds all numbers
         at, stop = read_length(view, at, end)
         while at < stop:
             number, at = self._number.read_one(view, at, stop)
             items.append(number)
         return stop
 
-    def read_unpacked(
-        self,
-        items: list[Any],
-        tag: int,  # noqa: ARG002 - the same shape as `read_run`
-        view: memoryview,
-        at: int,
-        end: int,
-    ) -> int:
+    def read_unpacked(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
         """Read one number with a tag of its own, as older writers store such lists."""
+        del tag  # the same shape as `read_run`
         number, at = self._number.read_one(view, at, end)
         items.append(number)
         return at

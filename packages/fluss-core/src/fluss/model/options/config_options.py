@@ -17,6 +17,7 @@ from fluss.model.options.declaration import (
     size,
     text,
     whole,
+    words,
 )
 from fluss.model.servers import parse_address, parse_addresses
 from fluss.model.string_map import StringMap
@@ -118,9 +119,9 @@ class ClientOptions(OptionSet):
     security_sasl_mechanism = Option[str](
         "security.sasl.mechanism", "PLAIN", _one_of("PLAIN"), "How to prove who one is: PLAIN."
     )
-    security_sasl_username = Option[str]("security.sasl.username", "", text, "The user's name.")
-    security_sasl_password = Option[str](
-        "security.sasl.password", "", text, "The user's password, or a marker for it.", secret=True
+    security_sasl_username = words("security.sasl.username", "", "The user's name.")
+    security_sasl_password = words(
+        "security.sasl.password", "", "The user's password, or a marker for it.", secret=True
     )
 
     writer_acks = Option[str](

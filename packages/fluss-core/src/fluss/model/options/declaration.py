@@ -20,6 +20,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)
 MaybeFlag = TypeVar("MaybeFlag", bool, bool | None)
+MaybeText = TypeVar("MaybeText", str, str | None)
 MaybeInt = TypeVar("MaybeInt", int, int | None)
 INT_MAX: Final = 2**31 - 1
 
@@ -161,6 +162,11 @@ def duration(
     """Return an option that is a duration in milliseconds."""
     parse = duration_ms(low, high, unit_required=unit_required)
     return Option(key, default, parse, doc, **more)
+
+
+def words(key: str, default: MaybeText, doc: str, **more: Any) -> Option[MaybeText]:
+    """Return an option that is a text."""
+    return Option(key, default, text, doc, **more)
 
 
 def choice(key: str, default: E, doc: str) -> Option[E]:

@@ -18,8 +18,8 @@ from fluss.model.options.declaration import (
     duration,
     flag,
     member,
-    text,
     whole,
+    words,
 )
 
 PREFIX = "table."
@@ -156,10 +156,9 @@ class TableOptions(OptionSet):
         member(MergeEngine),
         "What happens to a row whose key is there already; it is replaced where not set.",
     )
-    version_column = Option[str | None](
+    version_column = words(
         "table.merge-engine.versioned.ver-column",
         None,
-        text,
         "The column by which the merge engine `versioned` tells old from new.",
     )
     delete_behavior = Option[DeleteBehavior | None](
@@ -180,10 +179,9 @@ class TableOptions(OptionSet):
         low=-(2**63),
         high=2**63 - 1,
     )
-    statistics_columns_text = Option[str | None](
+    statistics_columns_text = words(
         "table.statistics.columns",
         None,
-        text,
         "The columns whose minimum and maximum writers put into each batch: names, or `*`.",
         since=SINCE_1_0,
     )
@@ -192,10 +190,9 @@ class TableOptions(OptionSet):
         False,
         "Whether the server makes and drops partitions by time.",
     )
-    auto_partition_key = Option[str | None](
+    auto_partition_key = words(
         "table.auto-partition.key",
         None,
-        text,
         "The partition column that holds the time, where there are several.",
     )
     auto_partition_unit = choice(
@@ -203,17 +200,15 @@ class TableOptions(OptionSet):
         AutoPartitionUnit.DAY,
         "How much time one partition spans.",
     )
-    auto_partition_format = Option[str | None](
+    auto_partition_format = words(
         "table.auto-partition.time-format",
         None,
-        text,
         "How the time is written in the partition's name; by the unit where not set.",
         since=SINCE_1_0,
     )
-    auto_partition_zone = Option[str | None](
+    auto_partition_zone = words(
         "table.auto-partition.time-zone",
         None,
-        text,
         "The time zone in which partitions begin; the server's where not set.",
     )
     auto_partition_precreate = whole(

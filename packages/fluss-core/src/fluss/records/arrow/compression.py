@@ -116,7 +116,7 @@ def _block_codec() -> pa.Codec:
 # the encoding of that size, by the descriptor's bits.
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _DICTIONARY_BYTES: Final = (0, 1, 2, 4)
-_SMALL, _MEDIUM, _LARGE, _HUGE = (struct.Struct("<" + each) for each in "BHIQ")
+_SIZES: Final = tuple(struct.Struct("<" + each) for each in "BHIQ")
 _MEDIUM_FROM = 256
 
 
@@ -127,18 +127,14 @@ def zstd_content_size(frame: memoryview) -> int | None:
     descriptor = frame[len(_ZSTD_MAGIC)]
     is_single = descriptor >> 5 & 1
     at = len(_ZSTD_MAGIC) + 1 + (1 - is_single) + _DICTIONARY_BYTES[descriptor & 3]
+    size_kind = descriptor >> 6
+    if size_kind == 0 and not is_single:
+        return None
     try:
-        match descriptor >> 6:
-            case 0:
-                return int(_SMALL.unpack_from(frame, at)[0]) if is_single else None
-            case 1:
-                return int(_MEDIUM.unpack_from(frame, at)[0]) + _MEDIUM_FROM
-            case 2:
-                return int(_LARGE.unpack_from(frame, at)[0])
-            case _:
-                return int(_HUGE.unpack_from(frame, at)[0])
+        size = int(_SIZES[size_kind].unpack_from(frame, at)[0])
     except struct.error:
         return None
+    return size + _MEDIUM_FROM if size_kind == 1 else size
 
 
 KINDS: Final = {

@@ -46,7 +46,18 @@ Condition = Callable[[pa.RecordBatch], pa.BooleanArray]
 Answer = Callable[[pa.Array], pa.BooleanArray]
 
 
-class RowFilter:
+class BoundFilter:
+    """A bound predicate for batches that have its columns by name."""
+
+    def __init__(self, bound: BoundPredicate) -> None:
+        self._condition = _condition_of(simplified(bound))
+
+    def matching(self, batch: pa.RecordBatch) -> Int64Array:
+        """Return the places of the rows for which it is true, in order."""
+        return _true_places(self._condition(batch))
+
+
+class RowFilter(BoundFilter):
     """A predicate bound to the schema that rows are laid out in; any thread may use it.
 
     Args:
@@ -76,22 +87,7 @@ class RowFilter:
         names = columns_of(bound)
         self.columns = tuple(sorted(schema.column_indexes(names & own)))
         self.metadata = tuple(sorted(names - own))
-        self._matching = BoundFilter(bound).matching
-
-    def matching(self, batch: pa.RecordBatch) -> Int64Array:
-        """Return the places of the rows that fulfil it, in order."""
-        return self._matching(batch)
-
-
-class BoundFilter:
-    """A bound predicate for batches that have its columns by name."""
-
-    def __init__(self, bound: BoundPredicate) -> None:
-        self._condition = _condition_of(simplified(bound))
-
-    def matching(self, batch: pa.RecordBatch) -> Int64Array:
-        """Return the places of the rows for which it is true, in order."""
-        return _true_places(self._condition(batch))
+        super().__init__(bound)
 
 
 def _true_places(truth: pa.BooleanArray) -> Int64Array:

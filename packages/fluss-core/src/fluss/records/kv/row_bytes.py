@@ -16,14 +16,8 @@ from fluss.records.convert.numpy_columns import to_batch, to_columns
 from fluss.records.corrupt import corrupt_batch
 from fluss.records.framing import Frames
 from fluss.rows.buffers.columns import RowBytes
-from fluss.rows.formats.compacted import (
-    read_compacted_rows,
-    write_compacted_rows,
-)
-from fluss.rows.formats.indexed import (
-    read_indexed_rows,
-    write_indexed_rows,
-)
+from fluss.rows.formats.compacted import read_compacted_rows, write_compacted_rows
+from fluss.rows.formats.indexed import read_indexed_rows, write_indexed_rows
 
 _WRITERS = {KvFormat.COMPACTED: write_compacted_rows, KvFormat.INDEXED: write_indexed_rows}
 _READERS = {KvFormat.COMPACTED: read_compacted_rows, KvFormat.INDEXED: read_indexed_rows}

@@ -32,10 +32,7 @@ from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.numpy_columns import to_column
 from fluss.rows.buffers.columns import Values
 from fluss.rows.buffers.take import values_of
-from fluss.rows.formats.aligned_row import (
-    AlignedRowReader,
-    AlignedRowWriter,
-)
+from fluss.rows.formats.aligned_row import AlignedRowReader, AlignedRowWriter
 
 VERSION: Final = 1
 

@@ -28,25 +28,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fluss.errors import (
-    InvalidValueError,
-    UnsupportedTypeError,
-    UnsupportedVersionError,
-)
+from fluss.errors import InvalidValueError, UnsupportedTypeError, UnsupportedVersionError
 from fluss.model.types.data_type import DataType
 from fluss.rows.buffers.columns import Column, RowBytes
-from fluss.rows.formats.aligned import (
-    write_aligned_rows,
-)
-from fluss.rows.formats.aligned_row import (
-    AlignedRowWriter,
-)
-from fluss.rows.formats.compacted import (
-    write_compacted_keys,
-)
-from fluss.rows.formats.compacted_row import (
-    CompactedRowWriter,
-)
+from fluss.rows.formats.aligned import write_aligned_rows
+from fluss.rows.formats.aligned_row import AlignedRowWriter
+from fluss.rows.formats.compacted import write_compacted_keys
+from fluss.rows.formats.compacted_row import CompactedRowWriter
 from fluss.rows.formats.nulls import naming_column
 from fluss.rows.keys.bucketing import of_lake
 from fluss.rows.keys.hudi_keys import (
@@ -184,27 +172,34 @@ class KeyEncoder(ABC):
         return type(self), self.types
 
 
-class CompactedKeyEncoder(KeyEncoder):
-    """Fluss's own keys: the fields of a compacted row."""
+class RowKeyEncoder(KeyEncoder):
+    """Keys that are rows of a format."""
 
     __slots__ = ("_writer",)
+    _writer: CompactedRowWriter | AlignedRowWriter
+
+    def encode_row(self, values: Sequence[Any]) -> bytes:
+        return self._writer.write(values)
+
+
+class CompactedKeyEncoder(RowKeyEncoder):
+    """Fluss's own keys: the fields of a compacted row."""
+
+    __slots__ = ()
 
     def __init__(self, types: Sequence[DataType]) -> None:
         """Prepares for key columns of these types."""
         super().__init__(types)
         self._writer = CompactedRowWriter(self.types, is_key=True)
 
-    def encode_row(self, values: Sequence[Any]) -> bytes:
-        return self._writer.write(values)
-
     def _encode_columns(self, columns: Sequence[Column]) -> RowBytes:
         return write_compacted_keys(columns)
 
 
-class PaimonKeyEncoder(KeyEncoder):
+class PaimonKeyEncoder(RowKeyEncoder):
     """Keys of tables tiered to Paimon: its `BinaryRow`s."""
 
-    __slots__ = ("_writer",)
+    __slots__ = ()
 
     takes_null: ClassVar[bool] = True
 
@@ -216,9 +211,6 @@ class PaimonKeyEncoder(KeyEncoder):
         """
         super().__init__(types)
         self._writer = AlignedRowWriter(self.types)
-
-    def encode_row(self, values: Sequence[Any]) -> bytes:
-        return self._writer.write(values)
 
     def _encode_columns(self, columns: Sequence[Column]) -> RowBytes:
         return write_aligned_rows(columns)

@@ -141,7 +141,7 @@ def _hash_block(block: ByteArray, seed: int, tail: Tail) -> UInt32Array:
         states ^= _mix_words(last)
     else:
         for index in range(aligned, length):
-            _mix_words_into(states, _byte_words(block[:, index], tail))
+            _mix_words_into(states, _byte_words(block[:, index]))
     states ^= length
     _finish_all(states)
     return states
@@ -200,15 +200,14 @@ def _mix_tails(
             last[rows] |= tail_bytes.astype(np.uint32) << 8 * index
         else:
             picked = states[rows]
-            _mix_words_into(picked, _byte_words(tail_bytes, tail))
+            _mix_words_into(picked, _byte_words(tail_bytes))
             states[rows] = picked
     states ^= _mix_words(last)  # zero mixes to zero
 
 
-def _byte_words(column: ByteArray, tail: Tail) -> UInt32Array:
-    if tail is Tail.SIGNED_BYTES:
-        return column.view(np.int8).astype(np.int32).view(np.uint32)
-    return column.astype(np.uint32)
+def _byte_words(column: ByteArray) -> UInt32Array:
+    """Return the words of signed bytes."""
+    return column.view(np.int8).astype(np.int32).view(np.uint32)
 
 
 def _mix_words(words: UInt32Array) -> UInt32Array:
