@@ -20,7 +20,7 @@ ENGINES: Final = (
     ("DuckDB", "SQL"),
     ("pandas", "frames"),
     ("Spark", "streams"),
-    ("programs", "sync, async"),
+    ("Python", "sync, async"),
     ("terminal", "fluss …"),
 )
 TABLES: Final = (
@@ -131,7 +131,7 @@ def _servers(colours: _Palette) -> Iterator[str]:
     for index, (name, what) in enumerate(TABLES):
         left = _LEFT + 20 + index * (inner + _GAP)
         yield _box(left, 364, inner, 96, colours.table, colours.line)
-        yield _text(left + inner / 2, 405, name, 18, colours.text, bold=True)
+        yield _text(left + inner / 2, 405, name, 17, colours.text, bold=True)
         yield _text(left + inner / 2, 432, what, 15, colours.quiet)
 
 

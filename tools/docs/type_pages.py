@@ -6,6 +6,7 @@ library reports for a column that is converted as a scan converts it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -23,15 +24,15 @@ _HEAD = """\
 This page is written by `./dev generate`: each cell is what the engine's library reports for a column that
 is read from a table.
 
-| Fluss | Python | Arrow | pandas | Polars | DuckDB | Spark |
-|---|---|---|---|---|---|---|
+| Fluss | Python | Arrow | Polars | DuckDB | Spark |
+|---|---|---|---|---|---|
 """
 
 _TAIL = """
 - **Python** is the value in `to_pylist()` and in rows that programs write and read. A MAP is a list of pairs,
   and is written as a dict, too.
-- **pandas** are the dtypes of `pd.read_fluss` by default; `dtype_backend="numpy_nullable"` and `"numpy"` give
-  others ([pandas](guide/pandas.md)).
+- **pandas**: by default the dtypes of `pd.read_fluss` are those of Arrow, written as `int64[pyarrow]`.
+  `dtype_backend="numpy_nullable"` and `"numpy"` give others ([pandas](guide/pandas.md)).
 - **Precision.** `TIMESTAMP(p)` and `TIMESTAMP_LTZ(p)` are counted in seconds (0), milliseconds (1 to 3), microseconds
   (4 to 6) or nanoseconds (7 to 9); the example has 6. Spark has microseconds only: finer times are cut, or read as
   numbers ([Spark](spark.md#reading)). Polars has neither seconds nor a TIME in milliseconds, and converts them
@@ -104,19 +105,20 @@ def _python(table: pa.Table) -> str:
 
 
 def _arrow(table: pa.Table) -> str:
-    return str(table.schema.field("x").type)
-
-
-def _pandas(table: pa.Table) -> str:
     from fluss.pandas.pandas_dtypes import to_frame
 
-    return str(to_frame(table, "pyarrow")["x"].dtype)
+    arrow = str(table.schema.field("x").type)
+    dtype = str(to_frame(table, "pyarrow")["x"].dtype)
+    if dtype != f"{arrow}[pyarrow]":
+        raise ValueError(f"docs/types.md says that {arrow} is {arrow}[pyarrow] in pandas: {dtype}")
+    return arrow
 
 
 def _polars(table: pa.Table) -> str:
     import polars as pl
 
-    return str(pl.DataFrame(table).schema["x"])
+    dtype = str(pl.DataFrame(table).schema["x"])
+    return re.sub(r"\b(?:time_unit|precision|scale)=|, time_zone=None|time_zone=", "", dtype)
 
 
 def _duckdb(table: pa.Table) -> str:
@@ -137,7 +139,6 @@ def _spark(table: pa.Table) -> str:
 _ENGINES: Final[tuple[Callable[[pa.Table], str], ...]] = (
     _python,
     _arrow,
-    _pandas,
     _polars,
     _duckdb,
     _spark,
