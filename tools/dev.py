@@ -96,6 +96,11 @@ def docs(arguments: Sequence[str]) -> int:
     return _python("-m", "tools.docs.site", *arguments)
 
 
+def notebooks(arguments: Sequence[str]) -> int:
+    """Run the notebooks of the examples, or those named, and store them with their outputs."""
+    return _python("-m", "tools.notebooks", *arguments)
+
+
 def build(_: Sequence[str]) -> int:
     """Make the wheels and sdists of all packages in dist/, and check them as an index would."""
     return _python("-m", "tools.build_packages", find_uv())
@@ -140,7 +145,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the recipe that the first argument names."""
     if not arguments or arguments[0] not in RECIPES:
         for name, recipe in RECIPES.items():
-            print(f"./dev {name:<10}{(recipe.__doc__ or '').strip()}")
+            print(f"./dev {name:<11}{(recipe.__doc__ or '').strip()}")
         return 0 if not arguments or arguments[0] in {"help", "-h", "--help"} else 2
     return RECIPES[arguments[0]](arguments[1:])
 
