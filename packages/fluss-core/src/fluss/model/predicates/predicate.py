@@ -230,8 +230,13 @@ class ColumnRef:
         """Return whether it has another value than these; never, when NULL is among them."""
         return self._listed(LeafFunction.NOT_IN, values)
 
-    __eq__ = equal  # type: ignore[assignment] # it compares to predicates
-    __ne__ = not_equal  # type: ignore[assignment]
+    # Type checkers take the result of an assigned `__eq__` for a bool, as that of every object.
+    def __eq__(self, value: Any, /) -> Predicate:  # type: ignore[override]
+        return self.equal(value)
+
+    def __ne__(self, value: Any, /) -> Predicate:  # type: ignore[override]
+        return self.not_equal(value)
+
     __lt__ = less_than
     __le__ = less_or_equal
     __gt__ = greater_than

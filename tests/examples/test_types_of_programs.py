@@ -1,0 +1,138 @@
+"""The programs of the README and of the documentation pass `mypy --strict` and pyright.
+
+Editors and type checkers know only what is imported by name, so that is how the pages write it.
+Both checkers run once for all pages; pyright's package brings its own JavaScript and needs no
+network.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
+FOLDERS = ("guide", "cookbook", "tutorials")
+# Pages with programs that no checker can pass, and why.
+LEFT_OUT = {
+    "docs/guide/exactly-once.md": "its blocks are parts of a program of the reader's",
+    "docs/guide/from-pyfluss.md": "it has programs of both dialects under one name",
+    "docs/guide/write-an-adapter.md": "it imports an example that is no package",
+    "docs/cookbook/airflow-dagster.md": "it imports what is not installed here",
+    "docs/cookbook/fastapi.md": "it imports what is not installed here",
+    "docs/cookbook/spark-stream.md": "Spark's rows have no types",
+    "docs/cookbook/test-pipeline.md": "tests of pytest are rarely annotated",
+    "docs/tutorials/spark.md": "Spark's rows have no types",
+    "docs/tutorials/testing.md": "tests of pytest are rarely annotated",
+}
+# Kept, because most of the time goes into types of other packages.
+CACHE = ROOT / ".mypy_cache/programs"
+# Packages that ship no types.
+UNTYPED = ("pyarrow", "pyarrow.*", "fsspec", "fsspec.*")
+MISTAKES = """\
+import fluss
+from fluss.pandas import read_fluss
+from fluss_polars import scan_fluss
+
+session = fluss.connect("fluss://127.0.0.1:9123")
+table = session.table("d.t")
+table.scan(colums=["id"])
+scan_fluss("d.t", tali=5)
+read_fluss("d.t", mode="stat")
+table.follow(tail=3)
+session.append("d.t", {"id": [1]}, create=True, bucket=3)
+session.append("d.t", {"id": [1]}).row
+table.count(filter=5)
+table.scan(tail="many")
+table.delete(where=3)
+"""
+FIRST_MISTAKE = 7
+
+
+def pages():
+    found = [ROOT / "README.md", ROOT / "docs/README.md"]
+    found += [page for folder in FOLDERS for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    return [page for page in found if name_of(page) not in LEFT_OUT]
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """A folder with a program for each page, and one with mistakes; their settings beside them."""
+    folder = tmp_path_factory.mktemp("programs")
+    for page in pages():
+        blocks = PROGRAM.findall(page.read_text())
+        if blocks:
+            (folder / module_of(page)).write_text("\n".join(map(textwrap.dedent, blocks)))
+    (folder / "mistakes.py").write_text(MISTAKES)
+    ignored = "".join(f"[mypy-{name}]\nignore_missing_imports = True\n" for name in UNTYPED)
+    (folder / "mypy.ini").write_text(f"[mypy]\nstrict = True\n{ignored}")
+    settings = {"include": ["."], "pythonVersion": "3.11", "typeCheckingMode": "standard"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    return folder
+
+
+def module_of(page):
+    plain = re.sub(r"\W", "_", name_of(page.with_suffix("")))
+    return f"page_{plain}.py"
+
+
+@pytest.fixture(scope="module")
+def found_by_mypy(programs):
+    """For each file, the lines in which mypy finds an error, with its text."""
+    words = [sys.executable, "-m", "mypy", "--cache-dir", CACHE, "."]
+    done = subprocess.run(words, cwd=programs, capture_output=True, text=True, check=False)
+    errors = re.findall(r"^(.+?):(\d+): error: (.*)$", done.stdout, re.MULTILINE)
+    assert errors, done.stdout + done.stderr
+    return _by_file(errors)
+
+
+@pytest.fixture(scope="module")
+def found_by_pyright(programs):
+    """The same of pyright."""
+    words = [Path(sys.executable).with_name("pyright"), "--outputjson"]
+    done = subprocess.run(
+        [*words, "--pythonpath", sys.executable],
+        cwd=programs, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return _by_file(
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1, each["message"])
+        for each in found
+        if each["severity"] == "error"
+    )
+
+
+def _by_file(errors):
+    found = {}
+    for name, line, text in errors:
+        found.setdefault(Path(name).name, {}).setdefault(int(line), text)
+    return found
+
+
+# Both checkers read all packages once: about ten seconds each.
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_the_programs_of_all_pages_pass(request, checker):
+    found = request.getfixturevalue(f"found_by_{checker}")
+    found = {name: lines for name, lines in found.items() if name != "mistakes.py"}
+    assert not found, json.dumps(found, indent=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_every_mistake_is_found(request, checker):
+    found = request.getfixturevalue(f"found_by_{checker}")["mistakes.py"]
+    lines = MISTAKES.count("\n")
+    assert sorted(found) == list(range(FIRST_MISTAKE, lines + 1))
+
+
+def test_the_pages_that_are_left_out_exist():
+    assert all((ROOT / name).exists() for name in LEFT_OUT)
