@@ -74,7 +74,7 @@ def test_keys_of_every_type_are_looked_up_as_text(run, session, kind, value, tex
     rows = pa.table({"k": pa.array([value], kind), "v": [1]})
     session.create_table("keyed", rows, primary_key=["k"], buckets=1).upsert(rows)
     name = session.table("keyed").name
-    for key in (text, f"k={text}", json.dumps({"k": text})):
+    for key in (text, f"k={text}", f" k={text}", json.dumps({"k": text})):
         assert [each["v"] for each in _lines(run("lookup", name, key))] == [1]
 
 

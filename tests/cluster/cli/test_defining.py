@@ -30,7 +30,7 @@ def test_a_database_is_made_and_dropped(run, session, database):
     info = session.database_info(name).database_descriptor
     assert (info.comment, dict(info.custom_properties)) == ("the second", {"owner": "ann"})
     done = run("create", name)
-    assert done.returncode == 1
+    assert (done.returncode, "--if-not-exists leaves it as it is" in done.said) == (1, True)
     assert run("create", name, "--if-not-exists").returncode == 0
     text = run("describe", name).stdout.decode()
     assert "comment: the second" in text
@@ -103,6 +103,7 @@ def test_a_table_is_made_like_another(made, run, session, database):
         (["create", "{db}.x", "id INT", "--set", "ttl"], 2, "is not KEY=VALUE"),
         (["create", "{db}_3", "--buckets", "3"], 2, "is a database"),
         (["create", "{db}.x", "a INT PRIMARY KEY, b INT", "--primary-key", "b"], 1, "leave one"),
+        (["create", "{db}.x", "--sample", "rows.xyz"], 1, "ends in .parquet"),
         (["drop", "{db}.x", "--yes"], 1, "does not exist"),
         (["drop", "{db}.x", "--yes", "--if-exists"], 0, "dropped table"),
         (["alter", "{db}.x", "--add-column", "b INT"], 1, "does not exist"),
@@ -135,6 +136,8 @@ def test_a_table_is_changed(made, run, session):
     assert table.info.custom_properties["owner"] == "ann"
     assert run("alter", name, "--reset", "owner").returncode == 0
     assert "owner" not in session.table("t").info.custom_properties
+    done = run("alter", name, "--set", "table.log.tl=1d")
+    assert (done.returncode, "did you mean 'table.log.ttl'" in done.said) == (1, True)
     done = run("alter", name, "--add-column", "c INT PRIMARY KEY")
     assert "cannot be changed" in done.said
 

@@ -11,6 +11,7 @@ from inspect import cleandoc
 import pytest
 import typer
 
+import fluss.session
 from fluss.cli import main
 from fluss.cli.application import ENTRIES, application
 from fluss.cli.frame import EXAMPLES
@@ -110,8 +111,6 @@ def test_what_needs_no_server_loads_no_arrow(words):
 
 
 def test_the_version_is_that_of_the_package(run):
-    import fluss
-
     assert run("--version") == (0, f"fluss {fluss.__version__}\n", "")
 
 
@@ -202,3 +201,24 @@ def test_a_refusal_shows_its_traceback_on_request(run):
     code, _, err = run("--url", "127.0.0.1:1", "--traceback", "ls")
     assert code == 1
     assert "Traceback" in err
+
+
+def test_a_missing_password_is_asked_for_on_a_terminal(run, monkeypatch):
+    given = []
+
+    def connect(url, **settings):
+        given.append(settings.get("password"))
+        return fluss.connect("fluss://ann:x@127.0.0.1:1") if given[-1] else before(url, **settings)
+
+    before = fluss.session.connect
+    monkeypatch.setattr("fluss.session.connect", connect)
+    monkeypatch.setattr("typer.prompt", lambda *_, **settings: "secret" * settings["hide_input"])
+    url = "fluss://ann@127.0.0.1:1"
+    code, _, err = run("--url", url, "ls")
+    assert (code, given) == (1, [None])
+    assert "set FLUSS_SASL_PASSWORD in the environment" in err
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    code, _, err = run("--url", url, "ls")
+    assert (code, given) == (1, [None, None, "secret"])
+    assert "Cannot connect to 127.0.0.1:1" in err
+    assert "secret" not in err

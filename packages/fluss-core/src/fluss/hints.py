@@ -87,6 +87,11 @@ _THE_REST_AND_LOOK: Final = (
     f"{_THE_REST} Those of error.progress.doubtful may be: look for them in the table first."
 )
 
+_POSITIONS: Final = (
+    "write 'earliest', 'latest', an offset, {{bucket: offset}}, {{(partition, bucket): offset}}, "
+    "a datetime with a zone, a time ago such as '-10m', or the cursor of a scan"
+)
+
 
 class HintKey(Enum):
     """Every key, with its texts: by door for what to call, by frame for what to do with data."""
@@ -275,6 +280,14 @@ class HintKey(Enum):
         Door.DUCKDB: "name the zone: '2026-01-01T00:00:00Z'",
         Door.SPARK: "name the zone: '2026-01-01T00:00:00Z'",
         Door.CLI: "name the zone: 2026-01-01T00:00:00Z",
+    }
+    SCAN_POSITION = {
+        Door.CLIENT: _POSITIONS,
+        Door.SESSION: f"{_POSITIONS}; table.offsets() gives all offsets",
+        Door.SPARK: "write earliest, latest, an offset, 2026-01-31T12:00:00Z, -10m (a time ago), "
+        "or the cursor of a scan",
+        Door.CLI: "write earliest, latest, an offset, 2026-01-31T12:00:00Z, -10m (a time ago), or "
+        "@FILE with a cursor",
     }
     SKIP_MISSING_PARTITIONS = _everywhere("{missing_partitions:skip} reads the existing ones")
     START_AT_EARLIEST = _everywhere("Start again with {start:earliest}.")

@@ -6,7 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from fluss.connection.describe_table import missing_table, table_info_of
-from fluss.errors import InvalidSchemaError, TableNotFoundError, UnsupportedVersionError
+from fluss.errors import (
+    InvalidSchemaError,
+    InvalidValueError,
+    TableNotFoundError,
+    UnsupportedVersionError,
+)
+from fluss.model.did_you_mean import did_you_mean
 from fluss.model.paths import TablePath
 from fluss.model.schema.column import Column
 from fluss.model.tables.table_info import TableInfo
@@ -38,6 +44,8 @@ async def alter_table(
         UnsupportedVersionError: The servers would drop the aggregation of a column.
         FlussError: The servers do not allow this change.
     """
+    for key in (*set_properties, *reset_properties):
+        _check_key(key)
     if add_columns:
         info = await table_info_of(cluster, path)
         schema = info.schema
@@ -63,6 +71,14 @@ async def alter_table(
             await cluster.ask_coordinator(request, messages.AlterTableResponse, repeatable=False)
         except TableNotFoundError as error:
             raise await missing_table(cluster, path) from error
+
+
+def _check_key(key: str) -> None:
+    """Refuse a misspelled option; one that only the servers know is theirs to judge."""
+    if key.startswith("table.") and key not in TableOptions.OPTIONS:
+        hint = did_you_mean(key, TableOptions.OPTIONS)
+        if hint is not None:
+            raise InvalidValueError(f"A table has no option {key!r}.", hint=hint, option=key)
 
 
 async def _check_aggregations(cluster: Cluster, info: TableInfo, columns: Sequence[Column]) -> None:

@@ -114,7 +114,7 @@ def _misused(error: Any) -> int:
         error.show()
         return MISUSED
     message = error.format_message().strip().replace("\n\t", " ").replace("\n", " ")
-    message = message.removeprefix("Invalid value: ")
+    message = message.removeprefix("Invalid value: ").replace(": Value error, ", ": ")
     command = "fluss" if error.ctx is None else error.ctx.command_path
     _complain(f"{message}\n  hint: {command} -h shows how it is used")
     return MISUSED

@@ -13,17 +13,22 @@ from fluss.cli.confirming import YesOption, confirm
 from fluss.cli.global_options import GlobalOptions, is_url
 from fluss.cli.scan_arguments import NameArgument, names_of
 from fluss.errors import (
+    DatabaseAlreadyExistsError,
     DatabaseNotEmptyError,
     DatabaseNotFoundError,
     InvalidSchemaError,
     InvalidValueError,
+    TableAlreadyExistsError,
 )
 
 if TYPE_CHECKING:
+    from fluss.cli.file_formats import FileFormat
     from fluss.model.schema.schema import Schema
     from fluss.session import Session
 
 _SCHEMA_BYTES_MAX: Final = 1 << 20
+
+_IF_NOT_EXISTS: Final = "--if-not-exists leaves it as it is"
 
 _SetOption = Annotated[
     list[str] | None,
@@ -110,12 +115,15 @@ def create(
             return
         if any(each is not None for each in facts.values()):
             raise typer.BadParameter(f"{path} is a database; a table is named database.table")
-        session.create_database(
-            path,
-            comment=comment,
-            properties=_pairs(properties),
-            ignore_if_exists=if_not_exists,
-        )
+        try:
+            session.create_database(
+                path,
+                comment=comment,
+                properties=_pairs(properties),
+                ignore_if_exists=if_not_exists,
+            )
+        except DatabaseAlreadyExistsError as error:
+            raise error.with_context(hint=_IF_NOT_EXISTS) from None
     cluster.report(f"created database {path}")
 
 
@@ -211,12 +219,22 @@ def _columns(
     if sample is not None:
         from contextlib import closing
 
-        from fluss.cli.file_formats import format_of
         from fluss.cli.row_files import RowFile
 
-        with closing(RowFile(sample, format_of(sample, None))) as file:
+        with closing(RowFile(sample, _format_of(sample))) as file:
             return file.schema({})
     return _schema_of(schema if schema_file is None else _text_of(schema_file), facts)
+
+
+def _format_of(sample: str) -> FileFormat:
+    from fluss.cli.file_formats import format_of
+
+    try:
+        return format_of(sample, None)
+    except InvalidValueError as error:
+        raise error.with_context(
+            hint="name a file that ends in .parquet, .csv, .jsonl or .arrow"
+        ) from None
 
 
 def _schema_of(text: str | None, facts: dict[str, Any]) -> Schema:
@@ -267,6 +285,8 @@ def _create_table(
             properties={**copied, **properties} or None,
             ignore_if_exists=if_not_exists,
         )
+    except TableAlreadyExistsError as error:
+        raise error.with_context(hint=_IF_NOT_EXISTS) from None
     except DatabaseNotFoundError as error:
         database = session.path_of(path).database_name
         raise error.with_context(

@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from fluss.errors import ConfigError
+
 if TYPE_CHECKING:
     from fluss.session import Session, Table
 
 URL_VARIABLE: Final = "FLUSS_URL"
+_PASSWORD: Final = "security.sasl.password"  # noqa: S105 - the name of the option
 
 
 class OutputFormat(StrEnum):
@@ -104,13 +107,11 @@ class GlobalOptions:
         Raises:
             BadParameter: `--url` names a cluster as well.
         """
-        from fluss.session import connect
-
         if url is not None and self.given_url is not None:
             raise typer.BadParameter(
                 "--url and the URL of the table both name a cluster; leave one of them out"
             )
-        with connect(url or self.url, profile=self.profile) as session:
+        with _connected(url or self.url, self.profile) as session:
             yield session
 
     @contextmanager
@@ -132,6 +133,20 @@ class GlobalOptions:
         else:
             with self.session() as session:
                 yield session.table(name)
+
+
+def _connected(url: str | None, profile: str | None) -> Session:
+    """Open a session; a password that is missing is asked for on the terminal."""
+    from fluss.session import connect
+
+    try:
+        return connect(url, profile=profile)
+    except ConfigError as error:
+        if error.facts.get("key") != _PASSWORD or not sys.stdin.isatty():
+            raise
+    return connect(
+        url, profile=profile, password=typer.prompt("Password", hide_input=True, err=True)
+    )
 
 
 def is_url(name: str) -> bool:

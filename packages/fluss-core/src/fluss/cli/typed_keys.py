@@ -78,4 +78,7 @@ def _parsed(text: str, key: Sequence[str]) -> dict[str, Any] | None:
     pairs = [each.partition("=") for each in text.split(",")]
     if all(name.strip() in key and sign for name, sign, _ in pairs):
         return {name.strip(): value for name, _, value in pairs}
-    return {key[0]: text} if len(key) == 1 else None
+    if len(key) > 1:
+        return None
+    name, sign, value = text.partition("=")  # of one column; its value may have commas
+    return {key[0]: value if sign and name.strip() == key[0] else text}

@@ -49,8 +49,17 @@ def table_of(
         optional: Columns that are left out if no row has them.
 
     Raises:
-        InvalidValueError: A value is not of the type of its column.
+        InvalidValueError: A value is not of the type of its column, or a row lacks one that may not
+            be NULL.
     """
+    for field in schema:
+        lacks_it = any(row.get(field.name) is None for row in rows)
+        if lacks_it and not field.nullable and field.name not in optional:
+            raise InvalidValueError(
+                f"The column {field.name!r} may not be NULL, and is not given.",
+                hint=f"add {field.name}=...",
+                column=field.name,
+            )
     given = {name for row in rows for name in row}
     fields = [each for each in schema if each.name in given or each.name not in optional]
     return pa.table(

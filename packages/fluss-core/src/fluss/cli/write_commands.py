@@ -183,7 +183,7 @@ def _write(
         from fluss.cli.typed_rows import parsed_rows, table_of
 
         rows = parsed_rows(words, table.schema)
-        optional |= set(table.schema.names) if partial else set()
+        optional |= set(table.schema.names) - set(table.primary_key) if partial else set()
         frames = [table_of(rows, table.schema, optional=optional)]
     _write_all(cluster, table, frames, write, "written to")
 

@@ -34,7 +34,7 @@ DEFAULT_PORT = 9123
 _SECRETS = re.compile(r"([?&][^=&]*(?:password|jaas|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
 # Without a scheme the port is required: a word alone may be meant as a profile or a table.
 _ADDRESS = re.compile(r"(?:[^\s/@]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+(?=[,/?]|$)")
-_GRAMMAR = "write fluss://user@host:9123,host2:9123/database.table?tail=100"
+_GRAMMAR = "write host:9123, or fluss://user@host:9123,host2:9123/database.table?tail=100"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

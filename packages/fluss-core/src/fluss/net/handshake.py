@@ -101,7 +101,8 @@ def _unreachable(address: Address, error: OSError) -> ConnectError:
     elif isinstance(error, socket.gaierror):
         reason = "the name is not known here"
         hint = (
-            "A server in a container may advertise a name that only containers know; "
+            "Is it spelled correctly? A server in a container may advertise a name that only "
+            "containers know; "
             "'address.map' says how to reach it: {'name:port': 'host:port'}."
         )
     else:

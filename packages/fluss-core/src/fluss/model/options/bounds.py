@@ -25,10 +25,6 @@ OFFSET_MAX = 2**63 - 1
 CURSOR_LENGTH_MAX = 16 * 1024 * 1024
 _CURSOR_VERSION = 1
 
-FORMS = (
-    "'earliest', 'latest', an offset, {bucket: offset}, {(partition, bucket): offset}, a datetime "
-    "with a zone, a time ago such as '-10m', table.offsets(), or the cursor of a scan"
-)
 
 # A partition is named, or known by its id; a table without partitions has None.
 BucketOffsetKey = tuple[str | int | None, int]
@@ -156,7 +152,7 @@ def bound_of(value: Any, name: str) -> Bound:
     """Parse a bound.
 
     Args:
-        value: One of the forms that `FORMS` lists.
+        value: One of the forms that `HintKey.SCAN_POSITION` lists.
         name: The name of the option, for messages.
 
     Raises:
@@ -301,7 +297,7 @@ def _whole(value: object) -> int:
 def _refused(value: object, name: str, hint: str | None = None) -> InvalidValueError:
     return InvalidValueError(
         f"{name}={value!r} does not say where a scan {'begins' if name == 'start' else 'ends'}.",
-        hint=hint or f"write {FORMS}",
+        hint=hint or Hint(HintKey.SCAN_POSITION),
         option=name,
     )
 

@@ -134,10 +134,12 @@ class Config(ClientOptions):
     def _check_credentials(self) -> None:
         for option in (Config.security_sasl_username, Config.security_sasl_password):
             if not self.value_of(option):
-                lost = "; a config that was pickled has lost it" if option.secret else ""
+                variable = "FLUSS_SASL_PASSWORD" if option.secret else "FLUSS_SASL_USERNAME"
+                lost = ". A pickled config does not keep it" if option.secret else ""
                 raise ConfigError(
-                    f"{Config.security_protocol.key!r} is sasl, and {option.key!r} is not set{lost}.",
-                    hint=f"set it, or a marker for it such as {option.key}=${{env:FLUSS_SASL}}",
+                    f"{Config.security_protocol.key!r} is sasl, and {option.key!r} is not set.",
+                    hint=f"set {variable} in the environment, or the option in the call, the URL or "
+                    f"the profile, where ${{env:NAME}} names another variable{lost}",
                     key=option.key,
                 )
 
