@@ -141,6 +141,11 @@ class Session(SessionWrites):
         """The settings; a copy."""
         return self._config.copy()
 
+    @property
+    def database(self) -> str | None:
+        """The database of its URL, to which names without a database belong; None for none."""
+        return None if self._url is None else self._url.database
+
     # --- databases ----------------------------------------------------------------------------
 
     def databases(self) -> list[str]:
