@@ -24,6 +24,8 @@ DOCS = ROOT / "docs"
 SPARK = "import fluss_spark"
 # Its programs are streaming queries; tests/engines/spark/test_exactly_once.py runs similar ones.
 EXACTLY_ONCE = DOCS / "guide/exactly-once.md"
+# Its program needs Java; tests of its package start such clusters.
+TESTKIT = ROOT / "packages/fluss-testkit/README.md"
 # Records of what was run and decided, with code that was true then.
 HISTORY = ("decisions", "proofs")
 README = ROOT / "README.md"
@@ -36,10 +38,11 @@ def page_steps(page):
 
 
 def pages_with_steps():
-    for page in [README, *sorted(DOCS.rglob("*.md"))]:
+    for page in [README, *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("packages/*/README.md"))]:
         is_history = page.is_relative_to(DOCS) and page.relative_to(DOCS).parts[0] in HISTORY
         is_for_spark = page != README and SPARK in page.read_text()
-        if not is_history and not is_for_spark and page != EXACTLY_ONCE and page_steps(page):
+        is_elsewhere = is_history or is_for_spark or page in {EXACTLY_ONCE, TESTKIT}
+        if not is_elsewhere and page_steps(page):
             yield page
 
 

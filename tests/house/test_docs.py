@@ -170,7 +170,8 @@ def test_anchors_are_those_of_headings(tmp_path):
 def test_every_page_is_found_from_the_index():
     index = (DOCS / "README.md").read_text()
     linked = {(DOCS / each.partition("#")[0]).resolve() for each in LINK.findall(index)}
-    for page in [*DOCS.glob("*.md"), *(DOCS / "guide").glob("*.md"), *DOCS.glob("*/README.md")]:
+    folders = [page for name in ("guide", "tutorials") for page in (DOCS / name).glob("*.md")]
+    for page in [*DOCS.glob("*.md"), *folders, *DOCS.glob("*/README.md")]:
         assert page in linked or page == DOCS / "README.md", page.name
 
 

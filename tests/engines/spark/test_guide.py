@@ -18,7 +18,10 @@ from tests.support.servers.fix_cluster import IMPATIENT
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 SPARK = "import fluss_spark"
-PAGES = [each for each in sorted(DOCS.rglob("*.md")) if f"\n{SPARK}\n" in each.read_text()]
+PAGES = [
+    *(each for each in sorted(DOCS.rglob("*.md")) if f"\n{SPARK}\n" in each.read_text()),
+    ROOT / "packages/fluss-spark/README.md",
+]
 README = ROOT / "README.md"
 ONCE = ROOT / "docs/guide/exactly-once.md"
 PROGRAM = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
@@ -26,7 +29,7 @@ DATABASE = re.compile(r'create_database\("(\w+)"')
 WRITTEN_ADDRESS = "127.0.0.1:9123"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_prints_its_output(spark, cluster, page):
     databases = set(DATABASE.findall(page.read_text()))
     try:
