@@ -99,8 +99,7 @@ def generate_error_codes() -> dict[Path, str]:
     def those_with(column: str, value: str = "yes") -> str:
         return ", ".join(row["code"] for row in rows if row[column] == value)
 
-    members = "\n".join(f"    {row['name']} = {row['code']}" for row in rows)
-    sentences = "\n".join(f"    {row['code']}: {row['sentence']!r}," for row in rows)
+    members = "\n".join(f"    {row['name']} = {row['code']}, {row['sentence']!r}" for row in rows)
     text = f'''"""{_origin(ERROR_CODES)}
 
 The codes with which a server says why it refused, as the protocol numbers them. Which exception a
@@ -110,10 +109,24 @@ code becomes is decided in `fluss.errors`.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
-    """Why a request failed; `CLIENT_ERROR` stands for refusals of the client itself."""
+    """Why a request failed; `CLIENT_ERROR` stands for refusals of the client itself.
+
+    Attributes:
+        sentence: What the code says, for answers that come without a message.
+    """
+
+    sentence: str
+
+    def __new__(cls, number: int, sentence: str = "") -> Self:
+        """Make a member from its line."""
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.sentence = sentence
+        return code
 
 {members}
 
@@ -132,18 +145,10 @@ class ErrorCode(IntEnum):
         """The first release of Fluss that answers with this code, 0.9 standing for all before."""
         return "1.0" if self in _SINCE_1_0 else "0.9"
 
-    @property
-    def sentence(self) -> str:
-        """What the code says, for answers that come without a message."""
-        return _SENTENCES[self]
-
 
 _RETRIABLE = frozenset({{{those_with("retriable")}}})
 _REFRESH_METADATA = frozenset({{{those_with("refresh_metadata")}}})
 _SINCE_1_0 = frozenset({{{those_with("since", "1.0")}}})
-_SENTENCES = {{
-{sentences}
-}}
 '''
     path = FLUSS / "error_codes.py"
     return {path: _formatted(text, path)}

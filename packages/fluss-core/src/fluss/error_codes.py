@@ -7,87 +7,131 @@ code becomes is decided in `fluss.errors`.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
-    """Why a request failed; `CLIENT_ERROR` stands for refusals of the client itself."""
+    """Why a request failed; `CLIENT_ERROR` stands for refusals of the client itself.
 
-    CLIENT_ERROR = -2
-    UNKNOWN_SERVER_ERROR = -1
-    NONE = 0
-    NETWORK_EXCEPTION = 1
-    UNSUPPORTED_VERSION = 2
-    CORRUPT_MESSAGE = 3
-    DATABASE_NOT_EXIST = 4
-    DATABASE_NOT_EMPTY = 5
-    DATABASE_ALREADY_EXIST = 6
-    TABLE_NOT_EXIST = 7
-    TABLE_ALREADY_EXIST = 8
-    SCHEMA_NOT_EXIST = 9
-    LOG_STORAGE_EXCEPTION = 10
-    KV_STORAGE_EXCEPTION = 11
-    NOT_LEADER_OR_FOLLOWER = 12
-    RECORD_TOO_LARGE_EXCEPTION = 13
-    CORRUPT_RECORD_EXCEPTION = 14
-    INVALID_TABLE_EXCEPTION = 15
-    INVALID_DATABASE_EXCEPTION = 16
-    INVALID_REPLICATION_FACTOR = 17
-    INVALID_REQUIRED_ACKS = 18
-    LOG_OFFSET_OUT_OF_RANGE_EXCEPTION = 19
-    NON_PRIMARY_KEY_TABLE_EXCEPTION = 20
-    UNKNOWN_TABLE_OR_BUCKET_EXCEPTION = 21
-    INVALID_UPDATE_VERSION_EXCEPTION = 22
-    INVALID_COORDINATOR_EXCEPTION = 23
-    FENCED_LEADER_EPOCH_EXCEPTION = 24
-    REQUEST_TIME_OUT = 25
-    STORAGE_EXCEPTION = 26
-    OPERATION_NOT_ATTEMPTED_EXCEPTION = 27
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND_EXCEPTION = 28
-    NOT_ENOUGH_REPLICAS_EXCEPTION = 29
-    SECURITY_TOKEN_EXCEPTION = 30
-    OUT_OF_ORDER_SEQUENCE_EXCEPTION = 31
-    DUPLICATE_SEQUENCE_EXCEPTION = 32
-    UNKNOWN_WRITER_ID_EXCEPTION = 33
-    INVALID_COLUMN_PROJECTION = 34
-    INVALID_TARGET_COLUMN = 35
-    PARTITION_NOT_EXISTS = 36
-    TABLE_NOT_PARTITIONED_EXCEPTION = 37
-    INVALID_TIMESTAMP_EXCEPTION = 38
-    INVALID_CONFIG_EXCEPTION = 39
-    LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION = 40
-    KV_SNAPSHOT_NOT_EXIST = 41
-    PARTITION_ALREADY_EXISTS = 42
-    PARTITION_SPEC_INVALID_EXCEPTION = 43
-    LEADER_NOT_AVAILABLE_EXCEPTION = 44
-    PARTITION_MAX_NUM_EXCEPTION = 45
-    AUTHENTICATE_EXCEPTION = 46
-    SECURITY_DISABLED_EXCEPTION = 47
-    AUTHORIZATION_EXCEPTION = 48
-    BUCKET_MAX_NUM_EXCEPTION = 49
-    FENCED_TIERING_EPOCH_EXCEPTION = 50
-    RETRIABLE_AUTHENTICATE_EXCEPTION = 51
-    INVALID_SERVER_RACK_INFO_EXCEPTION = 52
-    LAKE_SNAPSHOT_NOT_EXIST = 53
-    LAKE_TABLE_ALREADY_EXIST = 54
-    INELIGIBLE_REPLICA_EXCEPTION = 55
-    INVALID_ALTER_TABLE_EXCEPTION = 56
-    DELETION_DISABLED_EXCEPTION = 57
-    SERVER_NOT_EXIST_EXCEPTION = 58
-    SEVER_TAG_ALREADY_EXIST_EXCEPTION = 59
-    SEVER_TAG_NOT_EXIST_EXCEPTION = 60
-    REBALANCE_FAILURE_EXCEPTION = 61
-    NO_REBALANCE_IN_PROGRESS_EXCEPTION = 62
-    INVALID_PRODUCER_ID_EXCEPTION = 63
-    CONFIG_EXCEPTION = 64
-    NOT_COORDINATOR_LEADER_EXCEPTION = 65
-    SCANNER_EXPIRED = 66
-    UNKNOWN_SCANNER_ID = 67
-    INVALID_SCAN_REQUEST = 68
-    TOO_MANY_SCANNERS = 69
-    DISK_WRITE_LOCKED = 70
-    INSUFFICIENT_KV_LEADER_REPLICA_CAPACITY = 71
-    STORAGE_BACKPRESSURE_EXCEPTION = 72
-    HISTORICAL_PARTITION_THROTTLED = 73
+    Attributes:
+        sentence: What the code says, for answers that come without a message.
+    """
+
+    sentence: str
+
+    def __new__(cls, number: int, sentence: str = "") -> Self:
+        """Make a member from its line."""
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.sentence = sentence
+        return code
+
+    CLIENT_ERROR = -2, "The client refused by itself; no server was asked."
+    UNKNOWN_SERVER_ERROR = -1, "The server met an error it has no code for."
+    NONE = 0, "No error."
+    NETWORK_EXCEPTION = 1, "The connection was lost before the answer arrived."
+    UNSUPPORTED_VERSION = 2, "The server does not support this version of the request."
+    CORRUPT_MESSAGE = (
+        3,
+        "The message is damaged, too large, or lacks a key that its table requires.",
+    )
+    DATABASE_NOT_EXIST = 4, "The database does not exist."
+    DATABASE_NOT_EMPTY = 5, "The database still has tables."
+    DATABASE_ALREADY_EXIST = 6, "The database exists already."
+    TABLE_NOT_EXIST = 7, "The table does not exist."
+    TABLE_ALREADY_EXIST = 8, "The table exists already."
+    SCHEMA_NOT_EXIST = 9, "The table has no schema of that id."
+    LOG_STORAGE_EXCEPTION = 10, "The server could not read or write its log files."
+    KV_STORAGE_EXCEPTION = 11, "The server could not read or write its key-value store."
+    NOT_LEADER_OR_FOLLOWER = 12, "The server is not the leader of the bucket."
+    RECORD_TOO_LARGE_EXCEPTION = 13, "A record is larger than the server accepts."
+    CORRUPT_RECORD_EXCEPTION = 14, "A record batch is damaged."
+    INVALID_TABLE_EXCEPTION = 15, "The table's name or definition breaks a rule."
+    INVALID_DATABASE_EXCEPTION = 16, "The database's name breaks a rule."
+    INVALID_REPLICATION_FACTOR = 17, "There are fewer tablet servers than requested replicas."
+    INVALID_REQUIRED_ACKS = 18, "The requested number of acknowledgements is none of -1, 0 and 1."
+    LOG_OFFSET_OUT_OF_RANGE_EXCEPTION = (
+        19,
+        "The offset lies before the retained log or beyond its end.",
+    )
+    NON_PRIMARY_KEY_TABLE_EXCEPTION = 20, "The table has no primary key."
+    UNKNOWN_TABLE_OR_BUCKET_EXCEPTION = (
+        21,
+        "The server does not know the table or bucket, or does not know it yet.",
+    )
+    INVALID_UPDATE_VERSION_EXCEPTION = 22, "It was changed concurrently by another request."
+    INVALID_COORDINATOR_EXCEPTION = 23, "The request comes from a former coordinator."
+    FENCED_LEADER_EPOCH_EXCEPTION = 24, "The request comes from a former leader."
+    REQUEST_TIME_OUT = 25, "The server could not finish within the time allowed."
+    STORAGE_EXCEPTION = 26, "The server could not use its storage."
+    OPERATION_NOT_ATTEMPTED_EXCEPTION = 27, "The server did not try."
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND_EXCEPTION = (
+        28,
+        "The records are written, but to fewer replicas than required.",
+    )
+    NOT_ENOUGH_REPLICAS_EXCEPTION = (
+        29,
+        "Nothing was written: fewer replicas are in sync than required.",
+    )
+    SECURITY_TOKEN_EXCEPTION = 30, "The server could not obtain a token for the remote files."
+    OUT_OF_ORDER_SEQUENCE_EXCEPTION = (
+        31,
+        "A batch of this writer is missing, or arrived out of order.",
+    )
+    DUPLICATE_SEQUENCE_EXCEPTION = 32, "The batch is written already."
+    UNKNOWN_WRITER_ID_EXCEPTION = 33, "The server no longer knows this writer."
+    INVALID_COLUMN_PROJECTION = 34, "Some of the requested columns do not exist."
+    INVALID_TARGET_COLUMN = 35, "The columns of a partial update do not fit the table."
+    PARTITION_NOT_EXISTS = 36, "The partition does not exist."
+    TABLE_NOT_PARTITIONED_EXCEPTION = 37, "The table is not partitioned."
+    INVALID_TIMESTAMP_EXCEPTION = 38, "The timestamp lies in the future."
+    INVALID_CONFIG_EXCEPTION = 39, "A property is unknown or has an impossible value."
+    LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION = 40, "The cluster has no lake."
+    KV_SNAPSHOT_NOT_EXIST = 41, "The snapshot does not exist."
+    PARTITION_ALREADY_EXISTS = 42, "The partition exists already."
+    PARTITION_SPEC_INVALID_EXCEPTION = 43, "The partition's keys or values break a rule."
+    LEADER_NOT_AVAILABLE_EXCEPTION = 44, "The bucket has no leader at the moment."
+    PARTITION_MAX_NUM_EXCEPTION = 45, "The table has as many partitions as it may have."
+    AUTHENTICATE_EXCEPTION = 46, "The server did not accept the client's credentials."
+    SECURITY_DISABLED_EXCEPTION = 47, "The cluster has no authorizer."
+    AUTHORIZATION_EXCEPTION = 48, "The user may not do this."
+    BUCKET_MAX_NUM_EXCEPTION = 49, "The table would have more buckets than it may have."
+    FENCED_TIERING_EPOCH_EXCEPTION = 50, "Another tiering job has taken over the table."
+    RETRIABLE_AUTHENTICATE_EXCEPTION = (
+        51,
+        "The server could not check the credentials now; authenticate again, later.",
+    )
+    INVALID_SERVER_RACK_INFO_EXCEPTION = 52, "Some tablet servers name a rack and others do not."
+    LAKE_SNAPSHOT_NOT_EXIST = 53, "The table has no snapshot in the lake."
+    LAKE_TABLE_ALREADY_EXIST = 54, "The lake has a table of this name already."
+    INELIGIBLE_REPLICA_EXCEPTION = 55, "A replica that may not be in sync was named as such."
+    INVALID_ALTER_TABLE_EXCEPTION = 56, "The table cannot be altered in this way."
+    DELETION_DISABLED_EXCEPTION = 57, "The table does not allow deletes."
+    SERVER_NOT_EXIST_EXCEPTION = 58, "The cluster has no server of that id."
+    SEVER_TAG_ALREADY_EXIST_EXCEPTION = 59, "The server carries that tag already."
+    SEVER_TAG_NOT_EXIST_EXCEPTION = 60, "The server does not carry that tag."
+    REBALANCE_FAILURE_EXCEPTION = 61, "The rebalance failed."
+    NO_REBALANCE_IN_PROGRESS_EXCEPTION = 62, "No rebalance is running."
+    INVALID_PRODUCER_ID_EXCEPTION = 63, "The producer id breaks a rule."
+    CONFIG_EXCEPTION = 64, "A configuration is wrong."
+    NOT_COORDINATOR_LEADER_EXCEPTION = 65, "The server is a standby coordinator, not the leader."
+    SCANNER_EXPIRED = 66, "The scan was idle for too long and has been closed."
+    UNKNOWN_SCANNER_ID = 67, "The server does not know this scan; it may have moved or ended."
+    INVALID_SCAN_REQUEST = 68, "The scan request contradicts itself or the pages before it."
+    TOO_MANY_SCANNERS = 69, "The bucket or server has as many open scans as it allows."
+    DISK_WRITE_LOCKED = 70, "The server's disk is too full to accept writes."
+    INSUFFICIENT_KV_LEADER_REPLICA_CAPACITY = (
+        71,
+        "The cluster has no room for more leaders of primary key tables.",
+    )
+    STORAGE_BACKPRESSURE_EXCEPTION = (
+        72,
+        "The key-value store is behind with its work and refuses writes for now.",
+    )
+    HISTORICAL_PARTITION_THROTTLED = (
+        73,
+        "Too many requests for historical partitions are in progress.",
+    )
 
     @property
     def is_retriable(self) -> bool:
@@ -104,90 +148,7 @@ class ErrorCode(IntEnum):
         """The first release of Fluss that answers with this code, 0.9 standing for all before."""
         return "1.0" if self in _SINCE_1_0 else "0.9"
 
-    @property
-    def sentence(self) -> str:
-        """What the code says, for answers that come without a message."""
-        return _SENTENCES[self]
-
 
 _RETRIABLE = frozenset({1, 3, 9, 10, 11, 12, 14, 21, 25, 26, 28, 29, 44, 51, 65, 69, 70, 72, 73})
 _REFRESH_METADATA = frozenset({1, 12, 21, 44, 65})
 _SINCE_1_0 = frozenset({64, 65, 66, 67, 68, 69, 70, 71, 72, 73})
-_SENTENCES = {
-    -2: "The client refused by itself; no server was asked.",
-    -1: "The server met an error it has no code for.",
-    0: "No error.",
-    1: "The connection was lost before the answer arrived.",
-    2: "The server does not support this version of the request.",
-    3: "The message is damaged, too large, or lacks a key that its table requires.",
-    4: "The database does not exist.",
-    5: "The database still has tables.",
-    6: "The database exists already.",
-    7: "The table does not exist.",
-    8: "The table exists already.",
-    9: "The table has no schema of that id.",
-    10: "The server could not read or write its log files.",
-    11: "The server could not read or write its key-value store.",
-    12: "The server is not the leader of the bucket.",
-    13: "A record is larger than the server accepts.",
-    14: "A record batch is damaged.",
-    15: "The table's name or definition breaks a rule.",
-    16: "The database's name breaks a rule.",
-    17: "There are fewer tablet servers than requested replicas.",
-    18: "The requested number of acknowledgements is none of -1, 0 and 1.",
-    19: "The offset lies before the retained log or beyond its end.",
-    20: "The table has no primary key.",
-    21: "The server does not know the table or bucket, or does not know it yet.",
-    22: "It was changed concurrently by another request.",
-    23: "The request comes from a former coordinator.",
-    24: "The request comes from a former leader.",
-    25: "The server could not finish within the time allowed.",
-    26: "The server could not use its storage.",
-    27: "The server did not try.",
-    28: "The records are written, but to fewer replicas than required.",
-    29: "Nothing was written: fewer replicas are in sync than required.",
-    30: "The server could not obtain a token for the remote files.",
-    31: "A batch of this writer is missing, or arrived out of order.",
-    32: "The batch is written already.",
-    33: "The server no longer knows this writer.",
-    34: "Some of the requested columns do not exist.",
-    35: "The columns of a partial update do not fit the table.",
-    36: "The partition does not exist.",
-    37: "The table is not partitioned.",
-    38: "The timestamp lies in the future.",
-    39: "A property is unknown or has an impossible value.",
-    40: "The cluster has no lake.",
-    41: "The snapshot does not exist.",
-    42: "The partition exists already.",
-    43: "The partition's keys or values break a rule.",
-    44: "The bucket has no leader at the moment.",
-    45: "The table has as many partitions as it may have.",
-    46: "The server did not accept the client's credentials.",
-    47: "The cluster has no authorizer.",
-    48: "The user may not do this.",
-    49: "The table would have more buckets than it may have.",
-    50: "Another tiering job has taken over the table.",
-    51: "The server could not check the credentials now; authenticate again, later.",
-    52: "Some tablet servers name a rack and others do not.",
-    53: "The table has no snapshot in the lake.",
-    54: "The lake has a table of this name already.",
-    55: "A replica that may not be in sync was named as such.",
-    56: "The table cannot be altered in this way.",
-    57: "The table does not allow deletes.",
-    58: "The cluster has no server of that id.",
-    59: "The server carries that tag already.",
-    60: "The server does not carry that tag.",
-    61: "The rebalance failed.",
-    62: "No rebalance is running.",
-    63: "The producer id breaks a rule.",
-    64: "A configuration is wrong.",
-    65: "The server is a standby coordinator, not the leader.",
-    66: "The scan was idle for too long and has been closed.",
-    67: "The server does not know this scan; it may have moved or ended.",
-    68: "The scan request contradicts itself or the pages before it.",
-    69: "The bucket or server has as many open scans as it allows.",
-    70: "The server's disk is too full to accept writes.",
-    71: "The cluster has no room for more leaders of primary key tables.",
-    72: "The key-value store is behind with its work and refuses writes for now.",
-    73: "Too many requests for historical partitions are in progress.",
-}

@@ -173,7 +173,7 @@ def _spans(wide: tuple[Any, Any], narrow: tuple[Any, Any], data_type: DataType) 
 def _test_of(leaf: pb.PbLeafPredicate, data_type: DataType) -> _Test | None:
     """Return the test of a function and its literals; None where it rules out no batch."""
     try:
-        function = LeafFunction(leaf.function)  # type: ignore[call-arg] # by its number
+        function = LeafFunction(leaf.function)
     except ValueError:
         return None
     if function is LeafFunction.IS_NULL:

@@ -28,7 +28,7 @@ class LeafFunction(IntEnum):
     sign: str
     arrow: str
 
-    def __new__(cls, number: int, sign: str, arrow: str) -> Self:
+    def __new__(cls, number: int, sign: str = "", arrow: str = "") -> Self:
         """Make a member from its line."""
         function = int.__new__(cls, number)
         function._value_ = number
@@ -48,7 +48,7 @@ class LeafFunction(IntEnum):
     CONTAINS = 9, "CONTAINS", "match_substring"
     ENDS_WITH = 10, "ENDS WITH", "ends_with"
     IN = 11, "IN", "is_in"
-    NOT_IN = 12, "NOT IN", ""
+    NOT_IN = 12, "NOT IN"
 
 
 ORDER: Final = frozenset(
