@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fluss.errors import CorruptBatchError
-from fluss.records.framing import byte_words, find_frames, write_frames
-from fluss.rows.buffers.byte_runs import runs_of_rows
+from fluss.records.framing import find_frames, write_frames
+from fluss.rows.buffers.byte_runs import fixed_words, runs_of_rows
 from tests.support.generators.encoded import row_bytes
 
 RECORDS = st.lists(st.binary(min_size=1, max_size=40), max_size=30)
@@ -45,7 +45,7 @@ def test_records_are_written_behind_their_lengths(records):
 
 def test_parts_of_a_record_stand_side_by_side():
     rows = row_bytes([b"one", b"", b"three"])
-    kinds = byte_words(np.array([7, 8, 9], dtype=np.uint64), 2)
+    kinds = fixed_words(np.array([7, 8, 9], dtype=np.uint64), 2, None)
     written = write_frames([kinds, runs_of_rows(rows)], 3)
     assert written.data.tobytes() == framed([b"\x07\x00one", b"\x08\x00", b"\x09\x00three"])
 

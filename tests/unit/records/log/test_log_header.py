@@ -71,7 +71,7 @@ def test_headers_survive(magic, wide, narrow):
         length=narrow[0],
         magic=magic,
         commit_timestamp=wide[1],
-        leader_epoch=narrow[1] if "leader_epoch" in shape.fields else -1,
+        leader_epoch=narrow[1] if shape.has_leader_epoch else -1,
         crc=narrow[2] % 2**32,
         schema_id=narrow[3] % 2**15,
         attributes=1,
@@ -79,7 +79,7 @@ def test_headers_survive(magic, wide, narrow):
         writer_id=wide[2],
         batch_sequence=narrow[4],
         record_count=narrow[1],
-        statistics_length=narrow[2] if "statistics_length" in shape.fields else 0,
+        statistics_length=narrow[2] if shape.has_statistics else 0,
         format=shape,
     )
     behind = b"xyz"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluss.records.corrupt import corrupt_batch
-from fluss.rows.buffers.byte_runs import Part, UInt64Array, Words, gather_runs, join_parts
+from fluss.rows.buffers.byte_runs import Part, fixed_words, gather_runs, join_parts
 from fluss.rows.buffers.columns import ByteArray, Int64Array, RowBytes
 
 LENGTH_BYTES: Final = 4
@@ -111,14 +111,5 @@ def write_frames(heads: Sequence[Part], rows: int) -> RowBytes:
     lengths = np.zeros(rows, dtype=np.int64)
     for part in heads:
         lengths += part.spans
-    return join_parts([length_words(lengths), *heads], rows)
-
-
-def length_words(lengths: Int64Array) -> Words:
-    """Return the lengths as the int32 in front of records."""
-    return byte_words(lengths.astype(np.uint64), LENGTH_BYTES)
-
-
-def byte_words(words: UInt64Array, width: int) -> Words:
-    """Return the low `width` bytes of each word."""
-    return Words(words=words, lengths=np.full(len(words), width, dtype=np.int64))
+    words = lengths.view(np.uint64)
+    return join_parts([fixed_words(words, LENGTH_BYTES, None), *heads], rows)

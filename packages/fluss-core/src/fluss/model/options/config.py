@@ -199,11 +199,8 @@ class Config(ClientOptions):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle is sent and stored; passwords must not be. Their markers may.
-        shown = {key: self._open(key) for key in self._set_keys()}
         kept = {
-            key: f"${value}" if key not in self._markers and is_marker(value) else value
-            for key, value in shown.items()
-            if value is not None
+            key: value for key, value in self.written().items() if not isinstance(value, Secret)
         }
         return (type(self), (kept,))
 

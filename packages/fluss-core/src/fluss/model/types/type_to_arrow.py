@@ -19,7 +19,8 @@ by this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fluss.model.json_values import json_text
@@ -46,17 +47,20 @@ VALUE_NAME = "value"
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
     """Return the Arrow type for users; nested fields carry metadata."""
-    return _Writer(for_wire=False).type_of(data_type)
+    return _type(data_type, for_wire=False)
 
 
 def to_wire_arrow_type(data_type: DataType) -> pa.DataType:
     """Return the Arrow type of the bytes in a log batch: no zones, no metadata."""
-    return _Writer(for_wire=True).type_of(data_type)
+    return _type(data_type, for_wire=True)
 
 
 def to_arrow_field(column: Column) -> pa.Field:
     """Return the Arrow field of a column, its name, comment, id and aggregation included."""
-    return _Writer(for_wire=False).column_field(column)
+    metadata = _metadata(column.comment, column.column_id)
+    if column.aggregation is not None:
+        metadata[AGGREGATION_KEY] = json_text(agg_function_to_json(column.aggregation)).encode()
+    return _field(column.name, column.data_type, for_wire=False, metadata=metadata)
 
 
 def to_arrow_schema(schema: Schema) -> pa.Schema:
@@ -74,65 +78,47 @@ def to_arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([to_arrow_field(each) for each in columns])
 
 
-class _Writer:
-    """Walks a Fluss type and builds the Arrow type, for users or for the wire."""
+def _type(data_type: DataType, *, for_wire: bool) -> pa.DataType:
+    import pyarrow as pa
 
-    def __init__(self, *, for_wire: bool) -> None:
-        self.for_wire = for_wire
+    match data_type:
+        case ArrayType():
+            return pa.list_(_field(ELEMENT_NAME, data_type.element, for_wire=for_wire))
+        case MapType():
+            key = _field(KEY_NAME, data_type.key, for_wire=for_wire)
+            return pa.map_(key, _field(VALUE_NAME, data_type.value, for_wire=for_wire))
+        case RowType(fields=fields):
+            return pa.struct([_row_field(each, for_wire=for_wire) for each in fields])
+        case _:
+            make = getattr(pa, data_type.arrow_name)
+            return make(*data_type.arrow_arguments(for_wire=for_wire))
 
-    def type_of(self, data_type: DataType) -> pa.DataType:
-        import pyarrow as pa
 
-        match data_type:
-            case ArrayType():
-                return pa.list_(self.field(ELEMENT_NAME, data_type.element))
-            case MapType():
-                key = self.field(KEY_NAME, data_type.key)
-                return pa.map_(key, self.field(VALUE_NAME, data_type.value))
-            case RowType():
-                return pa.struct([self.row_field(each) for each in data_type.fields])
-            case _:
-                make = getattr(pa, data_type.arrow_name)
-                return make(*data_type.arrow_arguments(for_wire=self.for_wire))
+def _row_field(field: DataField, *, for_wire: bool) -> pa.Field:
+    metadata = _metadata(field.description, field.field_id)
+    return _field(field.name, field.data_type, for_wire=for_wire, metadata=metadata)
 
-    def column_field(self, column: Column) -> pa.Field:
-        extra: dict[bytes, bytes] = {}
-        if column.aggregation is not None and not self.for_wire:
-            extra[AGGREGATION_KEY] = json_text(agg_function_to_json(column.aggregation)).encode()
-        return self.field(
-            column.name,
-            column.data_type,
-            comment=column.comment,
-            field_id=column.column_id,
-            extra=extra,
-        )
 
-    def row_field(self, field: DataField) -> pa.Field:
-        return self.field(
-            field.name, field.data_type, comment=field.description, field_id=field.field_id
-        )
+def _field(
+    name: str,
+    data_type: DataType,
+    *,
+    for_wire: bool,
+    metadata: Mapping[bytes, bytes] = MappingProxyType({}),
+) -> pa.Field:
+    """Return a field; the metadata are for users alone."""
+    import pyarrow as pa
 
-    def field(
-        self,
-        name: str,
-        data_type: DataType,
-        *,
-        comment: str | None = None,
-        field_id: int | None = None,
-        extra: dict[bytes, bytes] | None = None,
-    ) -> pa.Field:
-        import pyarrow as pa
+    kept: dict[bytes, bytes] = {} if for_wire else dict(metadata)
+    if not for_wire and not data_type.arrow_is_exact:
+        kept[TYPE_KEY] = str(data_type.as_nullable()).encode()
+    arrow_type = _type(data_type, for_wire=for_wire)
+    return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=kept or None)
 
-        metadata: dict[bytes, bytes] = dict(extra or {})
-        if not self.for_wire:
-            if not data_type.arrow_is_exact:
-                metadata[TYPE_KEY] = str(data_type.as_nullable()).encode()
-            if comment is not None:
-                metadata[COMMENT_KEY] = comment.encode()
-            if field_id is not None:
-                metadata[FIELD_ID_KEY] = str(field_id).encode()
-        arrow_type = self.type_of(data_type)
-        return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=metadata or None)
+
+def _metadata(comment: str | None, field_id: int | None) -> dict[bytes, bytes]:
+    given = {COMMENT_KEY: comment, FIELD_ID_KEY: field_id}
+    return {key: str(value).encode() for key, value in given.items() if value is not None}
 
 
 def with_leaves(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

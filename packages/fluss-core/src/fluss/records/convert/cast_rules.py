@@ -116,8 +116,7 @@ _Maker: TypeAlias = Callable[[pa.DataType, Any, pa.DataType], Caster | None]
 def _if_any(*allowed: Callable[[pa.DataType], bool]) -> _Maker:
     """Arrow's own cast, for sources that one of these accepts."""
 
-    def rule(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
-        del target
+    def rule(source: pa.DataType, _: DataType, wire: pa.DataType) -> Caster:
         if not any(is_allowed(source) for is_allowed in allowed):
             raise NoCastError
         return lambda array: array.cast(wire)
@@ -133,8 +132,7 @@ def _is_whole_decimal(source: pa.DataType) -> bool:
     return bool(at.is_decimal(source) and source.scale == 0)
 
 
-def _float_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
-    del target
+def _float_caster(source: pa.DataType, _: DataType, wire: pa.DataType) -> Caster:
     if not (at.is_floating(source) or at.is_integer(source) or at.is_decimal(source)):
         raise NoCastError
     return lambda array: to_floating(array, wire)
@@ -146,8 +144,7 @@ def _binary_caster(source: pa.DataType, target: BinaryType, wire: pa.DataType) -
     return _fixed_binary(target, wire)
 
 
-def _decimal_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster:
-    del target
+def _decimal_caster(source: pa.DataType, _: DataType, wire: pa.DataType) -> Caster:
     if at.is_integer(source):
         return _decimal_of_integers(wire)
     if not at.is_decimal(source):
@@ -176,8 +173,7 @@ def _decimal_of_integers(wire: pa.DataType) -> Caster:
     return lambda array: array.cast(wide).cast(wire)
 
 
-def _timestamp_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
-    del target
+def _timestamp_caster(source: pa.DataType, _: DataType, wire: pa.DataType) -> Caster | None:
     if not at.is_timestamp(source):
         raise NoCastError("", HintKey.CAST_COLUMN if at.is_date(source) else HintKey.MAKE_TIMES)
     if source.tz is not None:
@@ -185,8 +181,7 @@ def _timestamp_caster(source: pa.DataType, target: DataType, wire: pa.DataType) 
     return _unit_caster(source, wire)
 
 
-def _instant_caster(source: pa.DataType, target: DataType, wire: pa.DataType) -> Caster | None:
-    del target
+def _instant_caster(source: pa.DataType, _: DataType, wire: pa.DataType) -> Caster | None:
     if not at.is_timestamp(source):
         raise NoCastError("", HintKey.MAKE_TIMES)
     return _unit_caster(source, wire)

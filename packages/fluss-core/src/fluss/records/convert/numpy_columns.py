@@ -75,9 +75,11 @@ def _values(array: pa.Array, data_type: DataType) -> Values:
     buffer, start, count = array.buffers()[1], array.offset, len(array)
     if data_type.layout is ArrowLayout.BITS:
         return _bits(buffer, start, count)
-    each = data_type.values_per_row or 1
-    values = _numbers(buffer, data_type.dtype, start=start * each, count=count * each)
-    return values if data_type.values_per_row is None else values.reshape(count, each)
+    per_row = data_type.values_per_row
+    if per_row is None:
+        return _numbers(buffer, data_type.dtype, start=start, count=count)
+    values = _numbers(buffer, data_type.dtype, start=start * per_row, count=count * per_row)
+    return values.reshape(count, per_row)
 
 
 def _offsets(array: pa.Array) -> Int32Array:

@@ -38,7 +38,7 @@ from fluss.model.predicates.predicate import (
 )
 from fluss.model.schema.schema import Schema
 from fluss.model.types import data_type as t
-from fluss.model.types.data_type import UNITS_PER_SECOND, BooleanType, DataType, DoubleType
+from fluss.model.types.data_type import UNITS_PER_SECOND, BooleanType, DataType
 from fluss.model.types.per_type import PerType
 from fluss.records.filter.expression_tree import (
     NULLS_MATCH,
@@ -246,7 +246,7 @@ def _literal(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
         return None
     for is_comparable, value_of in _LITERALS[data_type]:
         if is_comparable(scalar.type):
-            return value_of(node, scalar, data_type)
+            return value_of(node, scalar)
     why = f"it compares a {data_type} column with a value of Arrow's type {scalar.type}"
     raise unfit_expression(node.expression, why)
 
@@ -264,22 +264,20 @@ def _is_bytes(arrow_type: pa.DataType) -> bool:
     return any(test(arrow_type) for test in tests)
 
 
-def _as_py(_: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
-    del data_type
+def _as_py(_: Call, scalar: pa.Scalar) -> Any:
     return scalar.as_py()
 
 
-def _float(node: Call, scalar: pa.Scalar, data_type: DataType) -> float:
+def _float(node: Call, scalar: pa.Scalar) -> float:
     value: float = scalar.as_py()
     with np.errstate(over="ignore"):
-        is_held = isinstance(data_type, DoubleType) or float(np.float32(value)) == value
+        is_held = float(np.float32(value)) == value
     if not is_held and not math.isnan(value):
         raise unfit_expression(node.expression, f"{value!r} is not a number of 32 bits")
     return value
 
 
-def _date(_: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
-    del data_type
+def _date(_: Call, scalar: pa.Scalar) -> Any:
     days = scalar.value
     try:
         return date.fromordinal(days + _EPOCH.toordinal())
@@ -287,16 +285,14 @@ def _date(_: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
         return np.datetime64(days, "D")
 
 
-def _time(node: Call, scalar: pa.Scalar, data_type: DataType) -> time:
-    del data_type
+def _time(node: Call, scalar: pa.Scalar) -> time:
     micros, rest = divmod(scalar.value * 1_000_000, UNITS_PER_SECOND[scalar.type.unit])
     if rest or not 0 <= micros < 86_400_000_000:
         raise unfit_expression(node.expression, "Python has no such time of day")
     return (_EPOCH + timedelta(microseconds=micros)).time()
 
 
-def _moment(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
-    del data_type
+def _moment(node: Call, scalar: pa.Scalar) -> Any:
     count, unit = scalar.value, scalar.type.unit
     micros, rest = divmod(count * 1_000_000, UNITS_PER_SECOND[unit])
     if not rest:
@@ -309,19 +305,20 @@ def _moment(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
     return np.datetime64(count, unit)
 
 
-def _instant(node: Call, scalar: pa.Scalar, data_type: DataType) -> Any:
-    moment = _moment(node, scalar, data_type)
+def _instant(node: Call, scalar: pa.Scalar) -> Any:
+    moment = _moment(node, scalar)
     return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) else moment
 
 
 # The Arrow types that a literal may have, and how its value is read.
-_Readable = tuple[Callable[[pa.DataType], bool], Callable[[Call, pa.Scalar, DataType], Any]]
+_Readable = tuple[Callable[[pa.DataType], bool], Callable[[Call, pa.Scalar], Any]]
 _LITERALS: Final = PerType[tuple[_Readable, ...]](
     {
         t.NestedType: (),  # Arrow compares
         t.BooleanType: ((pa.types.is_boolean, _as_py),),
         t.IntegerFamily: ((pa.types.is_integer, _as_py),),
-        t.FloatFamily: ((pa.types.is_floating, _float), (pa.types.is_integer, _as_py)),
+        t.FloatType: ((pa.types.is_floating, _float), (pa.types.is_integer, _as_py)),
+        t.DoubleType: ((pa.types.is_floating, _as_py), (pa.types.is_integer, _as_py)),
         t.DecimalType: ((pa.types.is_integer, _as_py), (pa.types.is_decimal, _as_py)),
         t.TextFamily: ((_is_text, _as_py),),
         t.BinaryFamily: ((_is_bytes, _as_py),),

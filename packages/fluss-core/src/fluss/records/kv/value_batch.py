@@ -22,9 +22,9 @@ from fluss.records.arrow.numpy_arrays import empty_batch, from_numpy
 from fluss.records.arrow.received_bytes import ByteSource, to_view
 from fluss.records.convert.evolve import Evolution
 from fluss.records.corrupt import corrupt_batch
-from fluss.records.framing import Frames, byte_words, find_frames, write_frames
+from fluss.records.framing import Frames, find_frames, write_frames
 from fluss.records.kv.row_bytes import batch_from_rows
-from fluss.rows.buffers.byte_runs import Words, join_parts, runs_of_rows, words_of
+from fluss.rows.buffers.byte_runs import fixed_words, join_parts, runs_of_rows, words_of
 from fluss.rows.buffers.columns import Int64Array, RowBytes
 
 MAGIC: Final = 0
@@ -37,7 +37,8 @@ _LENGTH_END: Final = 4
 def write_values(rows: RowBytes, *, schema_id: int) -> RowBytes:
     """Put the schema id in front of encoded rows: values as a KV store keeps them."""
     count = len(rows)
-    return join_parts([_schema_id_words(schema_id, count), runs_of_rows(rows)], count)
+    ids = np.full(count, schema_id, dtype=np.uint64)
+    return join_parts([fixed_words(ids, SCHEMA_ID_BYTES, None), runs_of_rows(rows)], count)
 
 
 def write_value_batch(values: RowBytes) -> list[ByteSource]:
@@ -155,7 +156,3 @@ def _by_schema_id(values: Frames) -> Iterator[tuple[int, Int64Array]]:
     ids = schema_ids_of(values)
     for schema_id in np.unique(ids).tolist():
         yield schema_id, np.flatnonzero(ids == schema_id)
-
-
-def _schema_id_words(schema_id: int, count: int) -> Words:
-    return byte_words(np.full(count, schema_id, dtype=np.uint64), SCHEMA_ID_BYTES)

@@ -28,7 +28,9 @@ checksum and compares the header with the bytes around it.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, Literal
 
 from fluss.records.arrow.received_bytes import ByteSource
@@ -60,8 +62,10 @@ class HeaderFormat:
     """Which of the optional fields a header has, and where its checksum stands."""
 
     packed: struct.Struct
-    fields: tuple[str, ...]
+    values_of: Callable[[LogBatchHeader], tuple[int, ...]]
     crc_at: int
+    has_leader_epoch: bool
+    has_statistics: bool
 
     @property
     def size(self) -> int:
@@ -97,8 +101,10 @@ def _without(*absent: str) -> HeaderFormat:
     before_crc = "<" + "".join(_FIELDS[each] for each in fields[: fields.index("crc")])
     return HeaderFormat(
         packed=struct.Struct("<" + "".join(_FIELDS[each] for each in fields)),
-        fields=fields,
+        values_of=attrgetter(*fields),
         crc_at=struct.calcsize(before_crc),
+        has_leader_epoch="leader_epoch" in fields,
+        has_statistics="statistics_length" in fields,
     )
 
 
@@ -181,15 +187,33 @@ def read_log_header(
         raise corrupt_batch(what, at=at, why=f"its magic byte {magic} is unknown")
     if len(data) - at < shape.size:
         raise corrupt_batch(what, at=at, why=f"only {len(data) - at} bytes are there")
-    fields = zip(shape.fields, shape.packed.unpack_from(data, at), strict=True)
-    return LogBatchHeader(format=shape, **dict(fields))
+    base_offset, length, magic, timestamp, *rest = shape.packed.unpack_from(data, at)
+    leader_epoch = rest.pop(0) if shape.has_leader_epoch else NO_LEADER_EPOCH
+    statistics_length = rest.pop() if shape.has_statistics else 0
+    crc, schema_id, attributes, delta, writer_id, sequence, record_count = rest
+    return LogBatchHeader(
+        base_offset=base_offset,
+        length=length,
+        magic=magic,
+        commit_timestamp=timestamp,
+        leader_epoch=leader_epoch,
+        crc=crc,
+        schema_id=schema_id,
+        attributes=attributes,
+        last_offset_delta=delta,
+        writer_id=writer_id,
+        batch_sequence=sequence,
+        record_count=record_count,
+        statistics_length=statistics_length,
+        format=shape,
+    )
 
 
 def write_log_header(header: LogBatchHeader) -> bytearray:
     """Return the header's bytes, in its own format and with its own length and checksum."""
     shape = header.format
     written = bytearray(shape.size)
-    shape.packed.pack_into(written, 0, *(getattr(header, each) for each in shape.fields))
+    shape.packed.pack_into(written, 0, *shape.values_of(header))
     return written
 
 

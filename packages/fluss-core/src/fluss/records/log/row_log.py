@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from fluss.model.tables.table_options import KvFormat
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.framing import byte_words, find_frames, write_frames
+from fluss.records.framing import find_frames, write_frames
 from fluss.records.kv.row_bytes import batch_from_rows, rows_from_batch
 from fluss.records.log.log_batch import LogBatch, check_change_types
 from fluss.records.log.log_writer import LogBody
-from fluss.rows.buffers.byte_runs import runs_of_rows
+from fluss.rows.buffers.byte_runs import fixed_words, runs_of_rows
 from fluss.rows.buffers.columns import ByteArray, RowBytes
 
 _CHANGE_TYPE_BYTES: Final = 1
@@ -43,7 +43,7 @@ def row_log_body_of_rows(rows: RowBytes, *, change_types: ByteArray | None = Non
     count = len(rows)
     types = np.zeros(count, dtype=np.uint8) if change_types is None else change_types
     records = write_frames(
-        [byte_words(types.astype(np.uint64), _CHANGE_TYPE_BYTES), runs_of_rows(rows)], count
+        [fixed_words(types.astype(np.uint64), _CHANGE_TYPE_BYTES, None), runs_of_rows(rows)], count
     )
     return LogBody(buffers=(records.data,), record_count=count, is_append_only=change_types is None)
 

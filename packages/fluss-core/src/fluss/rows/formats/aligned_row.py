@@ -66,7 +66,9 @@ class AlignedRowWriter:
         Raises:
             InvalidValueError: A value does not fit its type; `column` names it.
         """
-        nulls = sum(1 << index for index, value in enumerate(values) if value is None)
+        nulls = 0
+        if None in values:
+            nulls = sum(1 << index for index, value in enumerate(values) if value is None)
         try:
             pairs = zip(self._placers, values, strict=True)
             slots, runs = place_all(pairs, self._fixed_bytes)

@@ -45,10 +45,7 @@ def place_all(values: Iterable[tuple[Placer, Any]], offset: int) -> tuple[list[b
     slots: list[bytes] = []
     runs: list[bytes] = []
     for place, value in values:
-        if value is None:
-            slots.append(_NULL_SLOT)
-            continue
-        placed = place(value)
+        placed = _NULL_SLOT if value is None else place(value)
         if isinstance(placed, bytes):
             slots.append(placed)
         else:

@@ -113,7 +113,7 @@ class FlussBuckets(BucketFunction):
         codes = hash_ints(hash_rows(keys, seed=FLUSS_SEED, tail=Tail.SIGNED_BYTES)).view(np.int32)
         np.abs(codes, out=codes)
         codes[codes < 0] = 0
-        return _modulo(codes, bucket_count)
+        return codes % np.int32(bucket_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +160,8 @@ class HudiBuckets(BucketFunction):
         return _positive_modulo(data.view(">u4").astype(np.uint32), bucket_count)
 
 
-def _modulo(codes: Int32Array, bucket_count: int) -> Int32Array:
-    return codes % np.int32(bucket_count)
-
-
 def _positive_modulo(codes: UInt32Array, bucket_count: int) -> Int32Array:
-    return _modulo((codes & np.uint32(_POSITIVE)).view(np.int32), bucket_count)
+    return (codes & np.uint32(_POSITIVE)).view(np.int32) % np.int32(bucket_count)
 
 
 def _check_bucket_count(bucket_count: int) -> None:
