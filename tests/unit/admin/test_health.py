@@ -1,6 +1,11 @@
 """What `ClusterHealth` advises follows from what was found."""
 
-from fluss.admin.health import ClusterHealth, ServerHealth
+import asyncio
+from types import SimpleNamespace
+
+import fluss.admin.health as health_module
+from fluss.admin.health import ClusterHealth, ServerHealth, cluster_health
+from fluss.errors import ConnectError, ServerError, TableNotFoundError
 from fluss.model.servers import ServerNode, ServerType
 
 COORDINATOR = ServerHealth(node=ServerNode(0, "a", 1, ServerType.COORDINATOR), latency_ms=1.0)
@@ -44,3 +49,37 @@ def test_each_finding_has_a_remedy():
     (replicas,) = health(COORDINATOR, TABLET, under_replicated=("a.b, bucket 0",)).advice
     assert "lack replicas (a.b, bucket 0)" in replicas
     assert not health(COORDINATOR, TABLET, unreadable=("a.b (why)",)).is_sound
+
+
+class FakeAdmin:
+    """Lists two servers, and tables of which one is gone and one cannot be read."""
+
+    async def get_server_nodes(self):
+        return [COORDINATOR.node, TABLET.node]
+
+    async def list_databases(self):
+        return ["db"]
+
+    async def list_tables(self, database):  # noqa: ARG002 - as declared
+        return ["gone", "broken"]
+
+    async def get_table_info(self, path):
+        error = TableNotFoundError if path.table_name == "gone" else ServerError
+        raise error(f"{path} is not there.")
+
+
+async def test_what_does_not_answer_is_a_finding_and_no_error(monkeypatch):
+    async def silent(*_):
+        await asyncio.Event().wait()
+
+    async def refused(*_):
+        raise ConnectError("Cannot connect to b:2: refused.")
+
+    monkeypatch.setattr(health_module, "ANSWER_S_MAX", 0.01)
+    cluster = SimpleNamespace(ask_coordinator=silent, ask_server=refused)
+    found = await cluster_health(FakeAdmin(), cluster)
+    coordinator, tablet = found.servers
+    assert coordinator.error == "there was no answer within 0.01 s."
+    assert "refused" in tablet.error
+    assert (found.tables, found.unreadable) == (0, ("db.broken (db.broken is not there)",))
+    assert len(found.advice) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ import fluss.session
 from fluss.cli import main
 from fluss.cli.application import ENTRIES, application
 from fluss.cli.frame import EXAMPLES
+from fluss.errors import FlussError
 
 OURS = [
     each
@@ -222,3 +224,27 @@ def test_a_missing_password_is_asked_for_on_a_terminal(run, monkeypatch):
     assert (code, given) == (1, [None, None, "secret"])
     assert "Cannot connect to 127.0.0.1:1" in err
     assert "secret" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ([], ["fluss: late", "fluss: wrong"]),
+        (["-v"], ["fluss: begun", "fluss: late", "fluss: wrong"]),
+        (["-q"], ["fluss: wrong"]),
+    ],
+)
+def test_the_log_is_shown_as_far_as_the_options_say(run, monkeypatch, words, shown):
+    logger = logging.getLogger("fluss.sender")
+
+    def connect(*_, **__):
+        logger.info("begun")
+        logger.warning("late")
+        logger.error("wrong")
+        raise FlussError("ended")
+
+    monkeypatch.setattr("fluss.session.connect", connect)
+    for _ in range(2):  # the first run leaves nothing behind
+        _, _, err = run("ls", *words)
+        assert err.splitlines() == [*shown, "fluss: ended"]
+    assert logging.getLogger("fluss").level == logging.NOTSET

@@ -43,15 +43,15 @@ def list_names(
         fluss ls shop.visits
         fluss ls shop -o json
     """
-    from fluss.cli.row_output import write_records
-
     cluster: GlobalOptions = context.obj
     url, name = _place_of(database_or_table)
     with cluster.session(url) as session:
-        if long:
-            write_records(*_long_list(session, name), cluster.output)
-        else:
+        if not long:
             write_names(_names(session, name), cluster)
+            return
+        from fluss.cli.row_output import write_records
+
+        write_records(*_long_list(session, name), cluster.output)
 
 
 def _place_of(given: str | None) -> tuple[str | None, str | None]:
