@@ -29,7 +29,7 @@ FOLDERS: Final = {
     "tests/engines": "servers, and Polars, DuckDB, pandas, Spark",
     "tests/java": "bytes recorded from Java, and the live oracle",
     "tests/compat": "programs written for pyfluss and for the Rust client",
-    "tests/examples": "examples, notebooks, the README",
+    "tests/examples": "examples, notebooks, the documentation and its site",
     "tests/packaging": "wheels and sdists, installed into empty environments",
     "tests/proofs": "long random histories; `./dev prove` runs them in full",
 }

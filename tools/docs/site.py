@@ -8,6 +8,7 @@ standard library only.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -94,6 +95,13 @@ def _mkdocs(step: str, *arguments: str) -> int:
 
 def _python() -> str:
     """Return the Python of the site's environment; make the environment on first use."""
+    ENVIRONMENT.parent.mkdir(exist_ok=True)
+    with ENVIRONMENT.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests may build concurrently
+        return _made_environment()
+
+
+def _made_environment() -> str:
     python = ENVIRONMENT / "bin" / "python"
     made_from = ENVIRONMENT / "made-from"
     pins = ROOT / "constraints.txt"
