@@ -239,7 +239,7 @@ def test_the_log_is_shown_as_far_as_the_options_say(run, monkeypatch, words, sho
 
     def connect(*_, **__):
         logger.info("begun")
-        logger.warning("late")
+        logger.warning("fluss: late")  # as the notices of `fluss.waiting` begin
         logger.error("wrong")
         raise FlussError("ended")
 

@@ -19,11 +19,18 @@ class _ErrorOutput(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
+class _Prefixed(logging.Formatter):
+    """Puts the prefix of all messages before a line that does not have it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"fluss: {super().format(record).removeprefix('fluss: ')}"
+
+
 @contextmanager
 def logging_as(options: GlobalOptions) -> Iterator[None]:
     """Show the log while a command runs, with the prefix of its errors before each line."""
     handler = _ErrorOutput()
-    handler.setFormatter(logging.Formatter("fluss: %(message)s"))
+    handler.setFormatter(_Prefixed())
     handler.addFilter(lambda record: not options.is_quiet or record.levelno >= logging.ERROR)
     logger = logging.getLogger("fluss")
     before = logger.level
