@@ -140,6 +140,7 @@ def fluss_beside_python(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow  # starts processes
 def test_bash_completes(tmp_path):
     lines = [
         "fluss partitions ",
@@ -166,6 +167,7 @@ def test_bash_completes(tmp_path):
     ]
 
 
+@pytest.mark.slow  # starts processes
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_fish_completes(tmp_path):
     done = subprocess.run(
@@ -176,6 +178,7 @@ def test_fish_completes(tmp_path):
     assert done.stdout == "partitions\tList, add and drop partitions.\n"
 
 
+@pytest.mark.slow  # starts processes
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
 def test_zsh_accepts_its_script(tmp_path):
     program = (
@@ -191,6 +194,7 @@ def test_zsh_accepts_its_script(tmp_path):
     assert done.stdout.splitlines() == ["partitions:List, add and drop partitions.", "files"]
 
 
+@pytest.mark.slow  # starts processes
 def test_a_completion_loads_no_arrow():
     program = (
         "import sys; from fluss.cli.application import application; "

@@ -99,6 +99,7 @@ def test_every_example_is_understood(words):
         rest = [*getattr(context, "_protected_args", []), *context.args]
 
 
+@pytest.mark.slow  # starts processes
 @pytest.mark.parametrize("words", [["--version"], ["-h"], ["head", "-h"], ["upsert", "--help"]])
 def test_what_needs_no_server_loads_no_arrow(words):
     program = (
