@@ -59,7 +59,7 @@ def test_a_partition_is_deleted_from_by_its_key(session, rows):
 
 
 def test_nothing_is_deleted_where_the_condition_fails_while_it_is_read(keyed, monkeypatch):
-    def broken(scan):
+    def broken(scan, **_):
         raise FlussError("the server has gone")
 
     monkeypatch.setattr(fluss.session.deleting.Scan, "to_arrow", broken)

@@ -2,10 +2,15 @@
 
 from html.parser import HTMLParser
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
 import fluss
+import fluss.pandas
+import fluss_duckdb
+import fluss_polars  # noqa: F401 - gives frames `fluss`
 from fluss import col
 from fluss.errors import FlussError
 from fluss.session.show import Explanation, session_html, silent_html
@@ -135,3 +140,30 @@ def test_comments_and_column_names_are_escaped(session):
     table = session.create_table("marked", described, comment=HOSTILE, buckets=1)
     assert checked(table._repr_html_()).count(HOSTILE) == 2
     assert HOSTILE in checked(table.scan(filter=col(HOSTILE) > 1)._repr_html_())
+
+
+def test_accessors_of_frames_show_their_calls():
+    for shown in (
+        pl.DataFrame({"a": [1]}).fluss,
+        pl.LazyFrame({"a": [1]}).fluss,
+        pd.DataFrame({"a": [1]}).fluss,
+    ):
+        text = checked(shown._repr_html_())
+        assert text[0] == type(shown).__name__
+        assert 'append("database.table")' in text
+        assert "Append the rows to a log table, and wait until the servers have them." in text
+        assert "upsert" in repr(shown)
+
+
+def test_a_follower_and_a_connection_of_duckdb_are_shown(session, events):
+    with events.follow(start="earliest") as following:
+        next(iter(following))
+        text = checked(following._repr_html_())
+        assert text[0] == f"Follow of {events.name}"
+        assert text[-1] != "0 rows"
+        assert repr(following) == f"Follow({events.name})"
+    assert repr(following).endswith(", closed)")
+    with fluss_duckdb.connect(session=session) as con:
+        text = checked(con._repr_html_())
+        assert text[0] == "Connection of DuckDB"
+        assert repr(session) in text

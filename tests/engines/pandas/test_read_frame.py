@@ -17,7 +17,6 @@ from fluss.errors import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from fluss.pandas.read_progress import ProgressLine
 
 
 def test_importing_it_gives_pandas_its_reader():
@@ -159,35 +158,6 @@ def test_a_function_gets_the_progress_of_a_read(events):
     for _ in pd.read_fluss(events, chunksize=4_000, progress=lambda *each: told.append(each)):
         pass
     assert told[-1] == (10_000, 10_000)
-
-
-class Terminal:
-    def __init__(self, *, is_terminal=True):
-        self.is_terminal, self.text, self.wrote = is_terminal, "", threading.Event()
-
-    def isatty(self):
-        return self.is_terminal
-
-    def write(self, text):
-        self.text += text
-        self.wrote.set()
-
-    def flush(self):
-        pass
-
-
-def test_a_terminal_shows_a_long_read_and_is_clean_afterwards(events, monkeypatch):
-    monkeypatch.setattr("fluss.pandas.read_progress.SILENT_S", 0.0)
-    terminal = Terminal()
-    stats = events.scan().stats
-    with ProgressLine("db.events", stats, progress=True, stream=terminal):
-        assert terminal.wrote.wait(10)
-    assert "\rdb.events: 0 of at most 10,000 rows, 0 MB, 0 s" in terminal.text
-    assert terminal.text.rpartition("\r")[0].endswith(" ")
-    for silent in (Terminal(), Terminal(is_terminal=False)):
-        with ProgressLine("db.events", stats, progress=not silent.is_terminal, stream=silent):
-            pass
-        assert silent.text == ""
 
 
 @pytest.mark.parametrize(

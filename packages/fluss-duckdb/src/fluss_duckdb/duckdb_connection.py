@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from html import escape
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, Unpack
 
@@ -175,6 +176,10 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"Connection({self._catalog.name}: {self._catalog.session})"
+
+    def _repr_html_(self) -> str:
+        how = f"fluss('database.table') and {self._catalog.name}.database.table are tables"
+        return f"<strong>Connection of DuckDB</strong>: {escape(how)}{self.session._repr_html_()}"
 
     # --- shared -------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from fluss.errors import SchemaMismatchError, TableNotFoundError, UnsupportedTyp
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.config import Config
 from fluss.model.values.time_zones import lacks_zone
+from fluss.scan import Progress
 from fluss.session import NewTable, Session
 from fluss.write.write_tally import WriteReport
 from fluss_duckdb.proxy import Relation
@@ -36,6 +37,7 @@ def append(
     config: Config | Mapping[str, Any] | None = None,
     session: Session | None = None,
     create: bool = False,
+    progress: Progress = None,
     **how: Unpack[NewTable],
 ) -> WriteReport:
     """Append the rows of a relation to a log table, and wait until the servers have them.
@@ -47,6 +49,7 @@ def append(
         config: Settings of the cluster, in place of a URL or in addition to it.
         session: A session to use instead.
         create: Whether the table is created if it does not exist.
+        progress: Whether a bar is shown during a long write; by default in terminals and notebooks.
         **how: With `create`, what `Session.create_table` takes: primary_key, partition_by,
             bucket_key, buckets, auto_increment, properties, comment.
 
@@ -56,7 +59,9 @@ def append(
     Example:
         >>> append("fluss.copy", con.sql("FROM fluss('fluss.events')"))  # doctest: +SKIP
     """
-    return _written("append", table, rows, url, config, session, {"create": create, **how})
+    return _written(
+        "append", table, rows, url, config, session, {"create": create, "progress": progress, **how}
+    )
 
 
 @at_door(Door.DUCKDB)
@@ -68,13 +73,16 @@ def upsert(
     config: Config | Mapping[str, Any] | None = None,
     session: Session | None = None,
     create: bool = False,
+    progress: Progress = None,
     **how: Unpack[NewTable],
 ) -> WriteReport:
     """Insert the rows of a relation, or replace those with the same keys; see `append`.
 
     Rows with a column `_change_type` are applied as a changelog.
     """
-    return _written("upsert", table, rows, url, config, session, {"create": create, **how})
+    return _written(
+        "upsert", table, rows, url, config, session, {"create": create, "progress": progress, **how}
+    )
 
 
 def _written(

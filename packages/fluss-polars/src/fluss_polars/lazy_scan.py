@@ -29,6 +29,8 @@ from fluss.scan import (
     Cancellation,
     Order,
     Predicate,
+    Progress,
+    ProgressDisplay,
     Scan,
     ScanArguments,
     ScanSplit,
@@ -95,19 +97,32 @@ def scan_fluss(
 @at_door(Door.POLARS)
 @shows_options()
 def read_fluss(
-    table: TableName | Scan, *, config: Settings = None, **options: Unpack[ScanArguments]
+    table: TableName | Scan,
+    *,
+    config: Settings = None,
+    progress: Progress = None,
+    **options: Unpack[ScanArguments],
 ) -> pl.DataFrame:
     """Read a Fluss table: `scan_fluss(...).collect()`.
 
     Args:
         table: See `scan_fluss`.
         config: See `scan_fluss`.
+        progress: Whether a bar is shown during a long read; by default in terminals and notebooks.
+            Or a function of the rows read and their upper bound.
         **options: The options of the scan.
 
     Raises:
         TableNotFoundError: There is no such table; the hint names the nearest.
     """
-    return scan_fluss(table, config=config, **options).collect()
+    source = table if isinstance(table, Scan) else source_of(table, options, config=config)
+    if isinstance(source, Scan):
+        scan = open_scan(source, config=config, **options)
+    else:
+        scan = interruptible(lambda token: source.scan(cancellation=token))
+    interruptible(lambda token: scan.splits(cancellation=token))
+    with ProgressDisplay(scan.name, scan.stats.amount, progress):
+        return FlussScan(scan).lazy().collect()
 
 
 @at_door(Door.POLARS)
@@ -180,6 +195,7 @@ class FlussScan(LazyFrameResolver):
                     order=scan.order,
                     max_parallel=scan.options.max_parallel,
                     columns=schema,
+                    stats=scan.stats,
                 ),
                 schema=schema,
                 validate_schema=True,

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from fluss.doors import at_door
 from fluss.hints import Door
-from fluss.scan import Cancellation, Order, ScanSplit, open_split
+from fluss.scan import Cancellation, Order, ScanSplit, ScanStats, open_split
 
 # Ctrl-C must be noticed within a second; Polars looks for it between frames.
 IDLE_S: Final = 0.05
@@ -45,6 +45,7 @@ class SplitSource:
         order: In which order rows come.
         max_parallel: How many splits are read concurrently.
         columns: The columns of the splits, with Polars' types.
+        stats: Counts what is read.
     """
 
     splits: tuple[ScanSplit, ...]
@@ -52,6 +53,7 @@ class SplitSource:
     order: Order
     max_parallel: int | None
     columns: pl.Schema = field(repr=False)
+    stats: ScanStats | None = field(default=None, repr=False, compare=False)
 
     def __call__(
         self,
@@ -149,6 +151,7 @@ class _Run:
                 order=source.order,
                 max_parallel=source.max_parallel,
                 cancellation=self._cancellation,
+                stats=source.stats,
             )
             for batch in reader:
                 if not self._put(_with_views(batch)):

@@ -291,9 +291,9 @@ def apply(
     """Write rows by one operation."""
     match operation:
         case "append":
-            table.append(rows)
+            table.append(rows, progress=False)
         case "upsert":
-            table.upsert(rows)
+            table.upsert(rows, progress=False)
         case "delete":
             table.delete(rows.select(list(table.primary_key)))
         case "update":

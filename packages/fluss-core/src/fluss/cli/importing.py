@@ -108,9 +108,9 @@ class Importer:
     def _work(self, chunk: Chunk) -> None:
         try:
             if self._table.primary_key:
-                self._table.upsert(chunk.rows)
+                self._table.upsert(chunk.rows, progress=False)
             else:
-                self._table.append(chunk.rows)
+                self._table.append(chunk.rows, progress=False)
         except FlussError as error:
             self._error = error
         else:

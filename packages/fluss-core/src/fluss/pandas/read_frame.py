@@ -17,8 +17,15 @@ from fluss.errors import ClosedError, InvalidValueError, SchemaMismatchError
 from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
 from fluss.pandas.pandas_dtypes import DtypeBackend, check_backend, to_frame
-from fluss.pandas.read_progress import Progress, ProgressLine
-from fluss.scan import Scan, ScanArguments, TableName, open_scan, shows_options
+from fluss.scan import (
+    Progress,
+    ProgressDisplay,
+    Scan,
+    ScanArguments,
+    TableName,
+    open_scan,
+    shows_options,
+)
 
 IndexColumns = str | Sequence[str] | None
 
@@ -58,7 +65,7 @@ def read_fluss(
     dtype_backend: DtypeBackend = "pyarrow",
     index_col: IndexColumns = None,
     chunksize: int | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
     **options: Unpack[ScanArguments],
 ) -> pd.DataFrame | Chunks:
     """Read a Fluss table: a log, or the rows of a primary-key table as they are now.
@@ -72,8 +79,8 @@ def read_fluss(
             `"numpy"` are for libraries that do not know Arrow's dtypes.
         index_col: The columns that become the index.
         chunksize: The rows of each DataFrame of an iterator.
-        progress: True for a line in a terminal or a notebook during a long read, or a function of
-            the rows read and their upper bound.
+        progress: Whether a bar is shown during a long read; by default in terminals and notebooks.
+            Or a function of the rows read and their upper bound.
         **options: The options of the scan.
 
     Raises:
@@ -92,8 +99,7 @@ def read_fluss(
         return Chunks(
             scan, chunksize=chunksize, backend=dtype_backend, index=index, progress=progress
         )
-    with ProgressLine(scan.name, scan.stats, progress):
-        rows = scan.to_arrow()
+    rows = scan.to_arrow(progress=progress)
     return _indexed(to_frame(rows, dtype_backend), index)
 
 
@@ -121,7 +127,7 @@ class Chunks:
         progress: Progress,
     ) -> None:
         self._scan = scan
-        self._line = ProgressLine(scan.name, scan.stats, progress)
+        self._display = ProgressDisplay(scan.name, scan.stats.amount, progress)
         self._frames = self._read(chunksize, backend, index)
         self._closed = False
 
@@ -147,7 +153,7 @@ class Chunks:
     def _read(
         self, chunksize: int, backend: DtypeBackend, index: list[str]
     ) -> Generator[pd.DataFrame, None, None]:
-        with self._line:
+        with self._display:
             for rows in _chunked(self._scan.read(), chunksize):
                 yield _indexed(to_frame(rows, backend), index)
 

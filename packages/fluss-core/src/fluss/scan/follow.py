@@ -77,6 +77,11 @@ class Follow:
         self._closed = False
 
     @property
+    def name(self) -> str:
+        """`database.table`."""
+        return str(self._table.info.table_path)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of its rows."""
         return self._shape.schema

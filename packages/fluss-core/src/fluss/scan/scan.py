@@ -33,6 +33,7 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.data_type import DataType
 from fluss.model.types.type_to_arrow import to_arrow_type
 from fluss.net.cancellation import Cancellation
+from fluss.progress import Progress, ProgressDisplay
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.scan.batch_headers import count_rows
@@ -297,9 +298,16 @@ class Scan:
         ordered = self.order if order is None else Order(order)
         return self._split_reader(plan, ordered, cancellation).reader()
 
-    def to_arrow(self) -> pa.Table:
-        """Its rows as a table, bucket by bucket where no other order was requested."""
-        pieces = list(self._split_reader(self._plan_to_read(), self.order))
+    def to_arrow(self, *, progress: Progress = False) -> pa.Table:
+        """Its rows as a table, bucket by bucket where no other order was requested.
+
+        Args:
+            progress: Whether a bar is shown; None for in terminals and notebooks. Or a function of
+                the rows read and their upper bound.
+        """
+        plan = self._plan_to_read()
+        with ProgressDisplay(self.name, plan.stats.amount, progress):
+            pieces = list(self._split_reader(plan, self.order))
         if self.order is Order.NONE:
             pieces.sort(key=lambda piece: piece.index)  # stable: a bucket's rows keep their order
         return pa.Table.from_batches([piece.batch for piece in pieces], schema=self.schema)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fluss.progress import Amount
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +35,20 @@ class ScanStats:
     rows_returned: int = 0
     batches_returned: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def amount(self) -> Amount:
+        """How far the scan is, for `progress`."""
+        rows_max = self.rows_max or None
+        return Amount(
+            rows=self.rows_returned, done=max(self.rows_read, self.rows_returned), rows_max=rows_max
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A scan that is read in another process is counted there.
+        return ScanStats, (), {**self.to_dict()}
+
+    def __setstate__(self, counts: dict[str, int]) -> None:
+        self.add(**counts)
 
     def add(self, **numbers: int) -> None:
         """Add to counters, by name."""

@@ -6,13 +6,12 @@ that an engine's adapter would have to decide again.
 
 from fluss.connection import config_sources as config
 from fluss.net.cancellation import Cancellation
-from fluss.scan.follow import Follow
 from fluss.scan.table_source import TableName
 from fluss.session.creating import NewTable
 from fluss.session.first_connection import session_for, with_retries
 from fluss.session.name_completion import register_in_ipython
 from fluss.session.session import Session, connect
-from fluss.session.session_scan import Scan
+from fluss.session.session_scan import Follow, Scan
 from fluss.session.table import Table, open_table
 
 register_in_ipython()

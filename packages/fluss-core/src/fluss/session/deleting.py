@@ -12,6 +12,7 @@ from fluss.connection.connection import TableHandle
 from fluss.errors import InvalidValueError
 from fluss.model.options.scan_options import Mode, is_arrow_expression, scan_options
 from fluss.model.predicates.predicate import Predicate
+from fluss.progress import Progress
 from fluss.scan.scan import Scan
 from fluss.write.frame_checks import check_frame
 from fluss.write.frame_writer import write_frame
@@ -42,7 +43,9 @@ def keys_given(keys: Any) -> Any:
     return keys
 
 
-def delete_where(table: TableHandle, where: Any, keys: Any = None) -> WriteReport:
+def delete_where(
+    table: TableHandle, where: Any, keys: Any = None, *, progress: Progress = False
+) -> WriteReport:
     """Delete the rows that fulfil a condition; see `Table.delete`."""
     if keys is not None:
         raise InvalidValueError(
@@ -53,4 +56,5 @@ def delete_where(table: TableHandle, where: Any, keys: Any = None) -> WriteRepor
     nothing = table.info.schema.to_arrow().empty_table()
     check_frame(table, nothing, mode="delete")  # refuses a table that is not deleted from by key
     options = scan_options({"columns": names, "filter": where, "mode": Mode.STATE})
-    return write_frame(table, Scan(table, options).to_arrow(), mode="delete")
+    found = Scan(table, options).to_arrow(progress=progress)
+    return write_frame(table, found, mode="delete", progress=progress)

@@ -13,9 +13,10 @@ from typing import Any, Literal, Unpack
 from fluss.connection.config_sources import Settings
 from fluss.doors import at_door
 from fluss.hints import Door
-from fluss.scan import TableName, source_of
+from fluss.scan import Progress, TableName, source_of
 from fluss.session.creating import NewTable, check_how, created_for_frame, table_if_there
 from fluss.session.first_connection import session_for
+from fluss.session.show import verbs_html
 from fluss.session.table import Table, open_table
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.write_tally import WriteReport
@@ -32,6 +33,16 @@ class FrameVerbs(ABC):
             for verb in _VERBS:
                 setattr(cls, verb, at_door(door)(getattr(cls, verb)))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {', '.join(_VERBS)} the rows of a frame"
+
+    def _repr_html_(self) -> str:
+        does = {
+            verb: (getattr(type(self), verb).__doc__ or "").partition("\n")[0] for verb in _VERBS
+        }
+        calls = {f'{verb}("database.table")': text for verb, text in does.items()}
+        return verbs_html(type(self).__name__, calls)
+
     @abstractmethod
     def _rows(self, table: Table) -> Any:
         """Return the frame's rows for a table, as anything tabular."""
@@ -46,6 +57,7 @@ class FrameVerbs(ABC):
         *,
         config: Settings = None,
         create: bool = False,
+        progress: Progress = None,
         **how: Unpack[NewTable],
     ) -> WriteReport:
         """Append the rows to a log table, and wait until the servers have them.
@@ -56,6 +68,8 @@ class FrameVerbs(ABC):
                 profile otherwise.
             create: Whether the table is made from the frame where it does not exist. The frame is
                 checked before.
+            progress: Whether a bar is shown during a long write; by default in terminals and
+                notebooks. Or a function of the rows acknowledged and their number.
             **how: With `create`, what `Session.create_table` takes: primary_key, partition_by,
                 bucket_key, buckets, auto_increment, properties, comment. Of a table that exists,
                 its keys, partitions and buckets are compared with those given.
@@ -72,7 +86,7 @@ class FrameVerbs(ABC):
             >>> df.fluss.append("sales.orders", create=True)  # doctest: +SKIP
         """
         opened, rows = self._opened(table, config, create=create, mode="append", how=how)
-        return opened.append(rows)
+        return opened.append(rows, progress=progress)
 
     def upsert(
         self,
@@ -81,6 +95,7 @@ class FrameVerbs(ABC):
         config: Settings = None,
         merge_mode: Literal["default", "overwrite"] | None = None,
         create: bool = False,
+        progress: Progress = None,
         **how: Unpack[NewTable],
     ) -> WriteReport:
         """Insert the rows, or replace those with the same keys; see `append`.
@@ -92,23 +107,32 @@ class FrameVerbs(ABC):
             config: See `append`.
             merge_mode: `overwrite` to replace aggregated values instead of merging into them.
             create: See `append`; `primary_key` is necessary then.
+            progress: See `append`.
             **how: See `append`.
         """
         opened, rows = self._opened(table, config, create=create, mode="upsert", how=how)
-        return opened.upsert(rows, merge_mode=merge_mode)
+        return opened.upsert(rows, merge_mode=merge_mode, progress=progress)
 
-    def delete(self, table: TableName, *, config: Settings = None) -> WriteReport:
+    def delete(
+        self, table: TableName, *, config: Settings = None, progress: Progress = None
+    ) -> WriteReport:
         """Delete the rows with these keys; columns outside the key are ignored.
 
         Args:
             table: See `append`.
             config: See `append`.
+            progress: See `append`.
         """
         opened = open_table(table, config=config)
-        return opened.delete(self._rows(opened))
+        return opened.delete(self._rows(opened), progress=progress)
 
     def update(
-        self, table: TableName, *, columns: Sequence[str] | None = None, config: Settings = None
+        self,
+        table: TableName,
+        *,
+        columns: Sequence[str] | None = None,
+        config: Settings = None,
+        progress: Progress = None,
     ) -> WriteReport:
         """Write some columns of rows by key; the others keep their values.
 
@@ -116,9 +140,10 @@ class FrameVerbs(ABC):
             table: See `append`.
             columns: Which columns are written; those of the frame by default.
             config: See `append`.
+            progress: See `append`.
         """
         opened = open_table(table, config=config)
-        return opened.update(self._rows(opened), columns=columns)
+        return opened.update(self._rows(opened), columns=columns, progress=progress)
 
     def _opened(
         self,

@@ -18,7 +18,9 @@ from fluss.doors import at_door
 from fluss.errors import InvalidValueError, MissingExtraError, UnsupportedOperationError
 from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
-from fluss.session.show import Explanation, scan_html
+from fluss.progress import Progress
+from fluss.scan import follow
+from fluss.session.show import Explanation, follow_html, scan_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,13 +41,29 @@ class Scan(scan.Scan):
         """Its rows as a stream, read ahead within bounds; batches have a useful size."""
         return self.read()
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Its rows as a DataFrame."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
+    def to_arrow(self, *, progress: Progress = None) -> pa.Table:
+        """Its rows as a table, bucket by bucket where no other order was requested.
+
+        Args:
+            progress: Whether a bar is shown during a long read; by default in terminals and
+                notebooks. Or a function of the rows read and their upper bound.
+        """
+        return super().to_arrow(progress=progress)
+
+    def to_pandas(self, *, progress: Progress = None) -> pd.DataFrame:
+        """Its rows as a DataFrame.
+
+        Args:
+            progress: See `to_arrow`.
+        """
+        frame: pd.DataFrame = self.to_arrow(progress=progress).to_pandas()
         return frame
 
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self, *, progress: Progress = None) -> pl.DataFrame:
         """Its rows as a DataFrame of Polars.
+
+        Args:
+            progress: See `to_arrow`.
 
         Raises:
             MissingExtraError: Polars is not installed.
@@ -56,7 +74,7 @@ class Scan(scan.Scan):
             raise MissingExtraError(
                 f"Polars is not installed: {error}.", hint="pip install polars"
             ) from error
-        return pl.DataFrame(self.to_arrow())
+        return pl.DataFrame(self.to_arrow(progress=progress))
 
     def to_dataset(self) -> FlussDataset:
         """A `pyarrow.dataset.Dataset` of it, for libraries that read those."""
@@ -88,6 +106,18 @@ class Scan(scan.Scan):
     def _repr_html_(self) -> str:
         stats = None if self._plan is None else self._plan.stats
         return scan_html(self.name, self.schema, self._options_given(), stats)
+
+
+@at_door(Door.SESSION)
+class Follow(follow.Follow):
+    """A log, read as it grows; `table.follow(...)` makes it. For one thread at a time."""
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return f"Follow({self.name}{closed})"
+
+    def _repr_html_(self) -> str:
+        return follow_html(self.name, self.schema, self.stats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.model.options.argument_types import Condition
 from fluss.model.paths import TablePath
+from fluss.progress import Progress
 from fluss.scan.table_source import without_view
 from fluss.session.creating import NewTable, check_how, ensured_table, table_for_frame
 from fluss.session.table import Table
@@ -61,7 +62,13 @@ class SessionWrites(ABC):
         return ensured_table(self, name, schema, rows, how)
 
     def append(
-        self, name: TablePath | str, data: Any, *, create: bool = False, **how: Unpack[NewTable]
+        self,
+        name: TablePath | str,
+        data: Any,
+        *,
+        create: bool = False,
+        progress: Progress = None,
+        **how: Unpack[NewTable],
     ) -> WriteReport:
         """Append rows to a log table; see `Table.append`.
 
@@ -70,27 +77,40 @@ class SessionWrites(ABC):
             data: Anything tabular.
             create: Whether the table is made from the frame where it does not exist. The frame is
                 checked before.
+            progress: Whether a bar is shown during a long write; by default in terminals and
+                notebooks. Or a function of the rows acknowledged and their number.
             **how: What `create_table` takes. Of a table that exists, its keys, partitions and
                 buckets are compared with those given.
         """
         if not create:
-            return self._write(name, data, how, mode="append")
+            return self._write(name, data, how, mode="append", progress=progress)
         with naming_frame(data):
             table, frame = table_for_frame(self, name, data, mode="append", how=how)
-            return table.append(frame)
+            return table.append(frame, progress=progress)
 
     def upsert(
-        self, name: TablePath | str, data: Any, *, create: bool = False, **how: Unpack[NewTable]
+        self,
+        name: TablePath | str,
+        data: Any,
+        *,
+        create: bool = False,
+        progress: Progress = None,
+        **how: Unpack[NewTable],
     ) -> WriteReport:
         """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
         if not create:
-            return self._write(name, data, how, mode="upsert")
+            return self._write(name, data, how, mode="upsert", progress=progress)
         with naming_frame(data):
             table, frame = table_for_frame(self, name, data, mode="upsert", how=how)
-            return table.upsert(frame)
+            return table.upsert(frame, progress=progress)
 
     def update(
-        self, name: TablePath | str, data: Any, *, columns: Sequence[str] | None = None
+        self,
+        name: TablePath | str,
+        data: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        progress: Progress = None,
     ) -> WriteReport:
         """Write some columns of rows by key; see `Table.update`.
 
@@ -98,11 +118,17 @@ class SessionWrites(ABC):
             name: `"database.table"`.
             data: Anything tabular with the key's columns.
             columns: Which columns are written; those of the frame by default.
+            progress: See `append`.
         """
-        return self.table(name).update(data, columns=columns)
+        return self.table(name).update(data, columns=columns, progress=progress)
 
     def delete(
-        self, name: TablePath | str, keys: Any = None, *, where: Condition | None = None
+        self,
+        name: TablePath | str,
+        keys: Any = None,
+        *,
+        where: Condition | None = None,
+        progress: Progress = None,
     ) -> WriteReport:
         """Delete rows by key, or those that fulfil a condition; see `Table.delete`.
 
@@ -110,8 +136,9 @@ class SessionWrites(ABC):
             name: `"database.table"`.
             keys: As of `lookup`; a key without a row is no error.
             where: The condition, such as `"id > 5 AND kind = 'a'"`.
+            progress: See `append`.
         """
-        return self.table(name).delete(keys, where=where)
+        return self.table(name).delete(keys, where=where, progress=progress)
 
     def _write(
         self,
@@ -120,8 +147,9 @@ class SessionWrites(ABC):
         how: Mapping[str, Any],
         *,
         mode: Literal["append", "upsert"],
+        progress: Progress,
     ) -> WriteReport:
         check_how(how, create=False)
         connection = self._open_connection()
         path = self.path_of(without_view(name)[0] if isinstance(name, str) else name)
-        return write_to_recent_table(connection, path, data, mode=mode)
+        return write_to_recent_table(connection, path, data, mode=mode, progress=progress)

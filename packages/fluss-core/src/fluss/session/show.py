@@ -150,6 +150,29 @@ def scan_html(
     return _framed(f"Scan of {name}", _grid(("column", "type"), columns) + _list(facts))
 
 
+def follow_html(name: str, schema: pa.Schema, stats: ScanStats) -> str:
+    """A follower as HTML. No server is asked.
+
+    Args:
+        name: The table.
+        schema: The columns it gives.
+        stats: Its counters.
+    """
+    columns = [(each.name, str(each.type)) for each in schema][:COLUMNS_SHOWN_MAX]
+    facts = [_Fact(name="given out so far", value=f"{stats.rows_returned:,} rows")]
+    return _framed(f"Follow of {name}", _grid(("column", "type"), columns) + _list(facts))
+
+
+def verbs_html(title: str, verbs: Mapping[str, str]) -> str:
+    """An accessor of a frame as HTML: what it can be called for.
+
+    Args:
+        title: The accessor as text.
+        verbs: What each of its methods does.
+    """
+    return _framed(title, _grid(("call", ""), verbs.items()))
+
+
 # --- facts of tables ------------------------------------------------------------------------------
 
 

@@ -31,10 +31,10 @@ from fluss.model.options.signatures import shows_options
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
-from fluss.scan.follow import Follow
+from fluss.progress import Progress
 from fluss.scan.table_source import TableName, TableSource, source_of
 from fluss.session.deleting import delete_where, is_condition, keys_given
-from fluss.session.session_scan import Scan
+from fluss.session.session_scan import Follow, Scan
 from fluss.session.show import table_html, table_text
 from fluss.write.frame_checks import check_frame
 from fluss.write.frame_writer import write_frame
@@ -173,17 +173,17 @@ class Table:
         """
         return self.scan(**options).count()
 
-    def to_arrow(self) -> pa.Table:
-        """All its rows, as they are now."""
-        return self.scan().to_arrow()
+    def to_arrow(self, *, progress: Progress = None) -> pa.Table:
+        """All its rows, as they are now; `progress` as of `Scan.to_arrow`."""
+        return self.scan().to_arrow(progress=progress)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """All its rows, as a DataFrame."""
-        return self.scan().to_pandas()
+    def to_pandas(self, *, progress: Progress = None) -> pd.DataFrame:
+        """All its rows, as a DataFrame; `progress` as of `Scan.to_arrow`."""
+        return self.scan().to_pandas(progress=progress)
 
-    def to_polars(self) -> pl.DataFrame:
-        """All its rows, as a DataFrame of Polars."""
-        return self.scan().to_polars()
+    def to_polars(self, *, progress: Progress = None) -> pl.DataFrame:
+        """All its rows, as a DataFrame of Polars; `progress` as of `Scan.to_arrow`."""
+        return self.scan().to_polars(progress=progress)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -217,21 +217,27 @@ class Table:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def append(self, data: Any) -> WriteReport:
+    def append(self, data: Any, *, progress: Progress = None) -> WriteReport:
         """Append rows to a log table, and wait until the servers have them.
 
         Args:
             data: Anything tabular: Arrow, pandas, Polars, a list of dicts, a dict of columns,
                 anything with `__arrow_c_stream__`. Columns are matched by name and cast where no
                 value changes.
+            progress: Whether a bar is shown during a long write; by default in terminals and
+                notebooks. Or a function of the rows acknowledged and their number.
 
         Returns:
             How many rows there were, and the last offset of each bucket.
         """
-        return write_frame(self._core, data, mode="append")
+        return write_frame(self._core, data, mode="append", progress=progress)
 
     def upsert(
-        self, data: Any, *, merge_mode: Literal["default", "overwrite"] | None = None
+        self,
+        data: Any,
+        *,
+        merge_mode: Literal["default", "overwrite"] | None = None,
+        progress: Progress = None,
     ) -> WriteReport:
         """Insert rows, or replace those with the same keys.
 
@@ -240,10 +246,15 @@ class Table:
         Args:
             data: Anything tabular; see `append`.
             merge_mode: `overwrite` to replace aggregated values.
+            progress: See `append`.
         """
-        return write_frame(self._core, data, mode="upsert", merge_mode=merge_mode)
+        return write_frame(
+            self._core, data, mode="upsert", merge_mode=merge_mode, progress=progress
+        )
 
-    def delete(self, keys: Any = None, *, where: Condition | None = None) -> WriteReport:
+    def delete(
+        self, keys: Any = None, *, where: Condition | None = None, progress: Progress = None
+    ) -> WriteReport:
         """Delete rows by key, or those that fulfil a condition.
 
         The condition decides about the rows that there are when the call begins, and their keys are
@@ -255,6 +266,7 @@ class Table:
                 row is no error. A predicate is a condition.
             where: The condition: SQL such as `"id > 5 AND kind = 'a'"`, a predicate of `col()`, or
                 an expression of pyarrow.
+            progress: See `append`.
 
         Raises:
             UnsupportedOperationError: The table has no primary key.
@@ -267,17 +279,20 @@ class Table:
         if where is None and is_condition(keys):
             keys, where = None, keys
         if where is None:
-            return write_frame(self._core, keys_given(keys), mode="delete")
-        return delete_where(self._core, where, keys)
+            return write_frame(self._core, keys_given(keys), mode="delete", progress=progress)
+        return delete_where(self._core, where, keys, progress=progress)
 
-    def update(self, data: Any, *, columns: Sequence[str] | None = None) -> WriteReport:
+    def update(
+        self, data: Any, *, columns: Sequence[str] | None = None, progress: Progress = None
+    ) -> WriteReport:
         """Write some columns of rows by key; the others keep their values.
 
         Args:
             data: Anything tabular with the key's columns.
             columns: Which columns are written; those of the frame by default.
+            progress: See `append`.
         """
-        return write_frame(self._core, data, mode="update", columns=columns)
+        return write_frame(self._core, data, mode="update", columns=columns, progress=progress)
 
     def check(
         self,

@@ -25,6 +25,7 @@ from fluss.errors import (
 from fluss.model.paths import TablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
+from fluss.progress import Amount, Progress, ProgressDisplay
 from fluss.write.frame_checks import CheckedRows, FrameCheck, Mode
 from fluss.write.frame_kinds import naming_frame
 from fluss.write.tabular import Frame, frame_of, frame_of_keys
@@ -47,6 +48,7 @@ def write_frame(
     mode: Mode,
     columns: Sequence[str] | None = None,
     merge_mode: MergeMode | None = None,
+    progress: Progress = False,
 ) -> WriteReport:
     """Write all rows of a frame, and wait until they are acknowledged.
 
@@ -61,6 +63,7 @@ def write_frame(
         columns: The columns of an update; None for those of the frame. The key need not be named.
         merge_mode: `overwrite` to replace aggregated values; the default for a changelog, whose
             rows are results and not contributions.
+        progress: Whether a bar is shown; see `fluss.progress`.
 
     Raises:
         UnsupportedOperationError: The table is not written in this mode.
@@ -71,11 +74,18 @@ def write_frame(
     with naming_frame(data):
         keys = table.info.primary_keys
         frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
-        return _write_frame(table, frame, mode, columns=columns, merge_mode=merge_mode)
+        return _write_frame(
+            table, frame, mode, columns=columns, merge_mode=merge_mode, progress=progress
+        )
 
 
 def write_to_recent_table(
-    connection: ClientConnection, path: TablePath, data: Any, *, mode: Literal["append", "upsert"]
+    connection: ClientConnection,
+    path: TablePath,
+    data: Any,
+    *,
+    mode: Literal["append", "upsert"],
+    progress: Progress = False,
 ) -> WriteReport:
     """Write a frame to the table of this name; see `write_frame`.
 
@@ -91,17 +101,17 @@ def write_to_recent_table(
     with naming_frame(data):
         frame = frame_of(data)
         if not frame.is_whole:
-            return _write_frame(run(connection.table(path)), frame, mode)
+            return _write_frame(run(connection.table(path)), frame, mode, progress=progress)
         recent = run(connection.recent_table(path))
         try:
-            return _write_frame(recent, frame, mode)
+            return _write_frame(recent, frame, mode, progress=progress)
         except (ClosedError, ConnectError, RequestTimeoutError):
             raise
         except FlussError as error:
             current = run(connection.table(path))
             if not _is_to_be_repeated(error, before=recent.info, now=current.info):
                 raise
-        return _write_frame(current, frame, mode)
+        return _write_frame(current, frame, mode, progress=progress)
 
 
 def _is_to_be_repeated(error: FlussError, *, before: TableInfo, now: TableInfo) -> bool:
@@ -123,6 +133,7 @@ def _write_frame(
     *,
     columns: Sequence[str] | None = None,
     merge_mode: MergeMode | None = None,
+    progress: Progress = False,
 ) -> WriteReport:
     check, target = table.connection.service(_FrameChecks).get(
         table, frame, mode, columns, merge_mode
@@ -130,7 +141,7 @@ def _write_frame(
     pieces: Iterable[CheckedRows] = check.pieces(frame)
     if frame.is_whole:
         pieces = list(pieces)  # nothing is written before everything is checked
-    return _write(table, target, check, pieces)
+    return _write(table, target, check, pieces, progress)
 
 
 _Key: TypeAlias = tuple[object, ...]
@@ -193,9 +204,32 @@ def _target_of(check: FrameCheck, table: TableHandle, merge_mode: MergeMode | No
 
 
 def _write(
-    table: TableHandle, target: Target, check: FrameCheck, pieces: Iterable[CheckedRows]
+    table: TableHandle,
+    target: Target,
+    check: FrameCheck,
+    pieces: Iterable[CheckedRows],
+    progress: Progress,
 ) -> WriteReport:
     writer = writer_pool(table.connection).wire_writer(target)
+    rows = _row_count(pieces)
+
+    def amount() -> Amount:
+        # The tally begins again with a flush, and `progress` is that of the last one.
+        acknowledged = max(writer.tally.report().acknowledged, writer.progress.acknowledged)
+        return Amount(rows=acknowledged, done=acknowledged, rows_max=rows)
+
+    with ProgressDisplay(str(table.info.table_path), amount, progress):
+        return _written(table, writer, check, pieces)
+
+
+def _row_count(pieces: Iterable[CheckedRows]) -> int | None:
+    """How many rows a frame in memory has; None for a stream."""
+    return sum(piece.row_count for piece in pieces) if isinstance(pieces, list) else None
+
+
+def _written(
+    table: TableHandle, writer: WireWriter, check: FrameCheck, pieces: Iterable[CheckedRows]
+) -> WriteReport:
     counts: dict[str, int] = dict.fromkeys([] if check.is_changelog else [check.mode], 0)
     taken = 0
     failed: Exception | None = None
@@ -220,8 +254,7 @@ def _write(
     except FlussError as error:
         failed = _first_cause(failed, error)
     if failed is not None:
-        rows = sum(piece.row_count for piece in pieces) if isinstance(pieces, list) else None
-        raise _failed(writer, check, failed, rows)
+        raise _failed(writer, check, failed, _row_count(pieces))
     return WriteReport(rows=taken, counts=counts, last_offsets=writer.progress.last_offsets)
 
 
