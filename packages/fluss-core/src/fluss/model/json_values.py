@@ -57,9 +57,7 @@ def as_object(value: object, what: str) -> Json:
 
 def as_text(node: Mapping[str, Any], key: str, what: str) -> str:
     """Return the text under this key."""
-    value = node.get(key)
-    if not isinstance(value, str):
-        raise corrupt(what, f"{key!r} is {_shown(value)}, not text")
+    value: str = _typed(node, key, what, str, "text")
     if not _is_unicode(value):
         raise corrupt(what, f"{key!r} has half a surrogate pair")
     return value
@@ -67,17 +65,20 @@ def as_text(node: Mapping[str, Any], key: str, what: str) -> str:
 
 def as_integer(node: Mapping[str, Any], key: str, what: str) -> int:
     """Return the integer under this key."""
-    value = node.get(key)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise corrupt(what, f"{key!r} is {_shown(value)}, not an integer")
+    value: int = _typed(node, key, what, int, "an integer")
     return value
 
 
 def as_list(node: Mapping[str, Any], key: str, what: str) -> list[Any]:
     """Return the list under this key."""
+    value: list[Any] = _typed(node, key, what, list, "a list")
+    return value
+
+
+def _typed(node: Mapping[str, Any], key: str, what: str, kind: type, named: str) -> Any:
     value = node.get(key)
-    if not isinstance(value, list):
-        raise corrupt(what, f"{key!r} is {_shown(value)}, not a list")
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise corrupt(what, f"{key!r} is {_shown(value)}, not {named}")
     return value
 
 

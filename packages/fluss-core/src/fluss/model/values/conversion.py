@@ -29,7 +29,7 @@ A converter is made once for a type and then called for each value, so the type 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fluss.errors import InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
@@ -69,7 +69,7 @@ def to_physical(data_type: DataType, column: str, *, limits: ValueLimits = NO_LI
     Returns:
         The function. It raises `InvalidValueError` for a value that does not fit.
     """
-    return _TO_PHYSICAL[data_type](Target(data_type, column, limits), data_type)
+    return _CONVERTERS[data_type].to_physical(Target(data_type, column, limits), data_type)
 
 
 def from_physical(data_type: DataType) -> Converter:
@@ -78,7 +78,7 @@ def from_physical(data_type: DataType) -> Converter:
     Returns:
         The function. It raises `InvalidValueError` for times that `datetime` cannot hold.
     """
-    return _FROM_PHYSICAL[data_type](data_type)
+    return _CONVERTERS[data_type].from_physical(data_type)
 
 
 # --- ARRAY, MAP, ROW ----------------------------------------------------------------------------
@@ -175,7 +175,8 @@ def _listed(target: Target, value: Any, hint: str) -> Sequence[Any]:
     return value
 
 
-def _array_from_physical(convert_element: Converter) -> Converter:
+def _array_from_physical(data_type: ArrayType) -> Converter:
+    convert_element = from_physical(data_type.element)
     if convert_element is give_back:
         return give_back
 
@@ -185,7 +186,8 @@ def _array_from_physical(convert_element: Converter) -> Converter:
     return convert
 
 
-def _map_from_physical(convert_key: Converter, convert_value: Converter) -> Converter:
+def _map_from_physical(data_type: MapType) -> Converter:
+    convert_key, convert_value = from_physical(data_type.key), from_physical(data_type.value)
     if convert_key is give_back and convert_value is give_back:
         return give_back
 
@@ -214,44 +216,31 @@ def _row_from_physical(data_type: RowType) -> Converter:
 
 # --- by type --------------------------------------------------------------------------------------
 
-_TO_PHYSICAL = PerType[Callable[[Target, Any], Converter]](
+
+class _Converters(NamedTuple):
+    """How values of a type become physical values, and back."""
+
+    to_physical: Callable[[Target, Any], Converter]
+    from_physical: Callable[[Any], Converter] = lambda _: give_back
+
+
+_CONVERTERS = PerType[_Converters](
     {
-        t.BooleanType: lambda target, _: boolean_to_physical(target),
-        t.IntegerFamily: lambda target, kind: integer_to_physical(target, bits=kind.bits),
-        t.FloatType: lambda target, _: float_to_physical(target),
-        t.DoubleType: lambda target, _: double_to_physical(target),
-        t.DecimalType: decimal_to_physical,
-        t.CharType: lambda target, kind: text_to_physical(target, kind.length),
-        t.StringType: lambda target, _: text_to_physical(target, None),
-        t.BinaryType: lambda target, kind: bytes_to_physical(target, kind.length),
-        t.BytesType: lambda target, _: bytes_to_physical(target, None),
-        t.DateType: lambda target, _: date_to_physical(target),
-        t.TimeType: time_to_physical,
-        t.TimestampType: timestamp_to_physical,
-        t.TimestampLtzType: timestamp_ltz_to_physical,
-        t.ArrayType: _array_to_physical,
-        t.MapType: _map_to_physical,
-        t.RowType: _row_to_physical,
-    }
-)
-_FROM_PHYSICAL = PerType[Callable[[Any], Converter]](
-    {
-        (
-            t.BooleanType,
-            t.IntegerFamily,
-            t.FloatFamily,
-            t.TextFamily,
-            t.BinaryFamily,
-        ): lambda _: give_back,
-        t.DecimalType: decimal_from_physical,
-        t.DateType: lambda _: date_from_physical,
-        t.TimeType: time_from_physical,
-        t.TimestampType: lambda kind: timestamp_from_physical(kind.unit, in_utc=False),
-        t.TimestampLtzType: lambda kind: timestamp_from_physical(kind.unit, in_utc=True),
-        t.ArrayType: lambda kind: _array_from_physical(from_physical(kind.element)),
-        t.MapType: lambda kind: _map_from_physical(
-            from_physical(kind.key), from_physical(kind.value)
-        ),
-        t.RowType: _row_from_physical,
+        t.BooleanType: _Converters(boolean_to_physical),
+        t.IntegerFamily: _Converters(integer_to_physical),
+        t.FloatType: _Converters(float_to_physical),
+        t.DoubleType: _Converters(double_to_physical),
+        t.DecimalType: _Converters(decimal_to_physical, decimal_from_physical),
+        t.CharType: _Converters(lambda target, kind: text_to_physical(target, kind.length)),
+        t.StringType: _Converters(lambda target, _: text_to_physical(target, None)),
+        t.BinaryType: _Converters(lambda target, kind: bytes_to_physical(target, kind.length)),
+        t.BytesType: _Converters(lambda target, _: bytes_to_physical(target, None)),
+        t.DateType: _Converters(date_to_physical, lambda _: date_from_physical),
+        t.TimeType: _Converters(time_to_physical, time_from_physical),
+        t.TimestampType: _Converters(timestamp_to_physical, timestamp_from_physical),
+        t.TimestampLtzType: _Converters(timestamp_ltz_to_physical, timestamp_from_physical),
+        t.ArrayType: _Converters(_array_to_physical, _array_from_physical),
+        t.MapType: _Converters(_map_to_physical, _map_from_physical),
+        t.RowType: _Converters(_row_to_physical, _row_from_physical),
     }
 )

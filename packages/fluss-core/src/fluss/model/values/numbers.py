@@ -11,7 +11,7 @@ import struct
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from fluss.model.types.data_type import PRECISION_MAX_DECIMAL, DecimalType
+from fluss.model.types.data_type import PRECISION_MAX_DECIMAL, DecimalType, FloatType, IntegerFamily
 from fluss.model.values.target import Converter, Target, is_nothing, is_numpy, is_truth
 
 _FLOAT = struct.Struct("<f")
@@ -22,7 +22,7 @@ _INFINITE = (float("inf"), float("-inf"))
 _SIZED = "choose a wider type for the column"
 
 
-def boolean_to_physical(target: Target) -> Converter:
+def boolean_to_physical(target: Target, _: object) -> Converter:
     """Takes bool and numpy's bool; 0 and 1 are numbers."""
 
     def convert(value: Any) -> Any:
@@ -37,8 +37,9 @@ def boolean_to_physical(target: Target) -> Converter:
     return convert
 
 
-def integer_to_physical(target: Target, bits: int) -> Converter:
+def integer_to_physical(target: Target, data_type: IntegerFamily) -> Converter:
     """Take Python's and numpy's integers that fit."""
+    bits = data_type.bits
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def convert(value: Any) -> Any:
@@ -68,9 +69,9 @@ def _hint_for_integer(value: object) -> str:
     return "write an int; int(value) makes one where that loses nothing"
 
 
-def float_to_physical(target: Target) -> Converter:
+def float_to_physical(target: Target, data_type: FloatType) -> Converter:
     """Take what `double_to_physical` takes, rounded to 32 bits; integers must be held exactly."""
-    double = double_to_physical(target)
+    double = double_to_physical(target, data_type)
     pack, unpack = _FLOAT.pack, _FLOAT.unpack
 
     def convert(value: Any) -> Any:
@@ -97,7 +98,7 @@ def is_integer(value: object) -> bool:
     return True
 
 
-def double_to_physical(target: Target) -> Converter:
+def double_to_physical(target: Target, _: object) -> Converter:
     """Takes floats, decimals, and integers that 64 bits can hold exactly."""
 
     def convert(value: Any) -> Any:

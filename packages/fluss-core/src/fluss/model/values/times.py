@@ -16,6 +16,7 @@ from fluss.errors import InvalidValueError
 from fluss.hints import FrameKind, Hint, HintKey
 from fluss.model.types.data_type import (
     UNITS_PER_SECOND,
+    TimestampFamily,
     TimestampLtzType,
     TimestampType,
     TimeType,
@@ -38,7 +39,7 @@ ONLY_MILLIS_HINT = (
 )
 
 
-def date_to_physical(target: Target) -> Converter:
+def date_to_physical(target: Target, _: object) -> Converter:
     """Takes datetime.date and numpy's datetime64 of whole days; a datetime is not a day."""
 
     def convert(value: Any) -> Any:
@@ -260,9 +261,10 @@ def time_from_physical(data_type: TimeType) -> Converter:
     return convert
 
 
-def timestamp_from_physical(unit: str, *, in_utc: bool) -> Converter:
+def timestamp_from_physical(data_type: TimestampFamily) -> Converter:
     """Gives datetime, with the zone UTC or none; nanoseconds are cut off to microseconds."""
-    epoch = _EPOCH_UTC if in_utc else _EPOCH
+    unit = data_type.unit
+    epoch = _EPOCH if data_type.arrow_zone is None else _EPOCH_UTC
     per_second = UNITS_PER_SECOND[unit]
     in_us = per_second == _MICROSECONDS
 
