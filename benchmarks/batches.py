@@ -22,7 +22,6 @@ from fluss.records.arrow.arrow_body import read_arrow_body, write_arrow_body
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import BodyCodec
 from fluss.records.arrow.projection import Projection, project_log_batch, read_projected
-from fluss.records.arrow.received_bytes import joined
 from fluss.records.convert.cast import to_wire_batch
 from fluss.records.kv.kv_batch import kv_body, read_kv_batch, write_kv_batch
 from fluss.records.kv.row_bytes import batch_from_rows, rows_from_batch
@@ -73,7 +72,9 @@ def arrow_rows(text: str, batch: pa.RecordBatch) -> list[list[str]]:
 
 
 def stored_batch(batch: pa.RecordBatch, codec: BodyCodec) -> LogBatch:
-    (found,) = iter_log_batches(joined(write_log_batch(arrow_log_body(batch, codec), schema_id=1)))
+    (found,) = iter_log_batches(
+        b"".join(write_log_batch(arrow_log_body(batch, codec), schema_id=1))
+    )
     return found
 
 
@@ -82,9 +83,9 @@ def row_rows(batch: pa.RecordBatch) -> list[list[str]]:
     compacted = KvFormat.COMPACTED
     rows = rows_from_batch(batch, LAYOUT, compacted)
     keys = rows_from_batch(batch.select([0]), LAYOUT.project([0]), compacted)
-    kv = joined(write_kv_batch(kv_body(keys, rows), schema_id=1))
+    kv = b"".join(write_kv_batch(kv_body(keys, rows), schema_id=1))
     (log,) = iter_log_batches(
-        joined(write_log_batch(row_log_body(batch, LAYOUT, compacted), schema_id=1))
+        b"".join(write_log_batch(row_log_body(batch, LAYOUT, compacted), schema_id=1))
     )
     works: dict[str, Callable[[], object]] = {
         "Arrow to compacted rows": lambda: rows_from_batch(batch, LAYOUT, compacted),

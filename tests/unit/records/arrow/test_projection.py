@@ -22,7 +22,7 @@ from fluss.records.arrow.projection import (
     project_log_batch,
     read_projected,
 )
-from fluss.records.arrow.received_bytes import joined, to_view
+from fluss.records.arrow.received_bytes import to_view
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_writer import LogBody, arrow_log_body, write_log_batch
 from fluss.records.log.statistics import collect_statistics, write_statistics
@@ -45,7 +45,7 @@ def stored(layout, rows, codec, *, changes=None, statistics=False):
         block = write_statistics(found, layout.types)
     body = arrow_log_body(batch, codec, change_types=changes, statistics=block)
     buffers = write_log_batch(body, schema_id=3, base_offset=40, commit_timestamp=50)
-    (found,) = iter_log_batches(joined(buffers))
+    (found,) = iter_log_batches(b"".join(buffers))
     return found
 
 
@@ -160,7 +160,7 @@ def test_buffers_in_any_order_are_found():
     )
     for chosen, values in (([0], [3, 4]), ([1], [1, 2])):
         projection = Projection.of(layout, chosen)
-        body = joined(project_arrow_body(message, projection, row_count=2))
+        body = b"".join(project_arrow_body(message, projection, row_count=2))
         found = pa.ipc.read_record_batch(pa.py_buffer(body), projection.target.wire_schema)
         assert found.column(0).to_pylist() == values
 
@@ -188,7 +188,7 @@ def test_what_contradicts_the_layout_is_refused():
     with pytest.raises(CorruptBatchError, match="its schema needs"):
         project_log_batch(batch, other)
     body = LogBody(buffers=(b"garbage" * 9,), record_count=1, is_append_only=True)
-    (garbage,) = iter_log_batches(joined(write_log_batch(body, schema_id=1)))
+    (garbage,) = iter_log_batches(b"".join(write_log_batch(body, schema_id=1)))
     for read in (project_log_batch, read_projected):
         with pytest.raises(CorruptBatchError, match="FFFFFFFF") as caught:
             read(garbage, other)

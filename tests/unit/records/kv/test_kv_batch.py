@@ -10,7 +10,6 @@ from crc32c import crc32c
 from hypothesis import given, strategies as st
 
 from fluss.errors import CorruptBatchError
-from fluss.records.arrow.received_bytes import joined
 from fluss.records.kv.kv_batch import kv_body, read_kv_batch, write_kv_batch
 from tests.support.generators.encoded import row_bytes
 
@@ -28,7 +27,9 @@ def written(records, **header):
     # The row of a deletion is ignored.
     rows = row_bytes([b"rubbish" if row is None else row for _, row in records])
     deletes = np.array([row is None for _, row in records], dtype=np.bool_)
-    return joined(write_kv_batch(kv_body(keys, rows, deletes=deletes), **{"schema_id": 1} | header))
+    return b"".join(
+        write_kv_batch(kv_body(keys, rows, deletes=deletes), **{"schema_id": 1} | header)
+    )
 
 
 def records_in(batch):
@@ -75,7 +76,7 @@ def test_the_header_is_read():
 
 def test_without_deletes_every_row_is_written():
     body = kv_body(row_bytes([b"a", b"b"]), row_bytes([b"1", b"2"]))
-    batch = read_kv_batch(joined(write_kv_batch(body, schema_id=1)))
+    batch = read_kv_batch(b"".join(write_kv_batch(body, schema_id=1)))
     assert records_in(batch) == [(b"a", b"1"), (b"b", b"2")]
 
 

@@ -12,7 +12,6 @@ from fluss.errors import CorruptBatchError, CorruptDataError
 from fluss.model.tables.table_options import KvFormat
 from fluss.model.types.data_type import BigIntType, IntType, StringType
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.arrow.received_bytes import joined
 from fluss.records.kv.row_bytes import rows_from_batch
 from fluss.records.kv.value_batch import (
     batch_from_values,
@@ -41,7 +40,7 @@ def value(schema_id, *columns):
 
 
 def batch_of_values(values):
-    return joined(write_value_batch(row_bytes(values)))
+    return b"".join(write_value_batch(row_bytes(values)))
 
 
 def decoded(values, target=NEW):
@@ -137,6 +136,6 @@ def test_one_schema_is_decoded_without_rearranging():
         wide,
         KvFormat.INDEXED,
     )
-    found = read_value_batch(joined(write_value_batch(write_values(rows, schema_id=1))))
+    found = read_value_batch(b"".join(write_value_batch(write_values(rows, schema_id=1))))
     batch = batch_from_values(found, {1: wide}, wide, KvFormat.INDEXED)
     assert batch.column(0).to_pylist() == list(range(1000))

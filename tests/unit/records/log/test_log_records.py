@@ -12,7 +12,6 @@ from fluss.model.tables.table_options import KvFormat, LogFormat
 from fluss.model.types.data_type import IntType, StringType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import BodyCodec
-from fluss.records.arrow.received_bytes import joined
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_records import read_log_records
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
@@ -29,7 +28,7 @@ def stored(log_format, change_types):
         body = arrow_log_body(batch, BodyCodec(), change_types=change_types)
     else:
         body = row_log_body(batch, LAYOUT, KvFormat(log_format.value), change_types=change_types)
-    (found,) = iter_log_batches(joined(write_log_batch(body, schema_id=1)))
+    (found,) = iter_log_batches(b"".join(write_log_batch(body, schema_id=1)))
     return found
 
 

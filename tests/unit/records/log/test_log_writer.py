@@ -14,7 +14,7 @@ from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BigIntType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import BodyCodec
-from fluss.records.arrow.received_bytes import joined, size_of
+from fluss.records.arrow.received_bytes import size_of
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_writer import LogBody, arrow_log_body, write_log_batch
 
@@ -24,7 +24,7 @@ BODY = arrow_log_body(BATCH, BodyCodec(ArrowCompression.NONE))
 
 
 def test_a_batch_is_a_header_by_hand_and_the_message():
-    written = joined(write_log_batch(BODY, schema_id=5, writer_id=6, batch_sequence=7))
+    written = b"".join(write_log_batch(BODY, schema_id=5, writer_id=6, batch_sequence=7))
     message = bytes(BODY.buffers[0])
     behind = struct.pack("<hbiqii", 5, 1, 2, 6, 7, 3) + message
     header = struct.pack("<qibqI", 0, 36 + len(message), 0, 0, crc32c(behind))
@@ -33,7 +33,7 @@ def test_a_batch_is_a_header_by_hand_and_the_message():
 
 def test_change_types_go_in_front_of_the_message_without_padding():
     body = arrow_log_body(BATCH, BodyCodec(), change_types=np.array([4, 1, 2], dtype=np.uint8))
-    written = joined(write_log_batch(body, schema_id=1))
+    written = b"".join(write_log_batch(body, schema_id=1))
     assert written[27] == 0
     assert written[48:55] == b"\x04\x01\x02\xff\xff\xff\xff"
 
@@ -42,7 +42,7 @@ def test_a_retry_only_makes_a_new_header():
     first = write_log_batch(BODY, schema_id=1, writer_id=6, batch_sequence=7)
     second = write_log_batch(BODY, schema_id=1, writer_id=8, batch_sequence=0)
     assert first[1] is second[1]
-    (found,) = iter_log_batches(joined(second))
+    (found,) = iter_log_batches(b"".join(second))
     assert (found.header.writer_id, found.header.batch_sequence) == (8, 0)
 
 
@@ -54,7 +54,7 @@ def test_the_oldest_format_that_can_say_it_is_written(statistics, epoch, magic, 
     body = LogBody(buffers=(b"",), record_count=0, is_append_only=True, statistics=statistics)
     buffers = write_log_batch(body, schema_id=1, leader_epoch=epoch)
     assert size_of(buffers) == size
-    (found,) = iter_log_batches(joined(buffers), tail="refuse")
+    (found,) = iter_log_batches(b"".join(buffers), tail="refuse")
     assert (found.header.magic, found.header.leader_epoch) == (magic, epoch or -1)
     assert found.header.statistics_length == len(statistics or b"")
 

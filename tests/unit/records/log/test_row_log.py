@@ -10,7 +10,6 @@ from fluss.errors import CorruptBatchError, CorruptDataError
 from fluss.model.tables.table_options import KvFormat, LogFormat
 from fluss.model.types.data_type import IntType, StringType
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.arrow.received_bytes import joined
 from fluss.records.convert.numpy_columns import to_columns
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_records import read_log_records
@@ -31,7 +30,7 @@ def layout_of(types):
 def stored(layout, rows, row_format, change_types=None):
     batch = batch_of(layout.wire_schema, layout.types, rows)
     body = row_log_body(batch, layout, row_format, change_types=change_types)
-    return joined(write_log_batch(body, schema_id=1))
+    return b"".join(write_log_batch(body, schema_id=1))
 
 
 def read(data, layout, row_format):

@@ -29,7 +29,6 @@ from fluss.model.types.data_type import (
 )
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import BodyCodec
-from fluss.records.arrow.received_bytes import joined
 from fluss.records.log.log_batch import iter_log_batches
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
 from fluss.records.log.statistics import (
@@ -228,7 +227,7 @@ def test_a_batch_carries_its_statistics():
         BodyCodec(ArrowCompression.NONE),
         statistics=write_statistics(found, layout.types),
     )
-    (stored,) = iter_log_batches(joined(write_log_batch(body, schema_id=1)))
+    (stored,) = iter_log_batches(b"".join(write_log_batch(body, schema_id=1)))
     assert stored.header.magic == 1
     assert stored.statistics(layout.types) == found
     assert stored.record_batch(layout).column(1).to_pylist() == ["x", "y"]

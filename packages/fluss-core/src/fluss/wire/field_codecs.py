@@ -212,18 +212,11 @@ class MaybeByteStrings(RepeatedCodec):
     """repeated PbValue: a tuple of slices, None where a value is absent."""
 
     def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
-        while True:
-            start, stop = read_length(view, at, end)
-            size = stop - start - 2
-            # Almost all are `bytes values = 1` and nothing else; short ones have a head of two.
-            if 0 <= size < 0x80 and view[start] == _BYTES_1 and view[start + 1] == size:
-                items.append(view[start + 2 : stop])
-            else:
-                found = _read_bytes_1(view, start, stop)
-                items.append(found[-1] if found else None)
-            if stop == end or view[stop] != tag:
-                return stop
-            at = stop + 1
+        ranges: list[int] = []
+        stop = VALUE_RANGES.read_run(ranges, tag, view, at, end)
+        pairs = zip(ranges[::2], ranges[1::2], strict=True)
+        items += [None if start < 0 else view[start:till] for start, till in pairs]
+        return stop
 
     def write(self, out: Output, tag: bytes, value: Sequence[Buffer | None]) -> None:
         for item in value:

@@ -33,7 +33,7 @@ from fluss.records.arrow.arrow_metadata import (
 )
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import codec_of_number
-from fluss.records.arrow.received_bytes import ByteSource, joined, size_of, to_view
+from fluss.records.arrow.received_bytes import ByteSource, size_of, to_view
 from fluss.records.corrupt import corrupt_batch
 from fluss.records.log.log_batch import LogBatch
 from fluss.records.log.log_header import LENGTH_END, write_log_header
@@ -137,7 +137,7 @@ def read_projected(
         return batch.record_batch(projection.target)
     at = batch.at + batch.arrow_body_start
     chosen = project_arrow_body(batch.arrow_body, projection, row_count=rows, at=at)
-    body = pa.py_buffer(joined(chosen))
+    body = pa.py_buffer(b"".join(chosen))
     return read_arrow_body(
         body, projection.target, row_count=rows, at=at, body_bytes_max=body_bytes_max
     )

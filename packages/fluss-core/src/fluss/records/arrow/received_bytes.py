@@ -7,7 +7,7 @@ and the checksum read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -30,8 +30,3 @@ def to_view(data: ByteSource) -> memoryview:
 def size_of(buffers: Iterable[ByteSource]) -> int:
     """Return how many bytes stand in the buffers of one written batch."""
     return sum(memoryview(each).nbytes for each in buffers)
-
-
-def joined(buffers: Sequence[ByteSource]) -> bytes:
-    """Return the buffers of one written batch back to back, for callers that need one block."""
-    return b"".join(buffers)

@@ -19,7 +19,7 @@ counts where pyarrow finds the result equal to the expression given. What a tree
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeAlias
@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fluss.errors import UnsupportedOperationError
+from fluss.model.predicates.predicate import COMPARISONS, SEARCHES
 from fluss.records.arrow.arrow_metadata import follow, table_fields
 from fluss.records.arrow.numpy_arrays import texts
 
@@ -166,10 +167,10 @@ class _Reading:
         raise unfit_expression(self._expression, "it looks into nested columns")
 
     def _closed(self, call: _OpenCall, function: str) -> Call:
-        write = _WRITERS.get(call.function)
-        if write is None or function != call.function:
+        given = [each.expression for each in call.arguments]
+        again = _written(function, given, call.options) if function == call.function else None
+        if again is None:
             raise unfit_expression(self._expression, f"it calls {call.function}")
-        again = write([each.expression for each in call.arguments], call.options)
         return Call(
             function=function,
             arguments=tuple(call.arguments),
@@ -199,51 +200,34 @@ def _options(scalar: pa.StructScalar) -> Options:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def _plain(function: Callable[..., pc.Expression]) -> Callable[[list[Any], Options], pc.Expression]:
-    return lambda arguments, _: function(*arguments)
-
-
-def _search(
-    function: Callable[..., pc.Expression],
-) -> Callable[[list[Any], Options], pc.Expression]:
-    return lambda arguments, options: function(
-        *arguments, pattern=options["pattern"], ignore_case=options["ignore_case"]
-    )
-
-
+_PLAIN: Final = frozenset(
+    {
+        "and_kleene",
+        "or_kleene",
+        "invert",
+        "is_valid",
+        "is_nan",
+        *(each.arrow for each in COMPARISONS),
+    }
+)
+_SEARCHES: Final = frozenset({"match_like", *(each.arrow for each in SEARCHES)})
 NULLS_MATCH: Final = 0
 NULLS_SKIPPED: Final = 1
 
-_WRITERS: Final[dict[str, Callable[[list[Any], Options], pc.Expression]]] = {
-    **{
-        each.__name__: _plain(each)
-        for each in (
-            pc.equal,
-            pc.not_equal,
-            pc.less,
-            pc.less_equal,
-            pc.greater,
-            pc.greater_equal,
-            pc.and_kleene,
-            pc.or_kleene,
-            pc.invert,
-            pc.is_valid,
-            pc.is_nan,
-        )
-    },
-    **{
-        each.__name__: _search(each)
-        for each in (pc.starts_with, pc.ends_with, pc.match_substring, pc.match_like)
-    },
-    "is_null": lambda arguments, options: pc.is_null(
-        *arguments, nan_is_null=options["nan_is_null"]
-    ),
-    "is_in": lambda arguments, options: pc.is_in(
-        *arguments,
-        value_set=options["value_set"],
-        skip_nulls=options["null_matching_behavior"] == NULLS_SKIPPED,
-    ),
-}
+
+def _written(function: str, arguments: list[Any], options: Options) -> Any:
+    """Return the call of a function again; None for a function that is not read."""
+    if function in _PLAIN:
+        return getattr(pc, function)(*arguments)
+    if function in _SEARCHES:
+        pattern, ignore_case = options["pattern"], options["ignore_case"]
+        return getattr(pc, function)(*arguments, pattern=pattern, ignore_case=ignore_case)
+    if function == "is_null":
+        return pc.is_null(*arguments, nan_is_null=options["nan_is_null"])
+    if function == "is_in":
+        skip_nulls = options["null_matching_behavior"] == NULLS_SKIPPED
+        return pc.is_in(*arguments, value_set=options["value_set"], skip_nulls=skip_nulls)
+    return None
 
 
 # --- the metadata of the file's schema ------------------------------------------------------------

@@ -52,17 +52,11 @@ class RowCursor:
         Raises:
             CorruptDataError: A row does not lie inside the data.
         """
-        if len(starts) == 0:
-            return cls(
-                source=Source(data=padded(data[:0]), length=0),
-                at=np.zeros(0, np.int64),
-                ends=np.zeros(0, np.int64),
-                what=what,
-            )
         outside = (starts < 0) | (ends < starts) | (ends > len(data))
         if outside.any():
             _refuse(what, starts, outside, "it does not lie inside the data")
-        origin, stop = int(starts.min()), int(ends.max())
+        origin = int(starts.min(initial=len(data)))
+        stop = int(ends.max(initial=origin))
         return cls(
             source=Source(data=padded(data[origin:stop]), length=stop - origin, origin=origin),
             at=starts - origin,
