@@ -50,6 +50,20 @@ def test_the_site_is_whole_and_works_offline(tmp_path):
         assert words in index
 
 
+@pytest.mark.slow  # MkDocs is started
+def test_a_warning_ends_the_build(tmp_path, capsys):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text("# Home\n\n[a link](nowhere.md)\n")
+    configuration = tmp_path / "mkdocs.yml"
+    configuration.write_text("site_name: x\ndocs_dir: docs\n")
+    try:
+        code = site.build(tmp_path / "site", configuration)
+    except site.ToolsMissingError as error:
+        pytest.skip(f"./dev docs has no tools: {error}")
+    assert code != 0
+    assert "nowhere.md" in capsys.readouterr().err
+
+
 def dead_links(pages):
     """Yield the links of pages that lead to no file, or to no anchor of a page."""
     for path, page in pages.items():

@@ -18,6 +18,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "tools" / "docs" / "mkdocs.yml"
@@ -56,15 +57,18 @@ def main(arguments: Sequence[str]) -> int:
         return 2
 
 
-def build(site: Path) -> int:
+def build(site: Path, configuration: Path = CONFIGURATION) -> int:
     """Build the site into a folder; a warning is an error, and so is a file of another host.
 
     Raises:
         ToolsMissingError: The tools are missing and cannot be installed.
     """
-    code = _mkdocs("build", "--strict", "--quiet", "--site-dir", str(site))
-    if code:
-        return code
+    words = ("build", "--strict", "--site-dir", str(site), "--config-file", str(configuration))
+    done = _mkdocs(*words, capture_output=True, text=True)
+    if done.returncode:
+        # `--quiet` would hide the warnings, and `--strict` counts only those that are shown.
+        print(*_warnings(done.stderr), sep="\n", file=sys.stderr)
+        return done.returncode
     foreign = list(foreign_addresses(site))
     for page, address in foreign:
         print(f"docs: {page} would load {address}", file=sys.stderr)
@@ -82,15 +86,21 @@ def foreign_addresses(site: Path) -> Iterator[tuple[str, str]]:
 
 def _serve(arguments: Sequence[str]) -> int:
     try:
-        return _mkdocs("serve", *arguments)
+        words = ("serve", "--config-file", str(CONFIGURATION))
+        return _mkdocs(*words, *arguments).returncode
     except KeyboardInterrupt:
         return 130
 
 
-def _mkdocs(step: str, *arguments: str) -> int:
+def _warnings(log: str) -> list[str]:
+    """Return the lines of MkDocs without those of its progress."""
+    return [line for line in log.splitlines() if line and not line.startswith("INFO")]
+
+
+def _mkdocs(*arguments: str, **how: Any) -> subprocess.CompletedProcess[Any]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
-    words = [_python(), "-m", "mkdocs", step, "--config-file", str(CONFIGURATION), *arguments]
-    return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
+    words = [_python(), "-m", "mkdocs", *arguments]
+    return subprocess.run(words, cwd=ROOT, env=environment, check=False, **how)
 
 
 def _python() -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 
 from tools.docs.notebook_text import notebook_text
 
@@ -34,7 +34,9 @@ def on_config(config: Any) -> Any:
 def on_files(files: Files, *, config: Any) -> Files:
     """Add a page for each file outside docs to which a page links."""
     for path in _linked_from(DOCS.rglob("*.md")):
-        files.append(File.generated(config, _uri(path), content=_text(path)))
+        page = File.generated(config, _uri(path), content=_text(path))
+        page.inclusion = InclusionLevel.NOT_IN_NAV
+        files.append(page)
     return files
 
 

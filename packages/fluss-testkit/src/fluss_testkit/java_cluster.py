@@ -54,20 +54,17 @@ class JavaCluster:
 
     **In Fluss 0.9.1 a killed server without replicas loses acknowledged rows.** After SIGKILL the
     server cuts its log back to a checkpoint that is written every 5 s, and offsets go backwards.
-    Stop
-    such a cluster gracefully (`stop`, or leaving the `with` block), or give it replicas.
+    Stop such a cluster gracefully (`stop`, or leaving the `with` block), or give it replicas.
 
     One thread at a time may use an object. In a process forked from the one that started the
     cluster, `stop` does nothing.
 
     Args:
-        profiles: Its profiles; later ones override earlier ones
-        (`fluss_testkit.cluster_profiles`).
+        profiles: Its profiles (`fluss_testkit.cluster_profiles`); later ones override earlier ones.
         data_dir: A directory that keeps the data; None for a temporary one.
         options: Options of the servers, as in Fluss's server.yaml; they override the profiles'.
         users: Names and passwords for the SASL listener; by default `admin` and a random password.
-        port: The coordinator's plain port; by default a free one, which a kept directory
-        remembers.
+        port: The coordinator's plain port; by default a free one, which a kept directory keeps.
         server_jar: Another build of the server than the published one.
         java: The Java to use; by default that of JAVA_HOME or the PATH.
         start_timeout_s: The time limit of the start.

@@ -19,9 +19,9 @@ class Column:
     """The declaration of a column.
 
     Args:
-        name: The name, unique in the table. data_type: The type, with or without NULL; or what
-        stands for one (`model.types.given_types`),
-            such as `"BIGINT"`.
+        name: The name, unique in the table.
+        data_type: The type, with or without NULL; or what stands for one
+            (`model.types.given_types`), such as `"BIGINT"`.
         comment: A description for users.
         column_id: The number that stays when the column moves; the schema assigns it when absent.
         aggregation: How the merge engine `aggregation` combines two values of the column.
