@@ -77,3 +77,17 @@ def test_head_ends_a_process_quietly(session, database, program, words):
         env=environment,
     )
     assert (done.stdout.splitlines()[1:], done.stderr) == ([b"141"], b"")
+
+
+@pytest.mark.parametrize(
+    ("closing", "code", "said"),
+    [(">&-", 1, "fluss: Bad file descriptor\n"), ("2>&- >&2", 1, ""), ("<&-", 0, "")],
+)
+def test_a_closed_stream_ends_no_process_by_force(people, program, closing, code, said):
+    line, environment = program
+    command = " ".join(f"'{each}'" for each in line)
+    done = subprocess.run(
+        ["bash", "-c", f"{command} ls {closing}"],
+        capture_output=True, text=True, timeout=60, check=False, env=environment,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -76,6 +77,7 @@ def test_cursors_of_key_tables_and_partitions(run, session, people, database, tm
         (["head", "{log}", "--start", "@{dir}/bad"], "does not say where a scan begins"),
         (["cursor", "save", "{log}", "{dir}/no/c"], "No such file or directory"),
         (["cursor", "save", "{log}", "{dir}/c", "--at", "sometime"], "hint: "),
+        (["cursor", "save", "{log}", "{dir}"], "Is a directory"),
     ],
 )
 def test_a_wrong_cursor_is_one_message(run, log, tmp_path, words, said):
@@ -119,3 +121,16 @@ def test_settings_are_explained_and_profiles_chosen(run, cluster, monkeypatch, t
     assert "FLUSS_URL is set, and counts before it" in run("config", "use", "prod").said
     done = run("config", "use", "prd")
     assert (done.returncode, "did you mean 'prod'" in done.said) == (1, True)
+
+
+def test_a_device_is_written_to_and_not_replaced(run, log, tmp_path):
+    reading, writing = os.pipe()
+    done = run("cursor", "save", log, f"/dev/fd/{writing}")
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert (done.returncode, json.loads(pipe.read())["offsets"]) == (0, [[None, 0, 3]])
+    link = tmp_path / "full"
+    link.symlink_to("/dev/full")
+    done = run("cursor", "save", log, str(link))
+    assert (done.returncode, "No space left on device" in done.said) == (1, True)
+    assert link.is_symlink()

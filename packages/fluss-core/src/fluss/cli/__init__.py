@@ -23,6 +23,7 @@ COMPLETING = "_FLUSS_COMPLETE"  # set by the scripts of `fluss completion`
 
 def main() -> int:
     """Run the command line; the console script calls this."""
+    _open_missing_streams()
     out = sys.stdout
     try:
         code = _run()
@@ -40,6 +41,20 @@ def main() -> int:
         _complain(f"{where}{error.strerror or error}")
         return _leave(out, REFUSED)
     return code
+
+
+def _open_missing_streams() -> None:
+    """Open the standard streams that the caller has closed (`fluss ls >&-`).
+
+    Otherwise sockets would get their numbers. The output is open for reading, so that writing to it
+    fails as with a closed one.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 - open until the process ends
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - open until the process ends
 
 
 def _is_closed_pipe(error: BaseException | None) -> bool:

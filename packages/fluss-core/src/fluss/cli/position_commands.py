@@ -182,7 +182,11 @@ def _read(file: str) -> Cursor:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file as a whole, or not at all."""
+    """Write a file as a whole, or not at all; a pipe or a device is not replaced."""
+    if path.exists() and not path.is_file():
+        with path.open("w") as opened:
+            opened.write(f"{text}\n")
+        return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         unfinished.write_text(f"{text}\n")
