@@ -90,6 +90,13 @@ def test_a_table_is_altered(session, events):
     assert session.table("events").info.get_custom_properties() == {}
 
 
+@pytest.mark.parametrize("change", [{"add_columns": {"y": "INT"}}, {"set_properties": {"a": "b"}}])
+def test_altering_no_table_is_an_error_unless_that_is_ignored(session, change):
+    with pytest.raises(TableNotFoundError):
+        session.alter_table("nothing", **change)
+    assert session.alter_table("nothing", ignore_if_not_exists=True, **change) is None
+
+
 def test_a_table_is_made_by_writing_to_it(session, rows):
     assert session.append("made", rows, create=True, buckets=1).rows == 1_000
     assert session.append("made", rows.slice(0, 5)).rows == 5

@@ -128,6 +128,9 @@ def test_a_mistyped_key_brings_the_right_one():
     with pytest.raises(ConfigError) as caught:
         Config({"client.bootstrap.server": "h"})
     assert caught.value.hint == "did you mean 'bootstrap.servers'?"
+    with pytest.raises(ConfigError) as caught:
+        Config(operation_timeout="3s")
+    assert caught.value.hint == "did you mean 'operation_timeout_ms'?"
     with pytest.raises(ConfigError):
         Config({7: "x"})  # type: ignore[dict-item]
 

@@ -47,7 +47,12 @@ async def alter_table(
     for key in (*set_properties, *reset_properties):
         _check_key(key)
     if add_columns:
-        info = await table_info_of(cluster, path)
+        try:
+            info = await table_info_of(cluster, path)
+        except TableNotFoundError:
+            if ignore_if_not_exists:
+                return
+            raise
         schema = info.schema
         for column in add_columns:
             schema = schema.with_column(column)  # refuses columns that cannot be added

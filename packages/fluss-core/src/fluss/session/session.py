@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, overload
 
 from fluss.admin.admin import AdminCore, admin_of
 from fluss.admin.alter_table import alter_table
@@ -29,7 +29,7 @@ from fluss.connection.embedded_launcher import launch
 from fluss.connection.shared_connections import Share, share_connection
 from fluss.connection.url import FlussUrl, parse_url
 from fluss.doors import at_door
-from fluss.errors import ClosedError, FlussError, InvalidNameError
+from fluss.errors import ClosedError, FlussError, InvalidNameError, TableNotFoundError
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.argument_types import Names
 from fluss.model.options.config import Config
@@ -300,6 +300,28 @@ class Session(SessionWrites):
         path = self._path(name)
         self._run(self._admin.drop_table(path, ignore_if_not_exists=ignore_if_not_exists))
 
+    @overload
+    def alter_table(
+        self,
+        name: TablePath | str,
+        *,
+        add_columns: Any = None,
+        set_properties: Mapping[str, Any] | None = None,
+        reset_properties: Sequence[str] = (),
+        ignore_if_not_exists: Literal[False] = False,
+    ) -> Table: ...
+
+    @overload
+    def alter_table(
+        self,
+        name: TablePath | str,
+        *,
+        add_columns: Any = None,
+        set_properties: Mapping[str, Any] | None = None,
+        reset_properties: Sequence[str] = (),
+        ignore_if_not_exists: bool,
+    ) -> Table | None: ...
+
     def alter_table(
         self,
         name: TablePath | str,
@@ -308,7 +330,7 @@ class Session(SessionWrites):
         set_properties: Mapping[str, Any] | None = None,
         reset_properties: Sequence[str] = (),
         ignore_if_not_exists: bool = False,
-    ) -> Table:
+    ) -> Table | None:
         """Change a table: add columns that may be NULL at its end, set or reset properties.
 
         Args:
@@ -320,7 +342,10 @@ class Session(SessionWrites):
             ignore_if_not_exists: Whether a table that is not there is no error.
 
         Returns:
-            The table as it is then.
+            The table as it is then; None where there is none, and that is ignored.
+
+        Raises:
+            TableNotFoundError: There is none of this name, and that is not ignored.
         """
         path = self._path(name)
         self._run(
@@ -335,7 +360,12 @@ class Session(SessionWrites):
                 ignore_if_not_exists=ignore_if_not_exists,
             )
         )
-        return self.table(path)
+        try:
+            return self.table(path)
+        except TableNotFoundError:
+            if ignore_if_not_exists:
+                return None
+            raise
 
     # --- the cluster --------------------------------------------------------------------------
 

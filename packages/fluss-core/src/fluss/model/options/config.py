@@ -67,9 +67,9 @@ class Config(ClientOptions):
                 hint="leave it out",
                 key=key,
             )
-        raise ConfigError(
-            f"There is no option {key!r}.", hint=did_you_mean(bare, _OPTION_OF), key=key
-        )
+        # A keyword is answered with a keyword: a key of a file is no name in Python.
+        known = [name for name in _OPTION_OF if name.isidentifier() or not bare.isidentifier()]
+        raise ConfigError(f"There is no option {key!r}.", hint=did_you_mean(bare, known), key=key)
 
     def set_value(self, option: Option[Any], value: object) -> None:
         if option.secret and isinstance(value, Secret):
