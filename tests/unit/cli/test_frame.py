@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shlex
 import subprocess
@@ -249,3 +250,17 @@ def test_the_log_is_shown_as_far_as_the_options_say(run, monkeypatch, words, sho
         _, _, err = run("ls", *words)
         assert err.splitlines() == [*shown, "fluss: ended"]
     assert logging.getLogger("fluss").level == logging.NOTSET
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [([], None), (["-q"], "off"), (["--no-progress"], "off"), (["-v"], None)]
+)
+def test_progress_is_shown_as_far_as_the_options_say(run, monkeypatch, words, expected):
+    monkeypatch.delenv("FLUSS_PROGRESS", raising=False)
+    seen = []
+    monkeypatch.setattr(
+        "fluss.session.connect", lambda *_, **__: seen.append(os.environ.get("FLUSS_PROGRESS"))
+    )
+    run("ls", *words)
+    assert seen == [expected]
+    assert "FLUSS_PROGRESS" not in os.environ

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fluss.session import Session, Table
 
 URL_VARIABLE: Final = "FLUSS_URL"
+PROGRESS_VARIABLE: Final = "FLUSS_PROGRESS"
 _PASSWORD: Final = "security.sasl.password"  # noqa: S105 - the name of the option
 
 
@@ -72,6 +73,8 @@ class GlobalOptions:
             raise typer.BadParameter("--quiet and --verbose contradict each other")
         if self.is_verbose:
             logging.getLogger("fluss").setLevel(logging.INFO)
+        if self.is_quiet or self.no_progress:
+            os.environ[PROGRESS_VARIABLE] = "off"
 
     # --- what is reported ---------------------------------------------------------------------
 

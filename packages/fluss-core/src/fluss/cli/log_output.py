@@ -1,14 +1,19 @@
-"""The log of the client on the standard error: warnings by default, more with `--verbose`."""
+"""What a run reports beside its rows: warnings by default, more with `--verbose`, or less.
+
+`GlobalOptions.note` changes the level of the log and whether progress is shown; both are as before
+when the run is over.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from fluss.cli.global_options import GlobalOptions
+from fluss.cli.global_options import PROGRESS_VARIABLE, GlobalOptions
 
 
 class _ErrorOutput(logging.StreamHandler[TextIO]):
@@ -33,10 +38,13 @@ def logging_as(options: GlobalOptions) -> Iterator[None]:
     handler.setFormatter(_Prefixed())
     handler.addFilter(lambda record: not options.is_quiet or record.levelno >= logging.ERROR)
     logger = logging.getLogger("fluss")
-    before = logger.level
+    level, progress = logger.level, os.environ.get(PROGRESS_VARIABLE)
     logger.addHandler(handler)
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        logger.setLevel(before)
+        logger.setLevel(level)
+        os.environ.pop(PROGRESS_VARIABLE, None)
+        if progress is not None:
+            os.environ[PROGRESS_VARIABLE] = progress
