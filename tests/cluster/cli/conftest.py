@@ -43,6 +43,7 @@ Run = Callable[..., Done]
 def run(cluster, database, monkeypatch, capfdbinary, tmp_path) -> Run:
     """Run `fluss` with files, pipes and exit codes as in a shell."""
     monkeypatch.delenv("FLUSS_URL", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("FLUSS_CONFIG", str(_no_profiles(tmp_path)))
     monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", cluster.bootstrap)
 
@@ -65,10 +66,14 @@ def _no_profiles(directory: Path) -> Path:
 
 
 @pytest.fixture
-def program(cluster) -> tuple[list[str], dict[str, str]]:
+def program(cluster, tmp_path) -> tuple[list[str], dict[str, str]]:
     """Return the arguments and the environment of a process that runs `fluss`."""
     words = [sys.executable, "-c", "import sys; from fluss.cli import main; sys.exit(main())"]
-    return words, {**os.environ, "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap}
+    return words, {
+        **os.environ,
+        "FLUSS_BOOTSTRAP_SERVERS": cluster.bootstrap,
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
 
 
 @pytest.fixture

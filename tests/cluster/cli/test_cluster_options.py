@@ -55,7 +55,7 @@ def test_a_profile_overrides_the_environment(run, people, cluster, monkeypatch, 
     path.write_text(f'[profiles.here]\nbootstrap.servers = "{cluster.bootstrap}"\n')
     monkeypatch.setenv("FLUSS_URL", NOWHERE)
     monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    for words in (["count", people], ["sql", f"FROM fluss('{people}') SELECT count(*)"]):
+    for words in (["count", people], ["sql", f"FROM {people} SELECT count(*)", "-o", "csv"]):
         done = run("--profile", "here", *words)
         assert done.stdout.split()[-1] == b"3", done.said
 

@@ -31,7 +31,7 @@ COMMANDS = [
     *(["head", "{table}", "-o", form] for form in ("table", "json", "csv", "arrow")),
     *(["export", "{table}", "-", "--file-format", form] for form in ("json", "csv", "arrow")),
     ["export", "{table}", "-", "--file-format", "parquet"],
-    *(["sql", "FROM fluss('{table}')", "-f", form] for form in ("table", "json", "csv", "arrow")),
+    *(["sql", "FROM fluss('{table}')", "-o", form] for form in ("table", "json", "csv", "arrow")),
     ["demo", "--rounds", "1"],
 ]
 

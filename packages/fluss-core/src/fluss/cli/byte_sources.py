@@ -1,8 +1,8 @@
 """The bytes of a file, a pipe or the standard input, read once from start to end.
 
-Memory is bounded: a look at the beginning, then blocks. Parquet is read from its end, so a pipe is
-first copied to a temporary file. A read of a pipe cannot be interrupted; therefore a thread reads
-ahead, and the caller waits for that thread, which can be stopped.
+Memory is bounded: a look at the beginning, then blocks. Parquet is read from its end, so a pipe or
+a compressed file is first copied to a temporary file. A read of a pipe cannot be interrupted;
+therefore a thread reads ahead, and the caller waits for that thread, which can be stopped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 STANDARD: Final = "-"
+# Suffixes of compressed files, and Arrow's names of the codecs.
+COMPRESSIONS: Final = {
+    ".gz": "gzip",
+    ".zst": "zstd",
+    ".bz2": "bz2",
+    ".lz4": "lz4",
+    ".br": "brotli",
+}
 BOM: Final = b"\xef\xbb\xbf"
 _COPY_BYTES: Final = 8 << 20
 _PIPE_BYTES: Final = 1 << 20
@@ -35,9 +43,14 @@ class ByteSource:
     """
 
     def __init__(self, file: str) -> None:
+        self._raw: Any = None
         self._stream: Any
         if can_be_read_again(file):
-            self._stream = pa.input_stream(file, compression="detect")
+            self._raw = pa.OSFile(file)
+            codec = COMPRESSIONS.get(Path(file).suffix.lower())
+            self._stream = (
+                self._raw if codec is None else pa.CompressedInputStream(self._raw, codec)
+            )
         else:
             self._stream = _Pipe(_open_pipe(file))
         self._is_stopped = False
@@ -48,6 +61,11 @@ class ByteSource:
     def close(self) -> None:
         """Close the file; the standard input itself stays open."""
         self._stream.close()
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of the file have been read, compressed ones as they are; 0 for a pipe."""
+        return 0 if self._raw is None or self._raw.closed else int(self._raw.tell())
 
     def stop(self) -> None:
         """Make the threads that read the file see its end now."""
@@ -133,14 +151,19 @@ def _open_pipe(file: str) -> Callable[[int], bytes]:
 
 
 def seekable(file: str) -> Any:
-    """Open a file for random access; a pipe is copied to a temporary file first."""
-    if can_be_read_again(file):
+    """Open a file for random access; a pipe or a compressed file is copied to a temporary one."""
+    if can_be_read_again(file) and not is_compressed(file):
         return pa.memory_map(file)
     with tempfile.NamedTemporaryFile() as copy, closing(ByteSource(file)) as source:
         while block := source.read(_COPY_BYTES):
             copy.write(block)
         copy.flush()
         return pa.memory_map(copy.name)  # the map keeps the bytes when the name is removed
+
+
+def is_compressed(file: str) -> bool:
+    """Whether the name of a file says that it is compressed as a whole."""
+    return Path(file).suffix.lower() in COMPRESSIONS
 
 
 def can_be_read_again(file: str) -> bool:

@@ -1,24 +1,29 @@
 """`fluss import` and `fluss export`: files into a table and out of it, batch by batch.
 
 Files are streamed, so memory does not grow with their size. An import that ends early reports how
-many rows are in the table and how to continue.
+many rows are in the table and how to continue; an export that ends early leaves nothing.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from fluss.cli.byte_sources import STANDARD
 from fluss.cli.file_formats import FileFormat, format_of, open_sink
 from fluss.cli.global_options import GlobalOptions
-from fluss.cli.importing import ImportJob, NewTable
+from fluss.cli.importing import ImportJob, ImportRequest, Observer
+from fluss.cli.input_files import input_files
+from fluss.cli.new_table import NewTable
+from fluss.cli.partitioned_folder import open_partitioned
+from fluss.cli.progress_bar import progress_bar
 from fluss.cli.scan_arguments import (
     ColumnsOption,
     EndOption,
@@ -30,7 +35,7 @@ from fluss.cli.scan_arguments import (
     WhereOption,
     scan_options_of,
 )
-from fluss.errors import FlussError
+from fluss.errors import FlussError, InvalidValueError
 from fluss.model.types.data_type import DataType
 from fluss.model.types.type_text import parse_type
 
@@ -54,22 +59,40 @@ TypesOption = Annotated[
 def import_rows(
     context: typer.Context,
     name: NameArgument,
-    files: Annotated[list[str], typer.Argument(help="Files; - is the standard input.")],
-    create: Annotated[  # noqa: FBT002 - typer declares flags so
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files, folders, or patterns such as 'logs/**/*.csv.gz'; - is the standard input."
+        ),
+    ],
+    *,
+    create: Annotated[
         bool, typer.Option(help="Create the table from the first file if it does not exist.")
     ] = False,
     primary_key: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     partition_by: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     buckets: Annotated[int | None, typer.Option(help="With --create: how many.", min=1)] = None,
     types: TypesOption = None,
-    skip: Annotated[int, typer.Option(min=0, help="Skip this many rows of the files.")] = 0,
+    skip: Annotated[
+        int | None, typer.Option(min=0, help="Skip this many rows of the files.")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Write all rows, also after a run that ended early.")
+    ] = False,
     file_format: FileFormatOption = None,
 ) -> None:
     """Write files (Parquet, CSV, JSON lines, Arrow) into a table: append, or upsert by key.
 
     The values of CSV and JSON are read as the types of the table. With --create, types are inferred
-    from a sample so that no value changes (007 stays a text), unless --type names them. An import
-    that ends early reports how many rows are in the table; --skip continues after them.
+    from a sample so that no value changes (007 stays a text), unless --type names them.
+
+    An import that was killed or interrupted continues when the same command runs again, and writes
+    no row twice. Of a pipe, --skip leaves out the rows that are in.
+
+    Examples:
+        fluss import shop.orders orders.csv --create --primary-key id
+        fluss import shop.clicks 'clicks/**/*.json.gz'
+        zcat orders.csv.gz | fluss import shop.orders - --file-format csv
     """
     if not create and (primary_key or partition_by or buckets or types):
         raise typer.BadParameter(
@@ -82,62 +105,140 @@ def import_rows(
         buckets=buckets,
         types=_types(types or []),
     )
-    cluster: GlobalOptions = context.obj
+    request = ImportRequest(
+        words=files,
+        files=input_files(files, file_format),
+        skip=skip,
+        restart=restart,
+        options={"file_format": file_format},
+    )
+    options: GlobalOptions = context.obj
     with (
         _without_writer_logs(),
-        cluster.named(name) as (session, path),
-        _progress("importing") as advance,
+        options.named(name) as (session, path),
+        progress_bar("importing", is_shown=options.shows_progress) as bar,
     ):
+        before: list[int] = []
+
+        def continued(rows: int) -> None:
+            before.append(rows)
+            options.report(
+                f"continuing an import that ended early: {rows:,} rows are in {path} (--restart "
+                "writes all rows again)"
+            )
+
+        def written(rows: int) -> None:
+            bar.add(rows, fraction=job.fraction)
+
         job = ImportJob(
-            session,
-            path,
-            new,
-            skip=skip,
-            on_written=lambda rows: advance(rows, None),
+            session, path, new, request, Observer(on_written=written, on_continued=continued)
         )
         try:
-            job.run([(file, format_of(file, file_format)) for file in files])
+            job.run()
         except KeyboardInterrupt:
             typer.echo(f"\nfluss: interrupted\n  {job.account()}", err=True)
             raise typer.Exit(_INTERRUPTED) from None
         except FlussError as error:
             typer.echo(f"fluss: {job.message(error)}\n  {job.account(error)}", err=True)
             raise typer.Exit(_REFUSED) from None
-    typer.echo(f"{job.rows_in:,} rows written to {path}", err=True)
+    after = f", after {before[0]:,} of an earlier run" if before else ""
+    options.report(f"{job.rows_in:,} rows written to {path}{after}")
 
 
 def export_rows(
     context: typer.Context,
     name: NameArgument,
-    file: Annotated[str, typer.Argument(help="The file; - is the standard output.")],
+    file: Annotated[
+        str, typer.Argument(help="The file, or with --partition-by the folder; - is the output.")
+    ],
+    *,
     columns: ColumnsOption = None,
     where: WhereOption = None,
     start: StartOption = None,
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
-    file_format: FileFormatOption = None,
-    *,
     metadata: MetadataOption = False,
+    partition_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Write a folder of files, one folder for each value of these columns: "
+            "day=2026-01-01/part-0.parquet.",
+            show_default=False,
+        ),
+    ] = None,
+    file_format: FileFormatOption = None,
 ) -> None:
-    """Write the rows of a table into a file (Parquet, CSV, JSON lines, Arrow)."""
-    cluster: GlobalOptions = context.obj
-    with cluster.table(name) as table:
-        options = scan_options_of(
-            columns, start, end, partitions, mode, where=where, metadata=metadata
+    """Write the rows of a table into a file (Parquet, CSV, JSON lines, Arrow).
+
+    The file gets its name when it is complete: one that ends early leaves nothing.
+
+    Examples:
+        fluss export shop.orders orders.parquet --where "price > 10"
+        fluss export shop.orders orders --partition-by day,country
+        fluss export shop.orders - --file-format csv | gzip > orders.csv.gz
+    """
+    options: GlobalOptions = context.obj
+    by = _listed(partition_by)
+    if by and file == STANDARD:
+        raise typer.BadParameter("--partition-by writes a folder, and - is the standard output")
+    with options.table(name) as table:
+        scan = table.scan(
+            **scan_options_of(columns, start, end, partitions, mode, where=where, metadata=metadata)
         )
-        scan = table.scan(**options)
         total = scan.stats.rows_max
         count = 0
         with (
-            _progress("exporting") as advance,
-            open_sink(file, format_of(file, file_format), scan.schema) as write,
+            _what_is_left(file, lambda: count),
+            progress_bar("exporting", is_shown=options.shows_progress) as bar,
+            _opened(file, file_format, scan.schema, by) as write,
         ):
             for batch in scan.to_reader():
                 write(batch)
                 count += batch.num_rows
-                advance(batch.num_rows, total)
-    typer.echo(f"{count:,} rows read from {name}", err=True)
+                bar.add(batch.num_rows, fraction=count / total if total else None)
+    options.report(f"{count:,} rows read from {name}")
+
+
+def _opened(
+    file: str, chosen: FileFormat | None, schema: pa.Schema, by: Sequence[str] | None
+) -> Any:
+    if not by:
+        return open_sink(file, format_of(file, chosen), schema)
+    if chosen is None and Path(file).suffix:
+        raise InvalidValueError(
+            f"--partition-by writes a folder, and {file} looks like a file.",
+            hint="name a folder; --file-format chooses the format of the files in it",
+        )
+    return open_partitioned(file, chosen or FileFormat.PARQUET, schema, by)
+
+
+@contextmanager
+def _what_is_left(file: str, rows: Any) -> Iterator[None]:
+    """Report how far an export came that ends early."""
+    left = "" if file == STANDARD else f"; nothing is left of {file}"
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"\nfluss: interrupted\n  {rows():,} rows were read{left}", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    except OSError as error:
+        if error.errno == errno.EPIPE or isinstance(error, FlussError) or file == STANDARD:
+            raise
+        so_far = f"; {rows():,} rows were read{left}" if rows() else ""
+        raise InvalidValueError(
+            f"{file} cannot be written: {error.strerror or error}{so_far}.",
+            hint=_how_to_write(file, error.errno),
+        ) from None
+
+
+def _how_to_write(file: str, number: int | None) -> str | None:
+    if number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return "make room, or export a part: --partition, --start and --end, --columns"
+    folder = Path(file).parent
+    if number == errno.ENOENT and not folder.exists():
+        return f"mkdir -p {folder}"
+    return None
 
 
 def _listed(columns: str | None) -> list[str] | None:
@@ -167,33 +268,3 @@ def _without_writer_logs() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Advance]:
-    """Show rate and remaining time on the standard error if that is a terminal."""
-    bar = Progress(
-        TextColumn(f"[bold]{what}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} rows"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-        transient=True,
-    )
-    with bar:
-        yield Advance(bar, bar.add_task(what, total=None, rate=""))
-
-
-class Advance:
-    """Advances a progress bar."""
-
-    def __init__(self, bar: Progress, task: TaskID) -> None:
-        self._bar, self._task = bar, task
-
-    def __call__(self, rows: int, total: int | None) -> None:
-        """Add `rows` to the count; `total` is None while it is unknown."""
-        speed = self._bar.tasks[0].speed
-        rate = "" if speed is None else f"{speed:,.0f} rows/s"
-        self._bar.update(self._task, advance=rows, total=total, rate=rate)

@@ -1,153 +1,85 @@
 """Imports the rows of files into a table, chunk by chunk, and accounts for every row.
 
-A chunk is written on a thread of its own while the next one is read, so memory holds two chunks
-whatever the size of the files. Chunks are written one after the other: the acknowledged rows are
-the first rows of the files, until a chunk fails in flight. Ctrl-C waits a moment for the chunk in
-flight, then abandons it.
+A chunk is written while the next one is read (`cli.import_writers`), and the state of the import is
+saved as rows are acknowledged (`cli.import_state`), so the same command continues after a kill.
+Ctrl-C waits a moment for the rows in flight, then abandons them.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pyarrow as pa
 
-from fluss.cli.file_formats import FileFormat
+from fluss.cli.import_state import ImportState
+from fluss.cli.import_writers import Chunk, ChunkWriter, OnceWriter, RowWriter
+from fluss.cli.inference import type_of_texts
+from fluss.cli.input_files import InputFile
+from fluss.cli.new_table import NewTable
 from fluss.cli.row_files import RowFile
 from fluss.errors import (
-    ClosedError,
     FlussError,
-    InvalidSchemaError,
     InvalidValueError,
+    LimitExceededError,
+    SchemaMismatchError,
     TableNotFoundError,
+    UnsupportedTypeError,
 )
-from fluss.model.schema.column import Column
+from fluss.exactly_once import keeps_order
 from fluss.model.tables.table_options import MergeEngine
-from fluss.model.types.data_type import DataType
-from fluss.model.types.type_to_arrow import to_arrow_field
 from fluss.session import Session, Table
 from fluss.waiting import in_thread, is_done, result_of
 from fluss.write.write_tally import WriteProgress
 
 CHUNK_ROWS: Final = 200_000
-CHUNK_BYTES: Final = 64 << 20
-GRACE_S: Final = 0.6  # for the chunk in flight, after Ctrl-C
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """Rows of one file that are written together.
-
-    Args:
-        file: The file.
-        first_row: The number of their first row in it, from 0.
-        rows: The rows.
-    """
-
-    file: RowFile
-    first_row: int
-    rows: pa.Table
-
-
-class Importer:
-    """Writes chunks into a table, each on a thread, and keeps count.
-
-    Args:
-        table: The table.
-        on_written: Called with the number of rows of each acknowledged chunk.
-
-    Attributes:
-        rows_in: How many rows are acknowledged: all rows of the chunks before `in_flight`.
-        in_flight: The chunk that is being written, or that failed.
-    """
-
-    def __init__(self, table: Table, on_written: Callable[[int], None]) -> None:
-        self._table = table
-        self._on_written = on_written
-        self._idle = threading.Event()
-        self._idle.set()
-        self._stopped = False
-        self._error: FlussError | None = None
-        self.rows_in = 0
-        self.in_flight: Chunk | None = None
-
-    def write(self, chunk: Chunk) -> None:
-        """Start to write a chunk, once the previous one is acknowledged.
-
-        Raises:
-            FlussError: The previous chunk could not be written, or `stop` was called.
-        """
-        self.finish()
-        self._idle.clear()
-        self.in_flight = chunk
-        if self._stopped:  # checked after `in_flight` is set, so that `stop` misses no chunk
-            self.in_flight = None
-            self._idle.set()
-            raise ClosedError("The import was stopped.")
-        threading.Thread(target=self._work, args=(chunk,), name="import", daemon=True).start()
-
-    def finish(self) -> None:
-        """Wait until the chunk in flight is acknowledged.
-
-        Raises:
-            FlussError: It could not be written.
-        """
-        self._idle.wait()
-        if self._error is not None:
-            raise self._error
-
-    def stop(self, timeout_s: float) -> None:
-        """Start no further chunk, and wait up to `timeout_s` for the one in flight."""
-        self._stopped = True
-        self._idle.wait(timeout_s)
-
-    def _work(self, chunk: Chunk) -> None:
-        try:
-            if self._table.primary_key:
-                self._table.upsert(chunk.rows, progress=False)
-            else:
-                self._table.append(chunk.rows, progress=False)
-        except FlussError as error:
-            self._error = error
-        else:
-            self.rows_in += chunk.rows.num_rows
-            self.in_flight = None
-            self._on_written(chunk.rows.num_rows)
-        finally:
-            self._idle.set()
+CHUNK_BYTES: Final = 32 << 20
+GRACE_S: Final = 0.6  # for the rows in flight, after Ctrl-C
+# These are about the rows of the files: the same command would fail again.
+_INPUT_ERRORS: Final = (
+    InvalidValueError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+    LimitExceededError,
+)
 
 
 def chunks_of(
-    file: RowFile, batches: Iterable[pa.RecordBatch], *, skip: int = 0
+    file: RowFile, batches: Iterable[pa.RecordBatch], *, skip: int = 0, first_row: int = 0
 ) -> Iterator[Chunk]:
     """Gather batches into chunks that are worth a request.
 
     Args:
         file: The file of the batches.
-        batches: Its rows.
+        batches: Its rows; where they end with an error, the rows before it come first.
         skip: How many rows are skipped at the beginning.
+        first_row: The number of the first row of the batches in the file.
     """
     gathered: list[pa.RecordBatch] = []
     rows = size = first = seen = 0
-    for batch in batches:
-        left_out = min(max(skip - seen, 0), batch.num_rows)
-        seen += batch.num_rows
-        for part in _parts(batch.slice(left_out)):
-            if not gathered:
-                first = seen - batch.num_rows + left_out
-            left_out += part.num_rows
-            gathered.append(part)
-            rows += part.num_rows
-            size += part.nbytes
-            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-                yield Chunk(file=file, first_row=first, rows=pa.Table.from_batches(gathered))
-                gathered, rows, size = [], 0, 0
+    failed: FlussError | None = None
+    try:
+        for batch in batches:
+            left_out = min(max(skip - seen, 0), batch.num_rows)
+            seen += batch.num_rows
+            for part in _parts(batch.slice(left_out)):
+                if not gathered:
+                    first = first_row + seen - batch.num_rows + left_out
+                left_out += part.num_rows
+                gathered.append(part)
+                rows += part.num_rows
+                size += part.nbytes
+                if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+                    yield Chunk(file=file, first_row=first, rows=pa.Table.from_batches(gathered))
+                    gathered, rows, size = [], 0, 0
+    except FlussError as error:
+        failed = error
     if rows:
         yield Chunk(file=file, first_row=first, rows=pa.Table.from_batches(gathered))
+    if failed is not None:
+        raise failed
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -156,61 +88,40 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTable:
-    """How a missing table is created; None leaves a choice to the session.
+class Observer:
+    """What a terminal shows of an import.
 
     Args:
-        may_create: Whether a missing table is created at all.
-        primary_key: The columns of its key.
-        partition_by: The columns that divide it.
-        buckets: How many buckets it has.
-        types: The types of single columns.
+        on_written: Called with numbers of rows as they are sent.
+        on_continued: Called with the number of rows that earlier runs have written.
     """
 
-    may_create: bool
-    primary_key: list[str] | None
-    partition_by: list[str] | None
-    buckets: int | None
-    types: Mapping[str, DataType]
+    on_written: Callable[[int], None]
+    on_continued: Callable[[int], None] = lambda _: None
 
-    def fields(self) -> dict[str, pa.Field]:
-        """The columns whose type is given."""
-        return {
-            name: to_arrow_field(Column(name, data_type)) for name, data_type in self.types.items()
-        }
 
-    def make(self, session: Session, name: str, schema: pa.Schema, rows: pa.Table | None) -> Table:
-        """Create the table with these columns, if it can take the first rows."""
-        return session.ensure_table(
-            name,
-            schema,
-            rows=rows,
-            primary_key=self.primary_key,
-            partition_by=self.partition_by,
-            buckets=self.buckets,
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """What an import writes, and from where it continues.
 
-    def check(self, table: Table) -> None:
-        """Refuse an existing table that differs from this description.
+    Args:
+        words: The files, globs and folders as the command names them.
+        files: The files that these are.
+        skip: How many rows of the files are left out; None to continue an earlier run.
+        restart: Whether earlier runs are forgotten.
+        options: The options that change which rows are written.
+    """
 
-        Raises:
-            InvalidSchemaError: Its key, partitions, types or number of buckets differ.
-        """
-        found = {column.name: column.data_type for column in table.fluss_schema.columns}
-        pairs: list[tuple[str, object, object]] = [
-            ("--primary-key", self.primary_key, list(table.primary_key)),
-            ("--partition-by", self.partition_by, list(table.partition_by)),
-            ("--buckets", self.buckets, table.buckets),
-            *((f"--type of {name!r}", kind, found.get(name)) for name, kind in self.types.items()),
-        ]
-        for option, requested, existing in pairs:
-            if requested is not None and requested != existing:
-                shown = ", ".join(existing) if isinstance(existing, list) else existing
-                raise InvalidSchemaError(
-                    f"{table.name} exists already, and its {option} is {shown or 'none'}.",
-                    hint="leave the option out, or import into another table",
-                    table=table.name,
-                )
+    words: Sequence[str]
+    files: Sequence[InputFile]
+    skip: int | None = None
+    restart: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the same command would find the same rows: not in a pipe."""
+        return all(each.is_file for each in self.files)
 
 
 class ImportJob:
@@ -220,8 +131,8 @@ class ImportJob:
         session: The cluster.
         name: The table.
         new: How a missing table is created.
-        skip: How many rows of the files are skipped, from the first one on.
-        on_written: Called with the number of rows of each acknowledged chunk.
+        request: What is written.
+        observer: What is shown of it.
     """
 
     def __init__(
@@ -229,69 +140,163 @@ class ImportJob:
         session: Session,
         name: str,
         new: NewTable,
-        *,
-        skip: int,
-        on_written: Callable[[int], None],
+        request: ImportRequest,
+        observer: Observer,
     ) -> None:
         self._session, self._name, self._new = session, name, new
-        self._skip = skip
-        self._on_written = on_written
+        self._request, self._observer = request, observer
         self._table: Table | None = None
-        self._importer: Importer | None = None
+        self._state: ImportState | None = None
+        self._writer: RowWriter | None = None
         self._file: RowFile | None = None
+        self._bytes_before = self._bytes_of_file = 0
 
     @property
     def rows_in(self) -> int:
-        """How many rows are certainly in the table."""
-        return 0 if self._importer is None else self._importer.rows_in
+        """How many rows this run has certainly written."""
+        return 0 if self._writer is None else self._writer.rows_in
 
-    def run(self, files: Sequence[tuple[str, FileFormat]]) -> None:
+    @property
+    def fraction(self) -> float | None:
+        """How much of the files has been read, from 0 to 1; None for a pipe."""
+        total = sum(each.size for each in self._request.files)
+        file = self._file
+        if not total or not self._request.is_repeatable:
+            return None
+        now = 0.0 if file is None else file.fraction_read * self._bytes_of_file
+        return min(1.0, (self._bytes_before + now) / total)
+
+    def run(self) -> None:
         """Write the files, one after the other.
 
         The work is done on other threads: reading a pipe would keep this one from seeing Ctrl-C.
 
         Raises:
             FlussError: A file cannot be read, or a row does not fit or cannot be written.
-            KeyboardInterrupt: Ctrl-C; the chunk in flight had `GRACE_S` to finish.
+            KeyboardInterrupt: Ctrl-C; the rows in flight had `GRACE_S` to finish.
         """
-        ended = in_thread(lambda: self._work(files), "import")
+        ended = in_thread(self._work, "import")
         try:
             result_of(ended)
         except KeyboardInterrupt:
-            if self._importer is not None:
-                self._importer.stop(GRACE_S)
+            if self._writer is not None:
+                self._writer.stop(GRACE_S)
             if self._file is not None:
                 self._file.stop()
             is_done(ended, GRACE_S)  # Arrow's threads must not outlive the process
             raise
 
-    def _work(self, files: Sequence[tuple[str, FileFormat]]) -> None:
+    # --- the working thread -------------------------------------------------------------------
+
+    def _work(self) -> None:
+        table = self._existing_table()
         try:
-            self._table = self._session.table(self._name)
+            if table is not None:
+                self._open(table)
+            self._write_files()
+        finally:
+            if self._state is not None:
+                self._settle(self._state)
+
+    def _existing_table(self) -> Table | None:
+        try:
+            table = self._session.table(self._name)
         except TableNotFoundError:
             if not self._new.may_create:
                 raise
+            return None
+        self._new.check(table)
+        return table
+
+    def _open(self, table: Table) -> RowWriter:
+        """Open the state of the import, and the writer that continues from it."""
+        request = self._request
+        self._table = table
+        if request.is_repeatable:
+            self._state = ImportState.of(
+                table,
+                request.words,
+                request.files,
+                options=request.options,
+                skip=request.skip,
+                restart=request.restart,
+            )
         else:
-            self._new.check(self._table)
-        left = self._skip
+            self._state = ImportState(None, table.name, [], {}, skip=request.skip or 0)
+        once = request.is_repeatable and not table.primary_key and keeps_order(table)
+        make = OnceWriter if once else ChunkWriter
+        self._writer = make(table, self._state, self._observer.on_written)
+        if self._state.is_continued:
+            progress = self._state.progress
+            self._observer.on_continued(progress.rows - progress.skipped)
+        return self._writer
+
+    def _settle(self, state: ImportState) -> None:
+        """Forget the state if there is nothing to continue."""
+        progress = state.progress
+        if progress.rows == progress.skipped and not progress.segment_rows:
+            state.forget()
+        state.unlock()
+
+    def _write_files(self) -> None:
+        skip = left = self._skip
         try:
-            for file, file_format in files:
-                with closing(RowFile(file, file_format)) as opened:
-                    self._file = opened
+            for each in self._request.files:
+                opened = RowFile(each.file, each.file_format, each.folder_values)
+                with closing(opened):
+                    self._file, self._bytes_of_file = opened, each.size
                     left -= self._write(opened, left)
+                self._file = None
+                self._bytes_before += each.size
         finally:
-            if self._importer is not None:
-                self._importer.finish()
+            if self._writer is not None:
+                self._writer.finish()
         if left:
             raise InvalidValueError(
-                f"--skip {self._skip} leaves out more rows than the files have, "
-                f"{self._skip - left:,}.",
+                f"--skip {skip} leaves out more rows than the files have, {skip - left:,}.",
                 hint="name all files of the import that ended early, in the same order",
             )
+        if self._state is not None:
+            self._state.forget()
+
+    @property
+    def _skip(self) -> int:
+        return (self._request.skip or 0) if self._state is None else self._state.progress.rows
+
+    def _write(self, file: RowFile, skip: int) -> int:
+        """Write a file, and return how many of its rows were skipped."""
+        table = self._table
+        if table is None:
+            schema = file.schema(self._new.fields(), self._folder_types())
+        else:
+            schema = table.schema
+        counted = table.fluss_schema.auto_increment_columns if table is not None else ()
+        passed = file.skip(skip)
+        batches = _Counted(file.batches(schema, counted))
+        for chunk in chunks_of(file, batches, skip=skip - passed, first_row=passed):
+            self._writer_for(schema, chunk.rows).write(chunk)
+        self._writer_for(schema, None)
+        return passed + min(skip - passed, batches.rows)
+
+    def _writer_for(self, schema: pa.Schema, rows: pa.Table | None) -> RowWriter:
+        """Return the writer; the table is created when the first rows are read and fit."""
+        if self._writer is None:
+            return self._open(self._new.make(self._session, self._name, schema, rows))
+        return self._writer
+
+    def _folder_types(self) -> dict[str, pa.DataType]:
+        """Infer the types of the columns that folders name."""
+        texts: dict[str, list[str | None]] = {}
+        for each in self._request.files:
+            for name, text in each.folder_values.items():
+                texts.setdefault(name, []).append(text)
+        return {name: type_of_texts(values) for name, values in texts.items()}
+
+    # --- after an early end -------------------------------------------------------------------
 
     def message(self, error: FlussError) -> str:
         """Return the message of an error that ended `run`, with the location of its row."""
-        chunk = self._in_flight
+        chunk = None if self._writer is None else self._writer.in_flight
         if chunk is None:
             return str(error)
         row = error.facts.get("row")
@@ -307,52 +312,28 @@ class ImportJob:
         Args:
             error: The error that ended `run`; None for Ctrl-C.
         """
-        if self._table is None:
-            made = ", and no table was made" if self._new.may_create else ""
+        if self._state is None or self._writer is None:
+            is_missing = self._new.may_create and self._table is None
+            made = ", and no table was made" if is_missing else ""
             return f"No row was written to {self._name}{made}."
-        outcome = _outcome_of(self._in_flight, error)
-        rows = self.rows_in + outcome.acknowledged
-        certain = self._skip + self.rows_in + outcome.first_missing
-        text = f"{rows:,} rows are in {self._name}"
-        if self.rows_in + outcome.first_missing:
-            text += f": rows {self._skip + 1:,} to {certain:,} of the files"
-            if outcome.acknowledged > outcome.first_missing:
-                text += (
-                    f", and {outcome.acknowledged - outcome.first_missing:,} of those after them"
-                )
-        if outcome.in_doubt:
-            text += f". {outcome.in_doubt:,} more may be in or not"
-        text += f". To continue: --skip {certain}"
-        twice = outcome.acknowledged - outcome.first_missing + outcome.in_doubt
-        if not twice:
-            return text
-        adds_up = self._table.info.options.merge_engine is MergeEngine.AGGREGATION
-        if self._table.primary_key and not adds_up:
-            return f"{text} (a row that is written again replaces itself)"
-        return f"{text} (writes up to {twice:,} rows twice)"
+        return _account(
+            self._name,
+            self._state,
+            _outcome_of(self._writer, error),
+            continues=self._request.is_repeatable and not isinstance(error, _INPUT_ERRORS),
+            twice_note=self._note_on_repetition(),
+        )
 
-    @property
-    def _in_flight(self) -> Chunk | None:
-        return None if self._importer is None else self._importer.in_flight
-
-    def _write(self, file: RowFile, skip: int) -> int:
-        """Write a file, and return how many of its rows were skipped."""
+    def _note_on_repetition(self) -> str | None:
+        """What happens to rows that are written again; None if they are counted twice."""
+        if isinstance(self._writer, OnceWriter):
+            return "no row is written twice"
         table = self._table
-        schema = file.schema(self._new.fields()) if table is None else table.schema
-        counted = table.fluss_schema.auto_increment_columns if table is not None else ()
-        batches = _Counted(file.batches(schema, counted))
-        for chunk in chunks_of(file, batches, skip=skip):
-            self._importer_for(schema, chunk.rows).write(chunk)
-        self._importer_for(schema, None)
-        return min(skip, batches.rows)
-
-    def _importer_for(self, schema: pa.Schema, rows: pa.Table | None) -> Importer:
-        """Return the importer; the table is created when the first rows are read and fit."""
-        if self._importer is None:
-            if self._table is None:
-                self._table = self._new.make(self._session, self._name, schema, rows)
-            self._importer = Importer(self._table, self._on_written)
-        return self._importer
+        if table is None or not table.primary_key:
+            return None
+        if table.info.options.merge_engine is MergeEngine.AGGREGATION:
+            return None
+        return "a row that is written again replaces itself"
 
 
 class _Counted:
@@ -369,13 +350,13 @@ class _Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ChunkOutcome:
-    """The state of a chunk that was not written as a whole.
+class _Outcome:
+    """What is known of rows after those that the state has.
 
     Args:
-        acknowledged: How many of its rows are in the table.
-        in_doubt: How many rows may or may not be in the table.
-        first_missing: How many rows are in the table before the first that is not.
+        acknowledged: How many of them are in the table.
+        in_doubt: How many may or may not be in the table.
+        first_missing: How many are in the table before the first that is not.
     """
 
     acknowledged: int = 0
@@ -383,15 +364,41 @@ class _ChunkOutcome:
     first_missing: int = 0
 
 
-def _outcome_of(chunk: Chunk | None, error: FlussError | None) -> _ChunkOutcome:
+def _account(
+    name: str, state: ImportState, outcome: _Outcome, *, continues: bool, twice_note: str | None
+) -> str:
+    progress = state.progress
+    certain = progress.rows + outcome.first_missing
+    beyond = outcome.acknowledged - outcome.first_missing
+    text = f"{certain - progress.skipped + beyond:,} rows are in {name}"
+    if certain > progress.skipped:
+        text += f": rows {progress.skipped + 1:,} to {certain:,} of the files"
+        if beyond:
+            text += f", and {beyond:,} of those after them"
+    if outcome.in_doubt:
+        text += f". {outcome.in_doubt:,} more may be in or not"
+    twice = beyond + outcome.in_doubt
+    if continues and state.is_kept and (twice_note or not twice):
+        note = f"; {twice_note}" if twice_note else ""
+        return f"{text}. To continue: run the same command again{note}"
+    text += f". To continue: --skip {certain}"
+    if not twice:
+        return text
+    return f"{text} ({twice_note or f'writes up to {twice:,} rows twice'})"
+
+
+def _outcome_of(writer: RowWriter, error: FlussError | None) -> _Outcome:
+    if isinstance(writer, OnceWriter):
+        return _Outcome(in_doubt=writer.in_doubt_max)
+    chunk = writer.in_flight
     if chunk is None:
-        return _ChunkOutcome()
+        return _Outcome()
     if error is None:
-        return _ChunkOutcome(in_doubt=chunk.rows.num_rows)
+        return _Outcome(in_doubt=chunk.rows.num_rows)
     progress = _progress_of(error)
     if progress is None:  # nothing was sent
-        return _ChunkOutcome()
-    return _ChunkOutcome(
+        return _Outcome()
+    return _Outcome(
         acknowledged=progress.acknowledged,
         in_doubt=progress.in_doubt,
         first_missing=progress.first_missing,

@@ -10,12 +10,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import ipc
 
 from fluss.cli.byte_sources import ByteSource, can_be_read_again, seekable
+from fluss.cli.cell_parsing import CellError, values_of
 from fluss.cli.csv_file import (
     ByteSourceFile,
     csv_batches,
@@ -32,6 +34,7 @@ from fluss.scan import METADATA_TYPES
 
 SAMPLE_BYTES: Final = 4 << 20
 _SHOWN_MAX: Final = 60
+_HOW_TO_READ: Final = "the file may be half-written: copy it again; where it has another format, --file-format names it"
 _ARROW_MAGIC: Final = b"ARROW1"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")  # the marks that begin such a file
 
@@ -42,16 +45,27 @@ class RowFile:
     Args:
         file: A path, or `-`.
         file_format: Its format.
+        folder_values: Columns that its folders name, as texts; the file itself comes first.
 
     Raises:
         InvalidValueError: The file cannot be opened, or has another format.
     """
 
-    def __init__(self, file: str, file_format: FileFormat) -> None:
+    def __init__(
+        self,
+        file: str,
+        file_format: FileFormat,
+        folder_values: Mapping[str, str | None] | None = None,
+    ) -> None:
         self.file = file
         self._file_format = file_format
+        self._folder_values = dict(folder_values or {})
+        self._rows_read = 0
         self._opened: Any
+        self._arrow_fraction = 0.0
         self._source: ByteSource | None = None
+        self._row_groups: list[int] = []
+        self._first_row_group = 0
         self._closing = ExitStack()
         with _refused_as(file, file_format):
             match file_format:
@@ -59,6 +73,7 @@ class RowFile:
                     from pyarrow import parquet as pq
 
                     self._opened = pq.ParquetFile(self._ours(seekable(file)))
+                    self._row_groups = _row_counts(self._opened.metadata)
                 case FileFormat.ARROW:
                     self._opened = self._open_arrow()
                 case _:
@@ -86,22 +101,53 @@ class RowFile:
         if not can_be_read_again(self.file):
             self._source = self._ours(ByteSource(self.file))
             return ipc.open_stream(io.BufferedReader(ByteSourceFile(self._source)))
-        opened = self._ours(pa.memory_map(self.file))
+        opened = self._ours(seekable(self.file))
         is_file = opened.read(len(_ARROW_MAGIC)) == _ARROW_MAGIC
         opened.seek(0)
         return ipc.open_file(opened) if is_file else ipc.open_stream(opened)
 
-    def schema(self, types: Mapping[str, pa.Field]) -> pa.Schema:
+    @property
+    def fraction_read(self) -> float:
+        """How much of the file has been read, from 0 to 1; 0 for a pipe."""
+        if self._row_groups:
+            return self._rows_read / max(1, sum(self._row_groups))
+        if self._source is None:
+            return self._arrow_fraction
+        size = Path(self.file).stat().st_size if can_be_read_again(self.file) else 0
+        return min(1.0, self._source.bytes_read / size) if size else 0.0
+
+    def skip(self, rows: int) -> int:
+        """Leave out first rows that need not be decoded, and return how many those are.
+
+        Args:
+            rows: How many rows may be left out; in Parquet, whole row groups of them are.
+        """
+        skipped = 0
+        for count in self._row_groups:
+            if skipped + count > rows:
+                break
+            skipped += count
+            self._first_row_group += 1
+        self._rows_read = skipped
+        return skipped
+
+    def schema(
+        self, types: Mapping[str, pa.Field], folder_types: Mapping[str, pa.DataType] | None = None
+    ) -> pa.Schema:
         """Return the columns of a table for this file: its own, or inferred from a sample.
 
         Args:
             types: The columns whose type is given; these are not inferred.
+            folder_types: The types of the columns that folders name.
 
         Raises:
             InvalidValueError: The file has no columns, or lacks one of `types`.
         """
         with _refused_as(self.file, self._file_format):
             found = self._natural_schema()
+        for name, kind in (folder_types or {}).items():
+            if name not in found.names:
+                found = found.append(pa.field(name, kind))
         unknown = [name for name in types if name not in found.names]
         if unknown:
             raise InvalidValueError(
@@ -121,12 +167,18 @@ class RowFile:
         Raises:
             InvalidValueError: A row cannot be read; the facts name the row and the reason.
         """
-        before = 0
+        before = self._rows_read
+        own = {name for name in self._folder_values if name in self._own_names()}
+        constants = _constants(
+            {k: v for k, v in self._folder_values.items() if k not in own}, schema, self.file
+        )
+        inner = pa.schema([each for each in schema if each.name not in constants])
         try:
             with _refused_as(self.file, self._file_format):
-                for batch in self._read(schema, optional):
-                    yield batch
-                    before += batch.num_rows
+                for batch in self._read(inner, optional):
+                    self._rows_read += batch.num_rows
+                    yield _with_constants(batch, constants)
+                    before = self._rows_read
         except LineError as error:
             raise self._located(error, before) from None
 
@@ -138,6 +190,22 @@ class RowFile:
                 line = find(source, row)
             return f"{self.file}, line {line:,}"
         return f"{self.file}, row {row + 1:,}"
+
+    def _own_names(self) -> list[str]:
+        """Return the names of the columns in the file; of JSON lines, those of the first line."""
+        if not self._folder_values:
+            return []
+        with _refused_as(self.file, self._file_format):
+            match self._file_format:
+                case FileFormat.PARQUET:
+                    names: list[str] = self._opened.schema_arrow.names
+                case FileFormat.ARROW:
+                    names = self._opened.schema.names
+                case FileFormat.CSV:
+                    names = csv_header_of(self._opened, self.file)
+                case _:
+                    names = _first_keys(self._opened)
+        return names
 
     def _natural_schema(self) -> pa.Schema:
         match self._file_format:
@@ -173,9 +241,10 @@ class RowFile:
     def _read(self, schema: pa.Schema, optional: Sequence[str]) -> Iterator[pa.RecordBatch]:
         match self._file_format:
             case FileFormat.PARQUET:
-                yield from self._opened.iter_batches()
+                groups = range(self._first_row_group, len(self._row_groups))
+                yield from self._opened.iter_batches(row_groups=list(groups))
             case FileFormat.ARROW:
-                yield from _arrow_batches(self._opened)
+                yield from self._arrow_batches()
             case FileFormat.CSV:
                 names = csv_header_of(self._opened, self.file)
                 yield from csv_batches(self._opened, names, schema)
@@ -183,6 +252,15 @@ class RowFile:
                 yield from json_batches(
                     self._opened, *_json_columns(self._opened, schema, optional)
                 )
+
+    def _arrow_batches(self) -> Iterator[pa.RecordBatch]:
+        if not isinstance(self._opened, ipc.RecordBatchFileReader):
+            yield from self._opened
+            return
+        count = self._opened.num_record_batches
+        for index in range(count):
+            self._arrow_fraction = (index + 1) / count
+            yield self._opened.get_batch(index)
 
     def _located(self, error: LineError, before: int) -> InvalidValueError:
         row = before + error.row
@@ -207,16 +285,51 @@ def _json_columns(
 
     Metadata columns, which a scan adds, are read as well if the first line has them.
     """
-    first = source.peek(SAMPLE_BYTES).lstrip().partition(b"\n")[0]
-    try:
-        found = [parsed for _, parsed in parsed_lines(first)]
-    except LineError:
-        found = []  # the reader reports the error
-    keys = found[0] if found and isinstance(found[0], dict) else {}
+    keys = _first_keys(source)
     added = [each for each in METADATA_TYPES if each in keys and each not in schema.names]
     own = [each for each in schema if each.name in keys or each.name not in optional]
     fields = [*own, *(pa.field(each, pa.string()) for each in added)]
     return pa.schema(fields), [each.name for each in fields]
+
+
+def _first_keys(source: ByteSource) -> list[str]:
+    """Return the keys of the first line of JSON, without consuming it."""
+    first = source.peek(SAMPLE_BYTES).lstrip().partition(b"\n")[0]
+    try:
+        found = [parsed for _, parsed in parsed_lines(first)]
+    except LineError:
+        return []  # the reader reports the error
+    return list(found[0]) if found and isinstance(found[0], dict) else []
+
+
+def _row_counts(metadata: Any) -> list[int]:
+    return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+
+
+def _constants(
+    values: Mapping[str, str | None], schema: pa.Schema, file: str
+) -> dict[str, pa.Scalar]:
+    """Parse the columns that the folders of a file name; those that the table lacks stay texts."""
+    found = {}
+    for name, text in values.items():
+        kind = schema.field(name).type if name in schema.names else pa.string()
+        try:
+            found[name] = values_of(pa.array([text], pa.string()), kind)[0]
+        except CellError as error:
+            raise InvalidValueError(
+                f"{file}: its folder {name}={text} is not a value of the column {name!r}: "
+                f"it {error.why}.",
+                hint=error.hint,
+                column=name,
+                value=text,
+            ) from None
+    return found
+
+
+def _with_constants(batch: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
+    for name, value in constants.items():
+        batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+    return batch
 
 
 def _line_of_row(source: ByteSource, row: int) -> int:
@@ -229,14 +342,6 @@ def _line_of_row(source: ByteSource, row: int) -> int:
     return number
 
 
-def _arrow_batches(opened: Any) -> Iterator[pa.RecordBatch]:
-    if isinstance(opened, ipc.RecordBatchFileReader):
-        for index in range(opened.num_record_batches):
-            yield opened.get_batch(index)
-        return
-    yield from opened
-
-
 @contextmanager
 def _refused_as(file: str, file_format: FileFormat) -> Iterator[None]:
     """Turn errors of Arrow and of the system into one that names the file."""
@@ -245,5 +350,8 @@ def _refused_as(file: str, file_format: FileFormat) -> Iterator[None]:
     except FileNotFoundError:
         raise InvalidValueError(f"There is no file {file}.") from None
     except (OSError, pa.ArrowException) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InvalidValueError(f"{file} cannot be read as {file_format.value}: {why}.") from error
+        why = str(getattr(error, "strerror", None) or error).partition("\n")[0].rstrip(".")
+        raise InvalidValueError(
+            f"{file} cannot be read as {file_format.value}: {why}.",
+            hint=None if isinstance(error, PermissionError) else _HOW_TO_READ,
+        ) from error

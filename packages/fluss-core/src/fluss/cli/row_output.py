@@ -14,15 +14,15 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import ipc
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
-from fluss.cli.cell_texts import csv_header, csv_lines, json_lines, texts_of
+from fluss.cli.cell_texts import csv_header, csv_lines, json_lines
 from fluss.cli.file_formats import standard_output, text_writer
 from fluss.cli.global_options import OutputFormat
+from fluss.cli.screen_table import screen_table
 from fluss.errors import InvalidValueError
 
-_CELL_CHARS_MAX: Final = 60
+_HOW_TO_SEE_ALL: Final = "name the ones to see, or choose -o json"
 
 
 def write_rows(
@@ -131,14 +131,11 @@ class _Screen(_Writer):
     def write(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        table = RichTable(box=None, header_style="bold", pad_edge=False)
-        for field in self.schema:
-            numbers = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-            right = numbers or pa.types.is_decimal(field.type)
-            table.add_column(Text(field.name), justify="right" if right else "left", no_wrap=True)
-        for row in zip(*(texts_of(each).to_pylist() for each in batch.columns), strict=True):
-            table.add_row(*map(_screen_cell, row))
-        self._console.print(table)
+        rows = pa.Table.from_batches([batch])
+        lines = screen_table(rows, self._console.width, how=_HOW_TO_SEE_ALL)
+        for number, line in enumerate(lines):
+            style = "" if number else "bold"
+            self._console.print(Text(line, style=style), no_wrap=True, crop=False, soft_wrap=True)
         self._shown += batch.num_rows
 
     def close(self) -> None:
@@ -152,10 +149,3 @@ _WRITERS: Final[dict[OutputFormat, type[_Writer]]] = {
     OutputFormat.CSV: _Csv,
     OutputFormat.ARROW: _Arrow,
 }
-
-
-def _screen_cell(text: str | None) -> Text:
-    if text is None:
-        return Text("NULL", style="dim")
-    text = text.replace("\n", "⏎")
-    return Text(text if len(text) <= _CELL_CHARS_MAX else f"{text[: _CELL_CHARS_MAX - 1]}…")

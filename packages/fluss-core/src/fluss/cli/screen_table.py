@@ -1,0 +1,132 @@
+"""Lays out rows for a screen: a table as wide as the screen, or one line for each column.
+
+A cell is shortened, and columns in the middle are left out where the table would be too wide; a
+line below says so. The widths of all rows must be known before the first is shown.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from fluss.cli.cell_texts import texts_of
+
+_CELL_CHARS: Final = (60, 30, 12)  # the longest cell; fewer where the columns do not fit
+_GAP: Final = "  "
+_NULL: Final = "NULL"
+
+
+def screen_table(rows: pa.Table, width: int, *, how: str) -> Iterator[str]:
+    """Yield the lines of a table.
+
+    Args:
+        rows: The rows.
+        width: How many characters a line has.
+        how: How the columns are seen that do not fit.
+    """
+    names = [_flat(each) for each in rows.schema.names]
+    texts = [_texts(rows.column(index)) for index in range(rows.num_columns)]
+    whole = [[name, *cells] for name, cells in zip(names, texts, strict=True)]
+    columns, widths = _cut_to(_CELL_CHARS[0], whole)
+    for limit in _CELL_CHARS[1:]:
+        if len(_that_fit(widths, width)) == len(whole):
+            break
+        columns, widths = _cut_to(limit, whole)
+    shown = _that_fit(widths, width)
+    is_right = [_is_number(each) for each in rows.schema.types]
+    for line in range(rows.num_rows + 1):
+        cells = [
+            "…" if place is None else _padded(columns[place][line], widths[place], is_right[place])
+            for place in shown
+        ]
+        yield _GAP.join(cells).rstrip()
+    left_out = len(columns) - (len(shown) - shown.count(None))
+    if left_out:
+        yield f"… {left_out} of {len(columns)} columns do not fit: {how}"
+
+
+def line_table(rows: pa.Table) -> Iterator[str]:
+    """Yield each row as lines, one for each column."""
+    names = rows.schema.names
+    widest = max(map(_width, names), default=0)
+    texts = [_texts(rows.column(index)) for index in range(rows.num_columns)]
+    for row in range(rows.num_rows):
+        if row:
+            yield ""
+        for name, cells in zip(names, texts, strict=True):
+            yield f"{_padded(name, widest, True)} = {cells[row]}"
+
+
+def _cut_to(limit: int, columns: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[int]]:
+    """Return the columns with cells of at most this width, and the width of each column."""
+    cut = [[_cut(each, limit) for each in column] for column in columns]
+    return cut, [max(map(_width, each)) for each in cut]
+
+
+def _that_fit(widths: Sequence[int], width: int) -> list[int | None]:
+    """Return the places of the first and last columns that fit; None for the others."""
+    if sum(widths) + len(_GAP) * (len(widths) - 1) <= width:
+        return list(range(len(widths)))
+    left, right = 0, 0
+    used = 1  # the sign for the columns that are left out
+    while left + right < len(widths):
+        takes_left = left <= right
+        place = left if takes_left else len(widths) - 1 - right
+        if used + widths[place] + len(_GAP) > width:
+            break
+        used += widths[place] + len(_GAP)
+        left, right = (left + 1, right) if takes_left else (left, right + 1)
+    left = max(left, 1)
+    return [*range(left), None, *range(len(widths) - right, len(widths))]
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    found: list[str] = []
+    for chunk in column.chunks:
+        found += [_NULL if each is None else _flat(each) for each in texts_of(chunk).to_pylist()]
+    return found
+
+
+def _flat(text: str) -> str:
+    """Return a text in one line, without signs that move the cursor."""
+    text = text.replace("\n", "⏎")
+    return text if text.isprintable() else "".join(_visible(each) for each in text)
+
+
+def _visible(sign: str) -> str:
+    return sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}"
+
+
+def _cut(text: str, limit: int) -> str:
+    if _width(text) <= limit:
+        return text
+    kept, used = 0, 1
+    for sign in text:
+        used += _width(sign)
+        if used > limit:
+            break
+        kept += 1
+    return f"{text[:kept]}…"
+
+
+def _padded(text: str, width: int, is_right: bool) -> str:  # noqa: FBT001 - a fact of the column
+    blanks = " " * (width - _width(text))
+    return blanks + text if is_right else text + blanks
+
+
+def _width(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
