@@ -46,6 +46,7 @@ ALLOWED = {
     "fluss.model.schema.": "columns of tables that an adapter creates",
     "fluss.model.tables.": "descriptions of tables that an adapter creates",
     "fluss.write.": "how frames of a library are written",
+    "fluss.cli.": "the frame of the command line, for the commands of other packages",
     "fluss.rows.formats.civil": "days of the calendar, which texts of the command line name",
 }
 

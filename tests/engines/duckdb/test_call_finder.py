@@ -7,6 +7,7 @@ from fluss.errors import InvalidValueError
 from fluss_duckdb.call_finder import (
     Call,
     Dotted,
+    PlainNames,
     find_references,
     keeps_text,
     may_reference,
@@ -121,3 +122,25 @@ def test_no_text_is_too_odd_to_be_looked_at(sql):
     except InvalidValueError:
         return
     assert substituted(sql, [(each.start, each.stop, "") for each in found]).isascii() or "é" in sql
+
+
+PLAIN = PlainNames(
+    databases={"shop": "shop", "fluss": "fluss"}, database="Shop", tables={"orders": "Orders"}
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ('FROM shop.orders o JOIN SHOP."x y"', [("shop", "orders"), ("shop", "x y")]),
+        ("FROM orders, other", [("Shop", "Orders")]),
+        ("SELECT a.orders, shop FROM t", []),
+        ("FROM fluss.events", [("fluss", "events")]),
+        ("FROM fluss.shop.events", [("shop", "events")]),
+        ("SELECT fluss.events.id", [("fluss", "events")]),
+        ("SELECT 'shop.orders' -- shop.orders", []),
+    ],
+)
+def test_plain_names_are_found_where_there_are_databases(sql, found):
+    references = find_references(sql, "fluss", PLAIN)
+    assert [(each.database, each.table) for each in references] == found

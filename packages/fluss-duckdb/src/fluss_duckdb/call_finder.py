@@ -1,5 +1,7 @@
 """Finds references to Fluss in SQL: `fluss('db.events', tail := 9)`, and `fluss.db.events`.
 
+Where a catalog has plain names, `db.events` is one as well, and `events` in the database in use.
+
 DuckDB's tokenizer separates code from comments and strings. Nothing else is parsed: what a
 reference means is decided in `table_reference`, and a call that is never closed is left for DuckDB
 to refuse.
@@ -8,8 +10,8 @@ to refuse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import duckdb
@@ -53,16 +55,34 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dotted:
-    """A name of three parts that starts with the catalog's; it may be a column's."""
+    """A name that may be that of a table of Fluss, or that of a column, an alias, a field."""
 
     start: int
     stop: int
     database: str
     table: str
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
+class PlainNames:
+    """The names that stand for tables of Fluss without `fluss` before them.
+
+    Args:
+        databases: The databases, by their names in lower case.
+        database: The database in use, if there is one.
+        tables: Its tables, by their names in lower case.
+    """
+
+    databases: Mapping[str, str]
+    database: str | None = None
+    tables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A part of a text that is no comment, and its byte range."""
+
     text: str
     kind: object
     start: int
@@ -70,7 +90,18 @@ class _Token:
 
     @property
     def is_name(self) -> bool:
+        """Whether it may be a name: quoted, or a word."""
         return self.kind in {duckdb.token_type.identifier, duckdb.token_type.keyword}
+
+    @property
+    def name(self) -> str:
+        """The name, without quotes."""
+        return _unquoted(self.text)
+
+    @property
+    def word(self) -> str:
+        """The word in upper case; empty if it is quoted."""
+        return "" if self.text.startswith(('"', "'")) else self.text.upper()
 
 
 def may_reference(sql: str, catalog: str) -> bool:
@@ -84,21 +115,25 @@ def keeps_text(sql: str) -> bool:
     return _KEEPING.search(sql) is not None
 
 
-def find_references(sql: str, catalog: str) -> list[Call | Dotted]:
+def find_references(sql: str, catalog: str, plain: PlainNames | None = None) -> list[Call | Dotted]:
     """Return all references to Fluss in a text, in its order.
 
     Args:
         sql: One statement or several.
         catalog: The name under which the tables are attached.
+        plain: The names that stand for tables without the catalog's name before them.
 
     Raises:
         InvalidValueError: A call has a syntax error.
     """
-    tokens = list(_tokens(sql))
+    tokens = list(tokens_of(sql))
     found: list[Call | Dotted] = []
     index = 0
     while index < len(tokens):
         reference = _reference_at(tokens, index, catalog)
+        is_known = plain is None or _names_database(reference, plain)
+        if plain is not None and not is_known:
+            reference = _plain_at(tokens, index, plain) or reference
         if reference is None:
             index += 1
             continue
@@ -118,10 +153,11 @@ def substituted(sql: str, pieces: Sequence[tuple[int, int, str]]) -> str:
 
 def parameters_of(sql: str) -> list[Parameter]:
     """Return all parameters of a text, in its order."""
-    return list(_parameters(list(_tokens(sql)), 0, None))
+    return list(_parameters(list(tokens_of(sql)), 0, None))
 
 
-def _tokens(sql: str) -> Iterator[_Token]:
+def tokens_of(sql: str) -> Iterator[Token]:
+    """Cut a text into its tokens, without comments."""
     data = sql.encode()
     places = duckdb.tokenize(sql)
     ends = [*(place for place, _ in places[1:]), len(data)]
@@ -130,10 +166,10 @@ def _tokens(sql: str) -> Iterator[_Token]:
             continue
         text = data[start:end].decode()
         bare = text.rstrip()
-        yield _Token(text=bare, kind=kind, start=start, stop=start + len(bare.encode()))
+        yield Token(text=bare, kind=kind, start=start, stop=start + len(bare.encode()))
 
 
-def _reference_at(tokens: Sequence[_Token], index: int, catalog: str) -> Call | Dotted | None:
+def _reference_at(tokens: Sequence[Token], index: int, catalog: str) -> Call | Dotted | None:
     token = tokens[index]
     if not token.is_name or (index and tokens[index - 1].text == "."):
         return None
@@ -150,7 +186,35 @@ def _reference_at(tokens: Sequence[_Token], index: int, catalog: str) -> Call | 
     return None
 
 
-def _call_at(tokens: Sequence[_Token], index: int) -> Call | None:
+def _names_database(reference: Call | Dotted | None, plain: PlainNames) -> bool:
+    if isinstance(reference, Dotted):
+        return reference.database.lower() in plain.databases
+    return reference is not None
+
+
+def _plain_at(tokens: Sequence[Token], index: int, plain: PlainNames) -> Dotted | None:
+    token = tokens[index]
+    if not token.is_name or (index and tokens[index - 1].text == "."):
+        return None
+    following = tokens[index + 2] if index + 2 < len(tokens) else None
+    database = plain.databases.get(token.name.lower())
+    if database is not None and _text(tokens, index + 1) == "." and following is not None:
+        if following.is_name:
+            return Dotted(
+                start=token.start,
+                stop=following.stop,
+                database=database,
+                table=following.name,
+                is_plain=True,
+            )
+        return None
+    table = plain.tables.get(token.name.lower())
+    if plain.database is None or table is None:
+        return None
+    return Dotted(start=token.start, stop=token.stop, database=plain.database, table=table)
+
+
+def _call_at(tokens: Sequence[Token], index: int) -> Call | None:
     depth = 0
     commas: list[int] = []
     for place in range(index + 1, len(tokens)):
@@ -171,7 +235,7 @@ def _call_at(tokens: Sequence[_Token], index: int) -> Call | None:
     return None
 
 
-def _argument(tokens: Sequence[_Token], begin: int, end: int) -> Argument:
+def _argument(tokens: Sequence[Token], begin: int, end: int) -> Argument:
     name = None
     if _text(tokens[:end], begin + 1) in _ASSIGNED and tokens[begin].is_name:
         name = _unquoted(tokens[begin].text).lower()
@@ -185,7 +249,7 @@ def _argument(tokens: Sequence[_Token], begin: int, end: int) -> Argument:
     return Argument(name=name, sql=_spelled(tokens, begin, end), parameters=parameters)
 
 
-def _spelled(tokens: Sequence[_Token], begin: int, end: int) -> str:
+def _spelled(tokens: Sequence[Token], begin: int, end: int) -> str:
     """Return the text of some tokens, with blanks in place of comments and white space."""
     parts: list[str] = []
     last = tokens[begin].start if begin < end else 0
@@ -196,7 +260,7 @@ def _spelled(tokens: Sequence[_Token], begin: int, end: int) -> str:
     return "".join(parts)
 
 
-def _parameters(tokens: Sequence[_Token], begin: int, end: int | None) -> Iterator[Parameter]:
+def _parameters(tokens: Sequence[Token], begin: int, end: int | None) -> Iterator[Parameter]:
     marks = sum(each.text == "?" for each in tokens[:begin])
     stop = len(tokens) if end is None else end
     for index in range(begin, stop):
@@ -209,7 +273,7 @@ def _parameters(tokens: Sequence[_Token], begin: int, end: int | None) -> Iterat
             yield Parameter(name=name.text, start=token.start, stop=name.stop)
 
 
-def _text(tokens: Sequence[_Token], index: int) -> str:
+def _text(tokens: Sequence[Token], index: int) -> str:
     return tokens[index].text if index < len(tokens) else ""
 
 

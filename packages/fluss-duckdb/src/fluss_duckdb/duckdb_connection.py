@@ -18,6 +18,7 @@ import duckdb
 from fluss.errors import UnsupportedOperationError
 from fluss.scan import Scan, ScanArguments, TableName, open_scan, shows_options
 from fluss.session import Session
+from fluss_duckdb.call_finder import PlainNames
 from fluss_duckdb.proxy import call_in_frame, plain, wrapped
 from fluss_duckdb.query_dataset import PinnedTable
 from fluss_duckdb.statement_rewriter import Rewritten, rewritten
@@ -48,6 +49,8 @@ class Connection:
         self._connection = connection
         self._catalog = catalog
         self._on_close = on_close
+        if on_close is not None:
+            catalog.statements.interrupt = connection.interrupt
 
     # --- statements ---------------------------------------------------------------------------
 
@@ -138,6 +141,16 @@ class Connection:
         return Connection(self._connection.cursor(), self._catalog)
 
     duplicate = cursor
+
+    def attach_plain_names(self, names: Callable[[], PlainNames | None]) -> None:
+        """Attach tables that statements name without `fluss`: `db.events`.
+
+        DuckDB finds their views by its search path, which the caller sets.
+
+        Args:
+            names: Returns the names that stand for tables; called for each statement.
+        """
+        self._catalog.plain_names = names
 
     def interrupt(self) -> None:
         """Cancel the statements of this catalog, also while they wait for Fluss. Thread-safe."""

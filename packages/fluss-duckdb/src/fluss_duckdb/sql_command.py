@@ -1,165 +1,112 @@
-"""The command `fluss sql`: runs a query over Fluss and prints its rows.
+"""The command `fluss sql`: statements from an argument, a file or a pipe, or a shell for a person.
 
 Only rows are written to the standard output; errors go to the standard error. The exit code is 0,
-1 if the query failed, 2 for wrong usage, 130 after Ctrl-C, and as a command of `fluss` 141 if the
-reader closed the standard output.
+1 if a statement failed, 2 for wrong usage, 130 after Ctrl-C, and 141 if the reader of the standard
+output has closed it.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import os
 import sys
-from collections.abc import Callable, Iterator
-from enum import StrEnum
-from typing import Annotated, Any, BinaryIO, TextIO
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import duckdb
-import pyarrow as pa
 import typer
 
-from fluss.errors import FlussError
+from fluss.cli.global_options import GlobalOptions, options_of
+from fluss.errors import InvalidValueError
 from fluss_duckdb.attach import connect
+from fluss_duckdb.shell.result_output import ResultOutput
+from fluss_duckdb.shell.sql_shell import SqlShell, duckdb_message
+from fluss_duckdb.shell.statement_runner import StatementRunner
+from fluss_duckdb.shell.statement_text import all_statements
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-BATCH_ROWS = 16 * 1024
+FAILED, INTERRUPTED = 1, 130
+STANDARD_INPUT = "-"
 
-app = typer.Typer(
-    help="Query Fluss in SQL with DuckDB: fluss sql \"SELECT * FROM fluss('db.events') LIMIT 5\"",
-    add_completion=False,
-)
-
-
-class Format(StrEnum):
-    """How rows are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def sql(
     context: typer.Context,
     query: Annotated[
-        str | None, typer.Argument(help="The statements; the standard input by default.")
+        str | None,
+        typer.Argument(help="Statements; without any, a shell, or the standard input."),
     ] = None,
     *,
-    url: Annotated[
-        str | None,
-        typer.Option(help="The cluster, as in `fluss --url`.", show_default=False),
+    commands: Annotated[
+        list[str] | None, typer.Option("--command", "-c", help="Statements; may be repeated.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="A file of statements; - is a pipe.")
     ] = None,
     database: Annotated[
         str, typer.Option(help="DuckDB's own database: a file, or its memory.")
     ] = ":memory:",
-    profile: Annotated[
-        str | None,
-        typer.Option(help="A profile of the configuration file, as in `fluss --profile`."),
-    ] = None,
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", "-f", help="By default table in a terminal, and csv elsewhere."),
-    ] = None,
 ) -> None:
-    """Run SQL in which fluss('database.table') is a table, and print the last statement's rows.
+    """Query tables in SQL with DuckDB, and write them.
 
-    The options of a scan are given by name: fluss('db.events', start := '-10m', tail := 100).
+    shop.orders and fluss('shop.orders') are tables; the options of a scan are given by name:
+    fluss('shop.orders', start := '-10m', tail := 100). INSERT appends, or upserts by primary key.
+    Without statements, a shell with history and completion: .help shows what there is.
+
+    Examples:
+        fluss sql
+        fluss sql "SELECT country, sum(price) FROM shop.orders GROUP BY country" -o csv
+        fluss sql -c "USE shop" -c "INSERT INTO orders VALUES (1, 'DE')"
+        fluss sql -f report.sql > report.jsonl
     """
-    text = query if query is not None and query != "-" else _standard_input()
-    if not text.strip():
-        _print_error("There is no query. Give one, or pipe it: fluss sql < query.sql")
-        raise typer.Exit(MISUSED)
-    url, profile = _cluster(context, url, profile)
-    written = form or (Format.TABLE if sys.stdout.isatty() else Format.CSV)
+    options = options_of(context)
+    texts = _texts(query, commands or [], file)
     try:
-        with connect(database, url, profile=profile) as connection:
-            found = connection.sql(text)
-            if found is not None:
-                _WRITERS[written](found)
+        with options.session() as session, connect(database, session=session) as connection:
+            runner = StatementRunner(connection)
+            if texts is None:
+                SqlShell(connection, runner, options.output).run()
+            else:
+                _run_all(runner, texts, options)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    except (FlussError, duckdb.Error) as error:
-        _print_error(f"{type(error).__name__}: {error}")
+    except duckdb.Error as error:
+        typer.echo(f"fluss: {duckdb_message(error)}", err=True)
         raise typer.Exit(FAILED) from None
 
 
-def _cluster(
-    context: typer.Context, url: str | None, profile: str | None
-) -> tuple[str | None, str | None]:
-    """Return the URL and the profile: the command's own options, or those before the command."""
-    parent = context.obj  # None if `sql` runs by itself, without `fluss`
-    for name, own, before in (
-        ("--url", url, getattr(parent, "given_url", None)),
-        ("--profile", profile, getattr(parent, "profile", None)),
-    ):
-        if own is not None and before is not None and own != before:
-            raise typer.BadParameter(f"{name} is {before} before `sql` and {own} after it")
-    if url is None and profile is None:
-        from_environment = os.environ.get("FLUSS_URL") or None
-        return getattr(parent, "url", from_environment), getattr(parent, "profile", None)
-    return url or getattr(parent, "given_url", None), profile or getattr(parent, "profile", None)
+def _texts(query: str | None, commands: Sequence[str], file: str | None) -> list[str] | None:
+    """Return the statements to run; None for a shell."""
+    given = [*([] if query is None or query == STANDARD_INPUT else [query]), *commands]
+    if file is not None and file != STANDARD_INPUT:
+        given.append(_content(file))
+    elif STANDARD_INPUT in {query, file} or (not given and not sys.stdin.isatty()):
+        given.append(sys.stdin.read())
+    elif not given:
+        return None
+    if not any(any(all_statements(each)) for each in given):
+        raise typer.BadParameter("there is no statement; give one, or pipe it: fluss sql < q.sql")
+    return given
 
 
-def _standard_input() -> str:
-    return "" if sys.stdin.isatty() else sys.stdin.read()
+def _content(file: str) -> str:
+    try:
+        return Path(file).read_text()
+    except UnicodeDecodeError:
+        raise InvalidValueError(f"{file} is not UTF-8.", hint="it must be a file of SQL") from None
 
 
-def _print_error(text: str) -> None:
-    typer.echo(text, err=True)
+def _run_all(runner: StatementRunner, texts: Sequence[str], options: GlobalOptions) -> None:
+    """Run statements up to the first that fails."""
+    output = ResultOutput(typer.echo, lambda: 0)
+    for text in texts:
+        for statement in all_statements(text):
+            result = runner.run(statement)
+            if result.rows is not None:
+                output.write_all(result.rows, options.output)
+            elif result.message:
+                options.report(result.message)
 
-
-# --- formats --------------------------------------------------------------------------------------
-
-
-def _as_table(found: Any) -> None:
-    typer.echo(str(found).rstrip("\n"))
-
-
-def _as_csv(found: Any) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(found.columns)
-    for row in _rows(found):
-        writer.writerow(["" if value is None else _plain(value) for value in row.values()])
-
-
-def _as_json(found: Any) -> None:
-    """Write one object per line, so that rows can be read before the stream ends."""
-    out: TextIO = sys.stdout
-    out.writelines(
-        json.dumps(row, default=_plain, ensure_ascii=False) + "\n" for row in _rows(found)
-    )
-
-
-def _as_arrow(found: Any) -> None:
-    out: BinaryIO = sys.stdout.buffer
-    reader = found.to_arrow_reader(BATCH_ROWS)
-    with pa.ipc.new_stream(out, reader.schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-
-
-def _rows(found: Any) -> Iterator[dict[str, Any]]:
-    for batch in found.to_arrow_reader(BATCH_ROWS):
-        yield from batch.to_pylist()
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as text if CSV and JSON have no such type."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dict | list):
-        return json.dumps(value, default=_plain, ensure_ascii=False)
-    return value if isinstance(value, bool | int | float) else str(value)
-
-
-_WRITERS: dict[Format, Callable[[Any], None]] = {
-    Format.TABLE: _as_table,
-    Format.JSON: _as_json,
-    Format.CSV: _as_csv,
-    Format.ARROW: _as_arrow,
-}
 
 if __name__ == "__main__":
     app()

@@ -61,9 +61,10 @@ def rewritten(
     Raises:
         FlussError: A call names no existing table, or has options that do not fit.
     """
-    if not may_reference(sql, catalog.name):
+    plain = catalog.plain_names()
+    if plain is None and not may_reference(sql, catalog.name):
         return Rewritten(sql=sql, parameters=parameters)
-    references = find_references(sql, catalog.name)
+    references = find_references(sql, catalog.name, plain)
     keep = keeps_text(sql)
     used: list[Parameter] = []
     pieces: list[tuple[int, int, str]] = []
@@ -80,7 +81,12 @@ def rewritten(
             used += [found for argument in reference.arguments for found in argument.parameters]
             continue
         try:
-            catalog.attach(reference_of_name(reference, catalog.session), statement, keep=keep)
+            name = catalog.attach(
+                reference_of_name(reference, catalog.session), statement, keep=keep
+            )
+            if reference.is_plain and reference.database.lower() == catalog.name.lower():
+                # DuckDB cannot tell the database `fluss` from the catalog `fluss`.
+                pieces.append((reference.start, reference.stop, name))
         except FlussError as error:
             missing.append(error)
     rest, renamed = _left_over(sql, parameters, used)

@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import duckdb
 import pyarrow as pa
@@ -27,9 +27,14 @@ FAILURES_MAX = 100
 
 
 class Statement:
-    """One running statement: the snapshot and the cancellation that its scans share."""
+    """One running statement: the snapshot and the cancellation that its scans share.
 
-    def __init__(self) -> None:
+    Args:
+        interrupt: Ends what DuckDB computes for it; called by another thread.
+    """
+
+    def __init__(self, interrupt: Callable[[], None] = lambda: None) -> None:
+        self.interrupt = interrupt
         self.snapshot = QuerySnapshot()
         self.cancellation = Cancellation()
         self.failures: list[BaseException] = []
@@ -62,6 +67,8 @@ class Statements:
         self._lock = threading.Lock()
         self._running: list[Statement] = []
         self._here = threading.local()
+        # Ends what DuckDB computes: a stream of rows does not look at signals.
+        self.interrupt: Callable[[], None] = lambda: None
 
     def now(self) -> tuple[Statement, ...]:
         """Return those that are running."""
@@ -70,7 +77,7 @@ class Statements:
 
     def begin(self) -> Statement:
         """Add a statement that starts."""
-        statement = Statement()
+        statement = Statement(self.interrupt)
         with self._lock:
             self._running.append(statement)
         return statement
@@ -165,6 +172,7 @@ class _Watcher:
             if statement is not None and signal.SIGINT in numbers:
                 statement.is_interrupted = True
                 statement.cancel()
+                statement.interrupt()
             del statement  # its errors keep DuckDB's objects alive
 
 

@@ -19,7 +19,7 @@ from fluss.errors import DatabaseNotFoundError, FlussError, InvalidNameError, Ta
 from fluss.scan import Scan
 from fluss.session import Session
 from fluss.waiting import InterruptibleLock
-from fluss_duckdb.call_finder import Dotted, find_references, may_reference, quoted
+from fluss_duckdb.call_finder import Dotted, PlainNames, find_references, may_reference, quoted
 from fluss_duckdb.query_dataset import ScannedTable, version_of
 from fluss_duckdb.statements import Statement, Statements
 from fluss_duckdb.table_reference import Reference, reference_of, reference_of_name
@@ -53,6 +53,8 @@ class Catalog:
     ) -> None:
         self.name = name
         self.statements = Statements()
+        # Returns the names that stand for tables without the catalog's; asked for each statement.
+        self.plain_names: Callable[[], PlainNames | None] = lambda: None
         self._session = session
         self._lock = InterruptibleLock()
         self._own = connection.cursor()
