@@ -45,7 +45,7 @@ class Progress:
     Attributes:
         run: The name of the import, from which servers recognise its segments.
         rows: How many first rows of the files are certainly done: in the table, or left out.
-        skipped: How many of them were left out, because the first run was told to.
+        skipped: How many of them were left out, as --skip of the first run asked.
         segment: The number of the segment in flight, or of the next one.
         segment_rows: How many rows that has; 0 if none is in flight.
         began_s: When the segment in flight was first begun.

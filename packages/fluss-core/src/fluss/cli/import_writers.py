@@ -53,7 +53,7 @@ class RowWriter(ABC):
     Args:
         table: The table.
         state: How far the import has come.
-        on_written: Called with numbers of rows on their way to the servers.
+        on_written: Called with numbers of rows that are sent.
 
     Attributes:
         rows_in: How many rows of this run are acknowledged: the first ones of the files.
