@@ -90,7 +90,11 @@ def test_keys_of_every_type_are_looked_up_as_text(run, session, kind, value, tex
         (["import", "{db}.people", "nosuch.parquet"], 1, "no file nosuch.parquet"),
         (["import", "{db}.people", "rows.xyz"], 1, "There is no file rows.xyz"),
         (["import", "{db}.people", "a.csv", "--buckets", "3"], 2, "--create"),
-        (["export", "{db}.people", "/nonexist/x.csv"], 1, "/nonexist/x.csv cannot be written: No such file or directory"),
+        (
+            ["export", "{db}.people", "/nonexist/x.csv"],
+            1,
+            "/nonexist/x.csv cannot be written: No such file or directory",
+        ),
         (["--url", "fluss://127.0.0.1:1", "ls"], 1, "127.0.0.1:1"),
     ],
 )

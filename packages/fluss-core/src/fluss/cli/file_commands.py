@@ -41,6 +41,7 @@ from fluss.model.types.type_text import parse_type
 
 _REFUSED = 1
 _INTERRUPTED = 130
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 FileFormatOption = Annotated[
     FileFormat | None,
@@ -225,7 +226,8 @@ def _what_is_left(file: str, rows: Any) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EPIPE or isinstance(error, FlussError) or file == STANDARD:
             raise
-        so_far = f"; {rows():,} rows were read{left}" if rows() else ""
+        is_begun = rows() or error.errno in _NO_SPACE
+        so_far = f"; {rows():,} rows were read{left}" if is_begun else ""
         raise InvalidValueError(
             f"{file} cannot be written: {error.strerror or error}{so_far}.",
             hint=_how_to_write(file, error.errno),
@@ -233,7 +235,7 @@ def _what_is_left(file: str, rows: Any) -> Iterator[None]:
 
 
 def _how_to_write(file: str, number: int | None) -> str | None:
-    if number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+    if number in _NO_SPACE:
         return "make room, or export a part: --partition, --start and --end, --columns"
     folder = Path(file).parent
     if number == errno.ENOENT and not folder.exists():
