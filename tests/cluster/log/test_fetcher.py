@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fluss.connection.connection import ClientConnection
-from fluss.dialects.awaited_scanners import LogScanner as AwaitedScanner
+from fluss.dialects.awaited import LogScanner as AwaitedScanner
 from fluss.dialects.log_scanner import LogScanner
 from fluss.errors import (
     ClosedError,

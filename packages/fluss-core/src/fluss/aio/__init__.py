@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import fluss
-from fluss import __version__
+from fluss import __version__ as __version__
 
 if TYPE_CHECKING:
     from fluss import (
@@ -56,76 +56,26 @@ if TYPE_CHECKING:
         WriteResultHandle as WriteResultHandle,
         col as col,
     )
-    from fluss.dialects.awaited_connections import (
+    from fluss.dialects.awaited import (
+        BatchScanner as BatchScanner,
         FlussConnection as FlussConnection,
         FlussTable as FlussTable,
+        LogScanner as LogScanner,
         TableScan as TableScan,
     )
-    from fluss.dialects.awaited_scanners import (
-        BatchScanner as BatchScanner,
-        LogScanner as LogScanner,
-    )
 
-__all__ = [
-    "EARLIEST_OFFSET",
-    "LATEST_OFFSET",
-    "AppendWriter",
-    "BatchScanner",
-    "ChangeType",
-    "ColumnRef",
-    "Config",
-    "DataField",
-    "DataTypes",
-    "DatabaseDescriptor",
-    "DatabaseInfo",
-    "ErrorCode",
-    "FlussAdmin",
-    "FlussConnection",
-    "FlussError",
-    "FlussTable",
-    "KvFormat",
-    "LakeSnapshot",
-    "LogFormat",
-    "LogScanner",
-    "Lookuper",
-    "OffsetSpec",
-    "OffsetType",
-    "PartitionInfo",
-    "PartitionSpec",
-    "Predicate",
-    "PrefixLookuper",
-    "RecordBatch",
-    "ScanRecord",
-    "ScanRecords",
-    "Schema",
-    "ServerNode",
-    "TableAppend",
-    "TableBucket",
-    "TableDescriptor",
-    "TableInfo",
-    "TableLookup",
-    "TablePath",
-    "TablePrefixLookup",
-    "TableScan",
-    "TableUpsert",
-    "UpsertWriter",
-    "WriteResultHandle",
-    "__version__",
-    "col",
-]
-
-_OWN = {
-    "BatchScanner": "scanners",
-    "FlussConnection": "connections",
-    "FlussTable": "connections",
-    "LogScanner": "scanners",
-    "TableScan": "connections",
-}
+_OWN = frozenset({"BatchScanner", "FlussConnection", "FlussTable", "LogScanner", "TableScan"})
+# Names of `fluss` that pyfluss does not have.
+_NOT_HERE = frozenset(
+    {"AggFunction", "Column", "DataType", "ScanBatch", "ServerType", "Session"}
+    | {"aio", "config", "connect", "errors"}
+)
+__all__ = sorted({*fluss.__all__} - _NOT_HERE)  # noqa: PLE0605 - one list is enough
 
 
 def __getattr__(name: str) -> Any:
     if name in _OWN:
-        found = getattr(importlib.import_module(f"fluss.dialects.awaited_{_OWN[name]}"), name)
+        found = getattr(importlib.import_module("fluss.dialects.awaited"), name)
     elif name in __all__:
         found = getattr(fluss, name)
     else:

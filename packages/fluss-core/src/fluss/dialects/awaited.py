@@ -1,18 +1,23 @@
-"""Scanners of the awaited dialect: reads are awaited, and `async for` never ends."""
+"""The awaited dialect, where it differs: reads are awaited, and `async for` never ends."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import anyio.to_thread
 import pyarrow as pa
 
+from fluss.admin.admin import admin_of
 from fluss.dialects.batch_scanner import BatchScannerBase
+from fluss.dialects.fluss_admin import FlussAdmin
+from fluss.dialects.fluss_connection import FlussConnectionBase
+from fluss.dialects.fluss_table import FlussTableBase
 from fluss.dialects.log_scanner import LogScannerBase, checked_timeout
 from fluss.dialects.scan_records import RecordBatch, ScanRecord, ScanRecords
+from fluss.dialects.table_scan import TableScanBase
 from fluss.errors import FlussError
 from fluss.log.decode_pool import decode_while_fetching
 from fluss.net.engine_thread import Engine
@@ -129,6 +134,42 @@ class BatchScanner(BatchScannerBase):
     def to_pandas(self) -> Awaitable[pd.DataFrame]:
         """All rows that are left, as a DataFrame."""
         return _converted(self._engine, self._rest, self._as_frame)
+
+
+class TableScan(TableScanBase[LogScanner, BatchScanner]):
+    """Describes what to read of a table."""
+
+    _log_scanner = LogScanner
+    _batch_scanner = BatchScanner
+
+
+class FlussTable(FlussTableBase[TableScan]):
+    """A table to read and write."""
+
+    _scan = TableScan
+
+
+class FlussConnection(FlussConnectionBase[FlussTable]):
+    """A connection to a cluster; `async with` and `with` close it."""
+
+    _table = FlussTable
+
+    def get_admin(self) -> FlussAdmin:
+        """The administrator of the cluster."""
+        return FlussAdmin(self._engine, admin_of(self._core))
+
+    def close(self) -> Awaitable[None]:
+        """Deliver what was written, and close the connection."""
+        return self._engine.submit(self._core.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: object = None, exc_value: object = None, traceback: object = None
+    ) -> Literal[False]:
+        await self.close()
+        return False
 
 
 def _converted(
