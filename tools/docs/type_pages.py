@@ -105,7 +105,7 @@ def _python(table: pa.Table) -> str:
 
 
 def _arrow(table: pa.Table) -> str:
-    from fluss.pandas.pandas_dtypes import to_frame
+    from fluss.pandas.read_frame import to_frame
 
     arrow = str(table.schema.field("x").type)
     dtype = str(to_frame(table, "pyarrow")["x"].dtype)

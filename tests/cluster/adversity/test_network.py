@@ -246,9 +246,7 @@ def test_lookups_of_a_server_that_is_gone_end_in_time():
 
 def connection_to(peer):
     settings = ConnectionSettings(bootstrap=(Address(peer.host, peer.port),))
-    return engine().run(
-        open_connection(settings.bootstrap[0], settings, counters=Counters(), version="1")
-    )
+    return engine().run(open_connection(settings.bootstrap[0], settings, counters=Counters()))
 
 
 def ask(connection: ServerConnection, *, body=b"", timeout_ms=2_000):

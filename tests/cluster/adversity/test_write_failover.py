@@ -9,7 +9,7 @@ import pytest
 
 from fluss.wire import messages as pb
 from tests.support.servers.raw_client import COORDINATOR, RawClient
-from tests.support.servers.write_harness import Harness, wait
+from tests.support.servers.write_harness import WriteHarness, wait
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 ROWS = 3_000
@@ -22,7 +22,7 @@ def replicated_harness(replicated_cluster):
         client.call(
             pb.CreateDatabaseRequest(database_name=name, ignore_if_exists=False), to=COORDINATOR
         )
-    made = Harness(replicated_cluster.bootstrap_servers, name)
+    made = WriteHarness(replicated_cluster.bootstrap_servers, name)
     try:
         yield made
     finally:

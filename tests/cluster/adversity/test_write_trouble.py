@@ -130,7 +130,7 @@ def test_rows_are_delivered_when_the_process_ends(harness, cluster):
         config = Config({{"bootstrap.servers": "{cluster.bootstrap}"}})
 
         async def connect():
-            cluster = Cluster(connection_settings(config), version="test")
+            cluster = Cluster(connection_settings(config))
             await cluster.open()
             return cluster
 

@@ -39,9 +39,7 @@ def settings_for(peer, **changes):
 
 def connect(peer, **changes) -> ServerConnection:
     settings = settings_for(peer, **changes)
-    return engine().run(
-        open_connection(settings.bootstrap[0], settings, counters=Counters(), version="1")
-    )
+    return engine().run(open_connection(settings.bootstrap[0], settings, counters=Counters()))
 
 
 def ask(connection, *, timeout_ms=2_000, body=b""):
@@ -206,9 +204,7 @@ def test_a_refused_connection_fails_fast_and_names_the_address():
         host, port = server.getsockname()
     settings = ConnectionSettings(bootstrap=(Address(host, port),))
     with pytest.raises(ConnectError, match=f"{host}:{port}: connection refused"):
-        engine().run(
-            open_connection(settings.bootstrap[0], settings, counters=Counters(), version="1")
-        )
+        engine().run(open_connection(settings.bootstrap[0], settings, counters=Counters()))
 
 
 def test_another_kind_of_server_is_named():
@@ -223,9 +219,7 @@ def test_another_kind_of_server_is_named():
         host, port = server.getsockname()
         settings = ConnectionSettings(bootstrap=(Address(host, port),), connect_timeout_ms=3_000)
         with pytest.raises(ConnectError, match="does not answer as a Fluss server") as caught:
-            engine().run(
-                open_connection(settings.bootstrap[0], settings, counters=Counters(), version="1")
-            )
+            engine().run(open_connection(settings.bootstrap[0], settings, counters=Counters()))
         assert "HTTP" in caught.value.hint
 
 

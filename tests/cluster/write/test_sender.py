@@ -51,7 +51,6 @@ class Bench:
                 request_timeout_ms=self.settings.request_timeout_ms,
                 retry_timeout_ms=2_000,
             ),
-            version="test",
         )
         self.engine.run(self.cluster.open())
         self.pool = WriterPool(self.cluster, self.settings, engine=self.engine)

@@ -40,7 +40,7 @@ def test_every_type_comes_as_arrow_has_it_and_is_not_copied(typed, every_type):
 
 def test_no_buffer_is_copied_into_arrows_dtypes(events):
     rows = events.scan().to_arrow()
-    frame = fluss.pandas.pandas_dtypes.to_frame(rows, "pyarrow")
+    frame = fluss.pandas.read_frame.to_frame(rows, "pyarrow")
     for name in rows.schema.names:
         mine = [chunk.buffers()[-1].address for chunk in rows.column(name).chunks]
         theirs = frame[name].array.__arrow_array__()

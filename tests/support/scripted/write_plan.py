@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fluss.errors import FlussError, WriterStateError
 from fluss.model.paths import PhysicalTablePath, TablePath
-from fluss.net.network_settings import Address
-from fluss.net.plan_routing import BucketLeaders, ClusterFacts, ClusterView, Leader
+from fluss.net.plan_routing import ClusterView
+from fluss.wire import messages as pb
+from fluss.wire.table_paths import write_table_path
 from fluss.write.plan_sender import SendPlan
 from fluss.write.write_batch import Route, WriteBatch, WriterSettings
 
@@ -27,26 +29,49 @@ def view_of(
     view = ClusterView()
     led = {0: 0, 1: 0, 2: 1} if leaders is None else leaders
     view.learn(
-        ClusterFacts(
-            coordinator=Address("c", 1),
-            tablet_servers={each: Address("t", 2 + each) for each in range(servers)},
-            tables=(
-                BucketLeaders(
-                    path=path,
-                    table_id=table_id,
-                    partition_id=partition_id,
-                    leaders={
-                        bucket: None if server is None else Leader(server_id=server, epoch=0)
-                        for bucket, server in led.items()
-                    },
-                ),
-            ),
+        metadata(
+            path,
+            table_id=table_id,
+            partition_id=partition_id,
+            leaders=led,
+            servers={number: ("t", 2 + number) for number in range(servers)},
         )
     )
     return view
 
 
-class Harness:
+def metadata(
+    path: PhysicalTablePath,
+    *,
+    leaders: dict[int, int | None],
+    servers: dict[int, tuple[str, int]],
+    table_id: int = 7,
+    partition_id: int | None = None,
+) -> pb.MetadataResponse:
+    """An answer to GET_METADATA about one table, or about one of its partitions."""
+    answer = pb.MetadataResponse()
+    answer.coordinator_server.MergeFrom(pb.PbServerNode(node_id=9, host="c", port=9))
+    for number, (host, port) in servers.items():
+        answer.tablet_servers.add(node_id=number, host=host, port=port)
+    table = answer.table_metadata.add(
+        table_path=write_table_path(path.table_path),
+        table_id=table_id,
+        schema_id=1,
+        table_json=b"",
+        created_time=0,
+        modified_time=0,
+    )
+    owner: Any = table
+    if path.partition_name is not None:
+        owner = answer.partition_metadata.add(
+            table_id=table_id, partition_id=partition_id, partition_name=path.partition_name
+        )
+    for bucket, server in leaders.items():
+        owner.bucket_metadata.add(bucket_id=bucket, leader_id=server, leader_epoch=0)
+    return answer
+
+
+class PlanHarness:
     """A plan, its clock and its view of the cluster; `go` returns the requests to send now."""
 
     def __init__(self, *, view: ClusterView | None = None, writer_id: int | None = 0, **settings):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.servers.write_harness import Harness
+    from tests.support.servers.write_harness import WriteHarness
 
 
 @pytest.fixture
-def harness(cluster, database) -> Iterator[Harness]:
+def harness(cluster, database) -> Iterator[WriteHarness]:
     """A connection with its own writers, and reads that do not use the client."""
-    from tests.support.servers.write_harness import Harness
+    from tests.support.servers.write_harness import WriteHarness
 
-    made = Harness(cluster.bootstrap, database)
+    made = WriteHarness(cluster.bootstrap, database)
     try:
         yield made
     finally:

@@ -44,7 +44,7 @@ def wait(result: WriteResultHandle) -> Written:
     return caller.result()
 
 
-class Harness:
+class WriteHarness:
     """One connection with its writers, and reads that do not use the client."""
 
     def __init__(self, bootstrap: str, database: str) -> None:
@@ -62,7 +62,7 @@ class Harness:
         return self.engine.run(work)
 
     async def _connect(self) -> Cluster:
-        made = Cluster(connection_settings(self.config), version="test")
+        made = Cluster(connection_settings(self.config))
         await made.open()
         return made
 
@@ -104,7 +104,7 @@ class Harness:
             address_map={server: Address(proxy.host, proxy.port)},
             request_timeout_ms=request_timeout_ms,
         )
-        cluster = Cluster(facts, version="test")
+        cluster = Cluster(facts)
         self.run(cluster.open())
         self._clusters.append(cluster)
         made = replace(

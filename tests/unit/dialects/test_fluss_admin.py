@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from fluss.admin.admin import AdminCore
-from fluss.dialects.fluss_admin import FlussAdmin
+from fluss.dialects.fluss_connection import FlussAdmin
 
 ALIASES = {"get_table": "get_table_info", "list_partition_infos_with_spec": "list_partition_infos"}
 

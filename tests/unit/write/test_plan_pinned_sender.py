@@ -3,12 +3,12 @@
 from fluss.errors import ConnectError, LimitExceededError, WriterStateError
 from fluss.write.plan_pinned_sender import PinnedSendPlan
 from fluss.write.write_batch import WriteBatch, WriterSettings
-from tests.support.scripted.write_plan import PATH, ROUTE, Harness, out_of_order
+from tests.support.scripted.write_plan import PATH, ROUTE, PlanHarness, out_of_order
 
 WRITER = 2**62 + 5
 
 
-class PinnedHarness(Harness):
+class PinnedHarness(PlanHarness):
     def __init__(self):
         super().__init__(writer_id=None)
         self.plan = PinnedSendPlan(WriterSettings())

@@ -12,7 +12,7 @@ from fluss.errors import (
 )
 from fluss.model.paths import PhysicalTablePath
 from fluss.write.write_batch import Route
-from tests.support.scripted.write_plan import PATH, ROUTE, TABLE, Harness, out_of_order, view_of
+from tests.support.scripted.write_plan import PATH, ROUTE, TABLE, PlanHarness, out_of_order, view_of
 
 PARTITION = PhysicalTablePath(TABLE, "EU")
 
@@ -21,22 +21,22 @@ PARTITION = PhysicalTablePath(TABLE, "EU")
 
 
 def test_the_buckets_of_one_server_share_a_request():
-    harness = Harness()
+    harness = PlanHarness()
     a, b, c = harness.add(0), harness.add(1), harness.add(2)
     assert harness.go() == [(a, b), (c,)]
 
 
 def test_a_request_never_holds_two_batches_of_a_bucket():
-    harness = Harness()
+    harness = PlanHarness()
     batches = harness.add_many(3)
     assert harness.go() == [(each,) for each in batches]
 
 
 def test_a_request_is_not_larger_than_allowed():
-    harness = Harness(request_bytes_max=250)
+    harness = PlanHarness(request_bytes_max=250)
     batches = [harness.add(0), harness.add(1), harness.add(0), harness.add(1)]
     assert [len(each) for each in harness.go()] == [2, 2]
-    small = Harness(request_bytes_max=150)
+    small = PlanHarness(request_bytes_max=150)
     small.add(0)
     small.add(1)
     assert [len(each) for each in small.go()] == [1, 1]
@@ -53,7 +53,7 @@ def test_a_request_is_not_larger_than_allowed():
     ],
 )
 def test_only_batches_of_one_route_travel_together(other):
-    harness = Harness()
+    harness = PlanHarness()
     harness.add(0)
     harness.add(1, route=other)
     if other.table_id != ROUTE.table_id:
@@ -63,7 +63,7 @@ def test_only_batches_of_one_route_travel_together(other):
 
 
 def test_five_batches_of_a_bucket_are_in_flight_and_the_next_is_sent_with_the_first_answer():
-    harness = Harness()
+    harness = PlanHarness()
     batches = harness.add_many(7)
     assert harness.sent() == batches[:5]
     assert harness.sent() == []
@@ -72,21 +72,21 @@ def test_five_batches_of_a_bucket_are_in_flight_and_the_next_is_sent_with_the_fi
 
 
 def test_numbers_are_given_when_a_batch_is_first_sent():
-    harness = Harness()
+    harness = PlanHarness()
     batches = harness.add_many(3)
     harness.sent()
     assert [(each.writer_id, each.sequence) for each in batches] == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_without_idempotence_batches_carry_no_numbers():
-    harness = Harness(writer_id=None, is_idempotent=False)
+    harness = PlanHarness(writer_id=None, is_idempotent=False)
     batch = harness.add()
     assert harness.sent() == [batch]
     assert (batch.writer_id, batch.sequence) == (-1, -1)
 
 
 def test_nothing_is_sent_before_there_is_a_writer_id():
-    harness = Harness(writer_id=None)
+    harness = PlanHarness(writer_id=None)
     batch = harness.add()
     plan = harness.next_requests()
     assert plan.needs_writer_id
@@ -96,13 +96,13 @@ def test_nothing_is_sent_before_there_is_a_writer_id():
 
 
 def test_a_writer_id_is_never_taken_twice():
-    harness = Harness(writer_id=3)
+    harness = PlanHarness(writer_id=3)
     with pytest.raises(WriterStateError):
         harness.plan.take_writer_id(3)
 
 
 def test_a_bucket_without_a_leader_waits_and_is_asked_for():
-    harness = Harness(view=view_of(leaders={0: None, 1: 0}))
+    harness = PlanHarness(view=view_of(leaders={0: None, 1: 0}))
     harness.add(0)
     led = harness.add(1)
     plan = harness.next_requests()
@@ -111,7 +111,7 @@ def test_a_bucket_without_a_leader_waits_and_is_asked_for():
 
 
 def test_a_partition_is_asked_for_until_it_has_an_id():
-    harness = Harness()
+    harness = PlanHarness()
     batch = harness.add(path=PARTITION)
     assert harness.next_requests().paths_unknown == {PARTITION}
     harness.view = view_of(PARTITION, partition_id=5)
@@ -124,7 +124,7 @@ def test_a_partition_is_asked_for_until_it_has_an_id():
 
 @pytest.mark.parametrize("code", [12, 44, 1, 21, 25, 28])
 def test_an_attempt_is_repeated_with_its_number_in_its_place(code):
-    harness = Harness()
+    harness = PlanHarness()
     batches = harness.add_many(3)
     harness.sent()
     for each in batches:
@@ -140,7 +140,7 @@ def test_an_attempt_is_repeated_with_its_number_in_its_place(code):
 
 
 def test_order_is_kept_when_only_the_first_fails():
-    harness = Harness()
+    harness = PlanHarness()
     batches = harness.add_many(6)
     harness.sent()
     harness.fail(batches[0], LeaderChangedError("moved"))
@@ -157,7 +157,7 @@ def test_order_is_kept_when_only_the_first_fails():
 
 
 def test_pauses_double_and_set_the_time_to_wake_up():
-    harness = Harness()
+    harness = PlanHarness()
     harness.add()
     (batch,) = harness.sent()
     harness.fail(batch, ConnectError("refused"))
@@ -169,7 +169,7 @@ def test_pauses_double_and_set_the_time_to_wake_up():
 
 
 def test_a_batch_is_given_up_when_its_bucket_made_no_progress():
-    harness = Harness(delivery_timeout_ms=90_000)
+    harness = PlanHarness(delivery_timeout_ms=90_000)
     batch = harness.add(rows=3)
     harness.sent()
     harness.fail(batch, LeaderChangedError("moved"))
@@ -184,7 +184,7 @@ def test_a_batch_is_given_up_when_its_bucket_made_no_progress():
 
 
 def test_progress_of_a_bucket_puts_the_end_off():
-    harness = Harness(delivery_timeout_ms=90_000, in_flight_max=1)
+    harness = PlanHarness(delivery_timeout_ms=90_000, in_flight_max=1)
     first, second = harness.add_many(2)
     harness.sent()
     harness.later(80)
@@ -194,7 +194,7 @@ def test_progress_of_a_bucket_puts_the_end_off():
 
 
 def test_without_retries_the_first_error_is_the_last():
-    harness = Harness(retries_max=0)
+    harness = PlanHarness(retries_max=0)
     batch = harness.add()
     harness.sent()
     (settled,) = harness.fail(batch, LeaderChangedError("moved"))
@@ -202,7 +202,7 @@ def test_without_retries_the_first_error_is_the_last():
 
 
 def test_a_batch_that_a_server_finds_too_large_is_not_sent_again():
-    harness = Harness()
+    harness = PlanHarness()
     batch = harness.add()
     harness.leave()
     (settled,) = harness.fail(batch, error_from_code(13, "too large"))
@@ -215,7 +215,7 @@ def test_a_batch_that_a_server_finds_too_large_is_not_sent_again():
 
 
 def test_the_error_names_the_rows_and_whether_they_are_in_doubt():
-    harness = Harness()
+    harness = PlanHarness()
     certain, doubtful = harness.add(0, rows=2), harness.add(1, rows=5)
     harness.leave()
     (first,) = harness.fail(certain, error_from_code(57, "deletes are disabled"))
@@ -228,7 +228,7 @@ def test_the_error_names_the_rows_and_whether_they_are_in_doubt():
 
 
 def test_rows_that_wait_after_a_batch_in_doubt_were_never_sent():
-    harness = Harness(delivery_timeout_ms=1_000, in_flight_max=1)
+    harness = PlanHarness(delivery_timeout_ms=1_000, in_flight_max=1)
     sent, waiting = harness.add_many(2)
     harness.leave()
     harness.fail(sent, RequestTimeoutError("no answer", hint="Is the server hung?"))
@@ -247,7 +247,7 @@ def test_rows_that_wait_after_a_batch_in_doubt_were_never_sent():
 
 
 def test_a_duplicate_is_a_success():
-    harness = Harness()
+    harness = PlanHarness()
     batch = harness.add()
     harness.sent()
     (settled,) = harness.fail(batch, error_from_code(32, "duplicate"))
@@ -256,7 +256,7 @@ def test_a_duplicate_is_a_success():
 
 
 def test_error_31_for_what_has_been_passed_is_a_success():
-    harness = Harness()
+    harness = PlanHarness()
     first, second = harness.add_many(2)
     harness.sent()
     harness.fail(first, ConnectError("gone"))
@@ -268,7 +268,7 @@ def test_error_31_for_what_has_been_passed_is_a_success():
 
 
 def test_later_batches_move_up_only_when_nothing_is_in_flight():
-    harness = Harness()
+    harness = PlanHarness()
     bad, *good = harness.add_many(4)
     harness.sent()
     (settled,) = harness.fail(bad, LimitExceededError("too large", 13))
@@ -288,7 +288,7 @@ def test_later_batches_move_up_only_when_nothing_is_in_flight():
 
 
 def test_a_forgotten_writer_gets_a_new_id_and_nothing_is_lost():
-    harness = Harness()
+    harness = PlanHarness()
     old = harness.add()
     harness.sent()
     harness.written(old)
@@ -311,7 +311,7 @@ def test_a_forgotten_writer_gets_a_new_id_and_nothing_is_lost():
 
 
 def test_other_buckets_keep_their_writer_id():
-    harness = Harness()
+    harness = PlanHarness()
     lost, sound = harness.add(0), harness.add(1)
     harness.sent()
     harness.written(sound)
@@ -326,7 +326,7 @@ def test_other_buckets_keep_their_writer_id():
 
 
 def test_a_batch_in_doubt_is_not_written_with_a_new_id():
-    harness = Harness()
+    harness = PlanHarness()
     doubtful, sound = harness.add_many(2)
     harness.sent()
     harness.fail(doubtful, ConnectError("gone"))
@@ -344,7 +344,7 @@ def test_a_batch_in_doubt_is_not_written_with_a_new_id():
 
 
 def test_batches_after_one_in_doubt_fail_too():
-    harness = Harness(delivery_timeout_ms=10_000)
+    harness = PlanHarness(delivery_timeout_ms=10_000)
     first, second = harness.add_many(2)
     harness.sent()
     harness.fail(first, ConnectError("gone"))
@@ -356,7 +356,7 @@ def test_batches_after_one_in_doubt_fail_too():
 
 
 def test_lost_acknowledged_rows_are_reported():
-    harness = Harness()
+    harness = PlanHarness()
     harness.written(*[harness.sent()[0] for _ in harness.add_many(1)])
     for _ in range(3):
         harness.add()
@@ -370,7 +370,7 @@ def test_lost_acknowledged_rows_are_reported():
 
 
 def test_a_batch_that_was_never_sent_leaves_no_hole():
-    harness = Harness(view=view_of(leaders={0: None}), delivery_timeout_ms=1_000)
+    harness = PlanHarness(view=view_of(leaders={0: None}), delivery_timeout_ms=1_000)
     harness.add()
     harness.later(1)
     (settled,) = harness.next_requests().results
@@ -385,7 +385,7 @@ def test_a_batch_that_was_never_sent_leaves_no_hole():
 
 
 def test_pressure_holds_a_bucket_back_with_its_square():
-    harness = Harness(throttle_ms_max=3_000)
+    harness = PlanHarness(throttle_ms_max=3_000)
     first, second = harness.add_many(2)
     harness.sent()
     harness.plan.note_pressure(first, 0.5, now=harness.now)
@@ -399,7 +399,7 @@ def test_pressure_holds_a_bucket_back_with_its_square():
 
 
 def test_a_rejection_under_pressure_is_pressure_in_full():
-    harness = Harness(throttle_ms_max=3_000)
+    harness = PlanHarness(throttle_ms_max=3_000)
     batch = harness.add()
     harness.sent()
     assert harness.fail(batch, error_from_code(72, "slow down")) == []
@@ -411,7 +411,7 @@ def test_a_rejection_under_pressure_is_pressure_in_full():
 
 
 def test_what_waits_for_a_table_can_be_given_up():
-    harness = Harness()
+    harness = PlanHarness()
     harness.add(0)
     in_flight = harness.sent()
     waiting = [harness.add(1), harness.add(path=PARTITION)]
@@ -446,7 +446,7 @@ class Bucket:
 @settings(max_examples=150)
 @given(st.data())
 def test_no_batch_is_written_twice_lost_or_out_of_order_whatever_happens(data):
-    harness, bucket = Harness(), Bucket()
+    harness, bucket = PlanHarness(), Bucket()
     batches = harness.add_many(data.draw(st.integers(1, 12)))
     done, failed = [], []
 

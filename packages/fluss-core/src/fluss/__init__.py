@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fluss import aio as aio, errors as errors
     from fluss.dialects.batch_scanner import BatchScanner as BatchScanner
-    from fluss.dialects.fluss_admin import FlussAdmin as FlussAdmin
-    from fluss.dialects.fluss_connection import FlussConnection as FlussConnection
-    from fluss.dialects.fluss_table import FlussTable as FlussTable
+    from fluss.dialects.fluss_connection import (
+        FlussAdmin as FlussAdmin,
+        FlussConnection as FlussConnection,
+        FlussTable as FlussTable,
+    )
     from fluss.dialects.log_scanner import LogScanner as LogScanner
     from fluss.dialects.lookupers import (
         Lookuper as Lookuper,
@@ -81,9 +83,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "dialects.batch_scanner": ("BatchScanner",),
-    "dialects.fluss_admin": ("FlussAdmin",),
-    "dialects.fluss_connection": ("FlussConnection",),
-    "dialects.fluss_table": ("FlussTable",),
+    "dialects.fluss_connection": ("FlussAdmin", "FlussConnection", "FlussTable"),
     "dialects.log_scanner": ("LogScanner",),
     "dialects.lookupers": ("Lookuper", "PrefixLookuper", "TableLookup", "TablePrefixLookup"),
     "dialects.scan_records": ("RecordBatch", "ScanBatch", "ScanRecord", "ScanRecords"),

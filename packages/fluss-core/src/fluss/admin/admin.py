@@ -10,26 +10,24 @@ coordinator, and are retried only where it has certainly not received them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TypeAlias
 
 from google.protobuf.message import Message
 
-from fluss.connection.arguments import check_bucket_id, table_path_of
+from fluss.connection.arguments import check_bucket_id, check_partitioned, table_path_of
 from fluss.connection.connection import ClientConnection
 from fluss.connection.describe_table import (
     list_databases,
     list_tables,
-    missing_table,
+    nearest_named,
     table_info_of,
 )
-from fluss.error_codes import ErrorCode
 from fluss.errors import (
     DatabaseNotFoundError,
-    FlussError,
     PartitionNotFoundError,
-    TableNotFoundError,
 )
 from fluss.model import offsets
 from fluss.model.did_you_mean import did_you_mean
@@ -46,8 +44,8 @@ from fluss.model.tables.partitions import (
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table
 from fluss.net.cluster_client import Cluster
+from fluss.net.leader_requests import find_partition_id
 from fluss.net.list_offsets import list_offsets
-from fluss.net.partition_ids import find_partition_id
 from fluss.wire import messages
 from fluss.wire.api import api_of
 from fluss.wire.table_paths import read_bucket, write_partition_spec, write_table_path
@@ -109,10 +107,8 @@ class AdminCore:
             ignore_if_not_exists=bool(ignore_if_not_exists),
             cascade=bool(cascade),
         )
-        try:
+        async with self._nearest_named(database_name):
             await self._change(request)
-        except DatabaseNotFoundError as error:
-            raise await self._missing_database(database_name) from error
 
     async def list_databases(self) -> list[str]:
         """The names of all databases."""
@@ -132,13 +128,11 @@ class AdminCore:
         Raises:
             DatabaseNotFoundError: There is none of this name.
         """
-        try:
+        async with self._nearest_named(database_name):
             answer = await self._cluster.ask_any(
                 messages.GetDatabaseInfoRequest(database_name=database_name),
                 messages.GetDatabaseInfoResponse,
             )
-        except DatabaseNotFoundError as error:
-            raise await self._missing_database(database_name) from error
         return DatabaseInfo(
             database_name=database_name,
             database_descriptor=DatabaseDescriptor.from_json(answer.database_json),
@@ -170,11 +164,9 @@ class AdminCore:
             ignore_if_exists=bool(ignore_if_exists),
         )
         await self._cluster.ddl_pacing.wait_until_settled(path.database_name)
-        try:
+        async with self._nearest_named(path.database_name):
             await self._change(request)
             self._cluster.ddl_pacing.created(path)
-        except DatabaseNotFoundError as error:
-            raise await self._missing_database(path.database_name) from error
 
     async def drop_table(self, table_path: Path, ignore_if_not_exists: bool | None = False) -> None:
         """Drop a table with all its rows.
@@ -186,10 +178,8 @@ class AdminCore:
         request = messages.DropTableRequest(
             table_path=write_table_path(path), ignore_if_not_exists=bool(ignore_if_not_exists)
         )
-        try:
+        async with nearest_named(self._cluster, path):
             await self._change(request)
-        except TableNotFoundError as error:
-            raise await missing_table(self._cluster, path) from error
         self._cluster.view.forget_table(path)
         self._cluster.ddl_pacing.forget(path)
 
@@ -207,10 +197,8 @@ class AdminCore:
         Raises:
             DatabaseNotFoundError: There is no such database; the hint names the nearest.
         """
-        try:
+        async with self._nearest_named(database_name):
             return await list_tables(self._cluster, database_name)
-        except DatabaseNotFoundError as error:
-            raise await self._missing_database(database_name) from error
 
     async def table_exists(self, table_path: Path) -> bool:
         """Whether there is a table of this name."""
@@ -295,12 +283,8 @@ class AdminCore:
         spec = offsets.offset_spec(offset_spec, offset_type=offset_type, timestamp=timestamp)
         path = table_path_of(table_path)
         table = await table_info_of(self._cluster, path)
-        if table.is_partitioned():
-            raise FlussError(
-                f"{path} is partitioned: its buckets are those of a partition.",
-                hint="Use list_partition_offsets(path, partition_name, bucket_ids, offset_spec).",
-                table=str(path),
-            )
+        hint = "Use list_partition_offsets(path, partition_name, bucket_ids, offset_spec)."
+        check_partitioned(table, expected=False, hint=hint)
         return await self._list_offsets(table, PhysicalTablePath(path), None, bucket_ids, spec)
 
     async def list_partition_offsets(
@@ -329,13 +313,8 @@ class AdminCore:
         spec = offsets.offset_spec(offset_spec, offset_type=offset_type, timestamp=timestamp)
         path = table_path_of(table_path)
         table = await table_info_of(self._cluster, path)
-        if not table.is_partitioned():
-            raise FlussError(
-                f"{path} is not partitioned.",
-                int(ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION),
-                hint="Use list_offsets(path, bucket_ids, offset_spec).",
-                table=str(path),
-            )
+        hint = "Use list_offsets(path, bucket_ids, offset_spec)."
+        check_partitioned(table, expected=True, hint=hint)
         partition = PhysicalTablePath(path, partition_name)
         try:
             partition_id = await find_partition_id(self._cluster, partition)
@@ -369,10 +348,8 @@ class AdminCore:
         """
         path = table_path_of(table_path)
         request = messages.GetLakeSnapshotRequest(table_path=write_table_path(path))
-        try:
+        async with nearest_named(self._cluster, path):
             answer = await self._cluster.ask_any(request, messages.GetLakeSnapshotResponse)
-        except TableNotFoundError as error:
-            raise await missing_table(self._cluster, path) from error
         return LakeSnapshot(
             answer.snapshotId,
             {
@@ -398,18 +375,22 @@ class AdminCore:
         await self._cluster.ask_coordinator(request, response, repeatable=False)
 
     async def _change_table(self, path: TablePath, request: Message) -> None:
-        try:
+        async with nearest_named(self._cluster, path):
             await self._change(request)
-        except TableNotFoundError as error:
-            raise await missing_table(self._cluster, path) from error
 
-    async def _missing_database(self, name: str) -> DatabaseNotFoundError:
-        databases = await self.list_databases()
-        return DatabaseNotFoundError(
-            f"Database '{name}' does not exist.",
-            hint=did_you_mean(name, databases) or f"There are: {', '.join(sorted(databases))}.",
-            database=name,
-        )
+    @asynccontextmanager
+    async def _nearest_named(self, database: str) -> AsyncIterator[None]:
+        """Name the nearest databases in an error of a database that does not exist."""
+        try:
+            yield
+        except DatabaseNotFoundError as error:
+            databases = await self.list_databases()
+            there = ", ".join(sorted(databases))
+            raise DatabaseNotFoundError(
+                f"Database '{database}' does not exist.",
+                hint=did_you_mean(database, databases) or f"There are: {there}.",
+                database=database,
+            ) from error
 
 
 def partition_spec_of(spec: PartitionSpec | Mapping[str, object]) -> PartitionSpec:

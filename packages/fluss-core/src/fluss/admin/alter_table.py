@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from fluss.connection.describe_table import missing_table, table_info_of
+from fluss.connection.describe_table import nearest_named, table_info_of
 from fluss.errors import (
     InvalidSchemaError,
     InvalidValueError,
@@ -72,10 +72,8 @@ async def alter_table(
             _write_column(request, column)
         requests.append(request)
     for request in requests:
-        try:
+        async with nearest_named(cluster, path):
             await cluster.ask_coordinator(request, messages.AlterTableResponse, repeatable=False)
-        except TableNotFoundError as error:
-            raise await missing_table(cluster, path) from error
 
 
 def _check_key(key: str) -> None:

@@ -14,7 +14,7 @@ from fluss.connection.describe_table import missing_table
 from fluss.errors import ServerError, TableNotFoundError
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.net.cluster_client import Cluster
-from fluss.net.metadata_request import write_question
+from fluss.net.plan_routing import write_question
 from fluss.wire import messages
 
 if TYPE_CHECKING:

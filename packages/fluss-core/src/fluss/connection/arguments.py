@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fluss.errors import ConfigError, InvalidNameError, InvalidValueError, SchemaMismatchError
+from fluss.error_codes import ErrorCode
+from fluss.errors import (
+    ConfigError,
+    FlussError,
+    InvalidNameError,
+    InvalidValueError,
+    SchemaMismatchError,
+)
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
 from fluss.model.tables.table_info import TableInfo
@@ -57,6 +64,21 @@ def check_bucket_id(table: TableInfo, bucket_id: int) -> None:
             table=str(table.table_path),
             bucket=bucket_id,
         )
+
+
+def check_partitioned(table: TableInfo, *, expected: bool, hint: str) -> None:
+    """Refuse a table with partitions where there must be none, or the reverse.
+
+    Raises:
+        FlussError: The call is for the other kind of tables; the hint names the right one.
+    """
+    name = str(table.table_path)
+    if table.is_partitioned() and not expected:
+        what = f"{name} is partitioned: its buckets are those of a partition."
+        raise FlussError(what, hint=hint, table=name)
+    if expected and not table.is_partitioned():
+        code = int(ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION)
+        raise FlussError(f"{name} is not partitioned.", code, hint=hint, table=name)
 
 
 def positions_of(table: TableInfo, indices: Iterable[Any]) -> tuple[int, ...]:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # so that a connection for names alone loads no Arrow
 
 log = logging.getLogger("fluss.client")
 
-VERSION = "0.1.0"
 # Less than the engine has at the end of the process.
 CLOSE_WAIT_S: Final = 25.0
 
@@ -54,7 +53,7 @@ class ClientConnection:
         self.config = config.copy()
         # The same without markers. Users are shown the markers and not their values.
         self.options = without_markers(config)
-        self.cluster = Cluster(connection_settings(config), version=VERSION)
+        self.cluster = Cluster(connection_settings(config))
         # How this cluster's servers lay out log batches whose magic byte is 1.
         self.magic_1: Magic1 = "statistics"
         self._tables = TableCache(self.cluster)
@@ -209,13 +208,8 @@ class TableHandle:
     ) -> None:
         self.connection = connection
         self.info = info
-        self.schemas = SchemaCache(
-            connection.cluster,
-            info.table_path,
-            schemas={info.schema_id: info.schema} if schemas is None else schemas,
-            latest_id=info.schema_id,
-            keeper=connection,
-        )
+        known = {info.schema_id: info.schema} if schemas is None else schemas
+        self.schemas = SchemaCache(connection.cluster, info.table_path, known, keeper=connection)
 
     def __fluss_table__(self) -> TableHandle:
         # So that what takes a `Table` of a session takes this as well.

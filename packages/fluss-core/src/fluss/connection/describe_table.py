@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fluss.errors import DatabaseNotFoundError, FlussError, TableNotFoundError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.paths import TablePath
@@ -21,10 +24,8 @@ async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
         TableNotFoundError: There is no such table; the hint names the nearest.
     """
     request = messages.GetTableInfoRequest(table_path=write_table_path(path))
-    try:
+    async with nearest_named(cluster, path):
         answer = await cluster.ask_any(request, messages.GetTableInfoResponse)
-    except TableNotFoundError as error:
-        raise await missing_table(cluster, path) from error
     return TableInfo.of(
         TableDescriptor.from_json(answer.table_json),
         table_path=path,
@@ -75,3 +76,12 @@ def _listed(what: str, names: list[str]) -> str:
     shown = ", ".join(sorted(names)[:NAMES_SHOWN_MAX])
     more = "" if len(names) <= NAMES_SHOWN_MAX else f" and {len(names) - NAMES_SHOWN_MAX} more"
     return f"The {what}: {shown}{more}."
+
+
+@asynccontextmanager
+async def nearest_named(cluster: Cluster, path: TablePath) -> AsyncIterator[None]:
+    """Name the nearest tables in an error of a table that does not exist."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise await missing_table(cluster, path) from error

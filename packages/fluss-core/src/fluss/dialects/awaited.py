@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from fluss.admin.admin import admin_of
 from fluss.dialects.batch_scanner import BatchScannerBase
-from fluss.dialects.fluss_admin import FlussAdmin
-from fluss.dialects.fluss_connection import FlussConnectionBase
-from fluss.dialects.fluss_table import FlussTableBase
+from fluss.dialects.fluss_connection import FlussAdmin, FlussConnectionBase, FlussTableBase
 from fluss.dialects.log_scanner import LogScannerBase, checked_timeout
 from fluss.dialects.scan_records import RecordBatch, ScanRecord, ScanRecords
 from fluss.dialects.table_scan import TableScanBase

@@ -1,18 +1,166 @@
-"""Connections: the part that both dialects share, and the documented one."""
+"""Connections, tables and admins: the parts that both dialects share, and the documented ones."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from typing import Any, Generic, Literal, Self, TypeVar
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 
-from fluss.admin.admin import admin_of
+import pyarrow as pa
+
+from fluss.admin.admin import AdminCore, admin_of
 from fluss.connection.arguments import config_of, table_path_of
 from fluss.connection.connection import ClientConnection, TableHandle
-from fluss.dialects.fluss_admin import FlussAdmin
-from fluss.dialects.fluss_table import FlussTable, FlussTableBase
+from fluss.dialects.lookupers import TableLookup
+from fluss.dialects.table_scan import TableScan, TableScanBase
+from fluss.dialects.writers import AppendWriter, TableAppend, TableUpsert
 from fluss.model.options.config import Config
 from fluss.model.paths import TablePath
-from fluss.net.engine_thread import engine
+from fluss.model.tables.table_info import TableInfo
+from fluss.net.engine_thread import Engine, engine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _awaited(
+    method: Callable[Concatenate[AdminCore, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[FlussAdmin, P], Awaitable[T]]:
+    """Make the method that starts a method of the core on the engine.
+
+    Its signature and docstring, which `help` and editors show, are those of the core's method.
+    """
+
+    @wraps(method, assigned=("__name__", "__doc__"))
+    def start(self: FlussAdmin, /, *args: P.args, **named: P.kwargs) -> Awaitable[T]:
+        return self._engine.submit(method(self._core, *args, **named))
+
+    signature = inspect.signature(method)
+    awaited = f"Awaitable[{signature.return_annotation}]"
+    start.__qualname__ = f"FlussAdmin.{method.__name__}"
+    start.__signature__ = signature.replace(return_annotation=awaited)  # type: ignore[attr-defined]
+    return start
+
+
+class FlussAdmin:
+    """Databases, tables, partitions, offsets and servers of one cluster.
+
+    Tables are named by a `TablePath` or by `"database.table"`.
+    """
+
+    def __init__(self, engine: Engine, core: AdminCore) -> None:
+        self._engine = engine
+        self._core = core
+
+    create_database = _awaited(AdminCore.create_database)
+    drop_database = _awaited(AdminCore.drop_database)
+    list_databases = _awaited(AdminCore.list_databases)
+    database_exists = _awaited(AdminCore.database_exists)
+    get_database_info = _awaited(AdminCore.get_database_info)
+
+    create_table = _awaited(AdminCore.create_table)
+    drop_table = _awaited(AdminCore.drop_table)
+    get_table_info = get_table = _awaited(AdminCore.get_table_info)
+    list_tables = _awaited(AdminCore.list_tables)
+    table_exists = _awaited(AdminCore.table_exists)
+
+    create_partition = _awaited(AdminCore.create_partition)
+    drop_partition = _awaited(AdminCore.drop_partition)
+    list_partition_infos = _awaited(AdminCore.list_partition_infos)
+    list_partition_infos_with_spec = list_partition_infos
+
+    list_offsets = _awaited(AdminCore.list_offsets)
+    list_partition_offsets = _awaited(AdminCore.list_partition_offsets)
+    get_latest_lake_snapshot = _awaited(AdminCore.get_latest_lake_snapshot)
+    get_server_nodes = _awaited(AdminCore.get_server_nodes)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+ScanT = TypeVar("ScanT", bound="TableScanBase[Any, Any]")
+
+
+class FlussTableBase(Generic[ScanT]):
+    """The part that both dialects share. Any thread and any event loop may use one."""
+
+    _scan: type[ScanT]
+
+    def __init__(self, core: TableHandle) -> None:
+        self._core = core
+
+    def new_scan(self) -> ScanT:
+        """Begin to describe what to read."""
+        return self._scan(self._core)
+
+    def new_append(self) -> TableAppend:
+        """Begin to append rows to a table without a primary key.
+
+        Raises:
+            UnsupportedOperationError: The table has a primary key.
+        """
+        return TableAppend(self._core)
+
+    def new_append_writer(self) -> Awaitable[AppendWriter]:
+        """A writer that appends rows; the same as `new_append().create_writer()`, awaited."""
+        return self._core.connection.engine.submit(self._new_append_writer())
+
+    async def _new_append_writer(self) -> AppendWriter:
+        return self.new_append().create_writer()
+
+    def new_upsert(self, columns: Iterable[str] | None = None) -> TableUpsert:
+        """Begin to insert, replace and delete rows, of a table with a primary key.
+
+        Args:
+            columns: The columns to write, the primary key among them; the others keep their
+                values. None for all.
+
+        Raises:
+            UnsupportedOperationError: The table has no primary key.
+        """
+        upsert = TableUpsert(self._core)
+        return upsert if columns is None else upsert.partial_update_by_name(columns)
+
+    def new_lookup(self) -> TableLookup:
+        """Begin to look up rows by primary key.
+
+        Raises:
+            FlussError: The table has no primary key.
+        """
+        return TableLookup(self._core)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return self._core.info.schema.to_arrow()
+
+    @property
+    def table_path(self) -> TablePath:
+        """The name of the table."""
+        return self._core.info.table_path
+
+    def get_table_path(self) -> TablePath:
+        """The name of the table."""
+        return self._core.info.table_path
+
+    def get_table_info(self) -> TableInfo:
+        """The facts of the table at the time of `get_table`."""
+        return self._core.info
+
+    def has_primary_key(self) -> bool:
+        """Whether rows are identified by a primary key."""
+        return self._core.info.has_primary_key()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(path={self._core.info.table_path})"
+
+
+class FlussTable(FlussTableBase[TableScan]):
+    """A table to read and write."""
+
+    _scan = TableScan
+
 
 TableT = TypeVar("TableT", bound="FlussTableBase[Any]")
 

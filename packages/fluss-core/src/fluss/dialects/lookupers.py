@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Iterable
+from typing import Generic
 
 from fluss.connection.connection import TableHandle
 from fluss.lookup.lookup_cores import (
+    AnswerT,
     Key,
     LookupCore,
     Row,
@@ -20,11 +22,21 @@ from fluss.lookup.lookup_cores import (
 from fluss.net.handoff import as_awaitable
 
 
-class Lookuper:
-    """Finds rows by primary key. Any thread and any event loop may use it, at the same time."""
+class _Lookuper(Generic[AnswerT]):
+    """The part that both kinds of lookupers share."""
 
-    def __init__(self, core: LookupCore[Row | None]) -> None:
+    def __init__(self, core: LookupCore[AnswerT]) -> None:
         self._core = core
+
+    def _ask(self, key: Key) -> Awaitable[AnswerT]:
+        return as_awaitable(lambda caller: self._core.ask(key, caller), self._core.decode)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Lookuper(_Lookuper[Row | None]):
+    """Finds rows by primary key. Any thread and any event loop may use it, at the same time."""
 
     def lookup(self, pk: Key) -> Awaitable[Row | None]:
         """The row with this key, or None.
@@ -36,17 +48,11 @@ class Lookuper:
         Raises:
             InvalidValueError: A key column is missing, unknown, or of another type.
         """
-        return as_awaitable(lambda caller: self._core.ask(pk, caller), self._core.decode)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return self._ask(pk)
 
 
-class PrefixLookuper:
+class PrefixLookuper(_Lookuper[list[Row]]):
     """Finds all rows whose primary keys begin with the given columns."""
-
-    def __init__(self, core: LookupCore[list[Row]]) -> None:
-        self._core = core
 
     def lookup(self, prefix: Key) -> Awaitable[list[Row]]:
         """The rows, in the order of their keys' bytes; an empty list where there are none.
@@ -54,10 +60,7 @@ class PrefixLookuper:
         Raises:
             InvalidValueError: A column of the prefix is missing, unknown, or of another type.
         """
-        return as_awaitable(lambda caller: self._core.ask(prefix, caller), self._core.decode)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return self._ask(prefix)
 
 
 class TableLookup:

@@ -7,14 +7,14 @@ of its records is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, overload
 
 import pyarrow as pa
 
 from fluss.dialects.arrow_to_python import python_values
-from fluss.dialects.row_dicts import row_dicts
 from fluss.log.decode import DecodedBatch
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
@@ -237,3 +237,25 @@ class _Batch:
         ]
         self.rows = row_dicts(names, columns) if columns else [{} for _ in range(batch.num_rows)]
         return self.rows
+
+
+# For more columns, compiling would take longer than it saves.
+COLUMNS_MAX = 100
+
+
+def row_dicts(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Make one dictionary per row; at least one column, all of the same length."""
+    if len(columns) > COLUMNS_MAX:
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return _unrolled(len(columns))(columns, *names)
+
+
+@lru_cache(maxsize=COLUMNS_MAX)
+def _unrolled(count: int) -> Callable[..., list[dict[str, Any]]]:
+    numbers = range(count)
+    names = ", ".join(f"n{each}" for each in numbers)
+    values = "".join(f"v{each}, " for each in numbers)
+    pairs = ", ".join(f"n{each}: v{each}" for each in numbers)
+    source = f"lambda columns, {names}: [{{{pairs}}} for {values}in zip(*columns, strict=True)]"
+    made: Callable[..., list[dict[str, Any]]] = eval(source)  # noqa: S307 - made of numbers only
+    return made

@@ -11,25 +11,7 @@ from dataclasses import dataclass
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import PartitionNotFoundError, WriterStateError
-from fluss.exactly_once.plan_claims import (
-    REGISTERED_MS,
-    SHARED_MS,
-    Claim,
-    ClaimedBucket,
-    Receipt,
-    Step,
-    Task,
-    decide_epoch,
-    more_tasks,
-    other_table,
-    overtaken,
-    read_start,
-    rows_gone,
-    shared_numbers,
-    start_id,
-    start_numbers,
-    step_id,
-)
+from fluss.exactly_once import plan_claims as plan
 from fluss.exactly_once.producer_offsets import Registered, forget, register, registered
 from fluss.exactly_once.writer_state import known_sequences
 from fluss.log.extents import fetch_extents
@@ -51,13 +33,13 @@ FIRST_SCHEMA_ID = 1
 class Claimed:
     """The claim that counts, and whether only this attempt can have written under it."""
 
-    claim: Claim
+    claim: plan.Claim
     is_first: bool
 
 
 async def claim_buckets(
     table: TableHandle,
-    task: Task,
+    task: plan.Task,
     number: int,
     places: Places,
     epoch: tuple[int, int] | None,
@@ -87,16 +69,16 @@ async def claim_buckets(
 
     previous = await _step(cluster, task.run, task.step - 1) if task.is_chained else None
     if previous is not None and previous.table_id != table_id:
-        raise other_table(previous.table_id, table_id)
+        raise plan.other_table(previous.table_id, table_id)
     if previous is None and task.is_chained and not await _is_start(table, task.run, task.step):
         # A step that was finished and never committed comes again, and its claims are there.
         found = await other_claim()
         if found is None:
-            raise overtaken(task)
+            raise plan.overtaken(task)
         return found
     extents = await fetch_extents(cluster, places)
     _check_ends(previous, extents)
-    began = epoch or decide_epoch(task, previous, now_ms=now_ms)
+    began = epoch or plan.decide_epoch(task, previous, now_ms=now_ms)
     known = await _known(table, task, places, began[0])
     if None in known.values() and began[0] != task.step:
         # A server that does not report numbers cannot be asked where to continue.
@@ -115,19 +97,19 @@ async def claim_buckets(
         await _check_due(cluster, task)
         if found is not None:
             return found
-    claim = Claim(
+    claim = plan.Claim(
         table_id=table_id,
         epoch=began[0],
         began_ms=began[1],
         schema_id=table.info.schema_id,
         buckets={
-            bucket: ClaimedBucket(
+            bucket: plan.ClaimedBucket(
                 anchor=extents[bucket].end, first=0 if is_fresh else _next(known[bucket])
             )
             for bucket in places
         },
     )
-    kept_ms = REGISTERED_MS if task.is_chained else SHARED_MS
+    kept_ms = plan.REGISTERED_MS if task.is_chained else plan.SHARED_MS
     is_first = await register(table, name, claim.to_numbers(), ttl_ms=kept_ms)
     winner = Claimed(claim=claim, is_first=True) if is_first else await other_claim()
     if previous is not None:
@@ -142,7 +124,7 @@ async def claim_buckets(
     return winner
 
 
-async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
+async def gained_columns(table: TableHandle, task: plan.Task) -> frozenset[str]:
     """Read which columns a table has gained since another attempt at a task claimed its buckets.
 
     Args:
@@ -154,7 +136,7 @@ async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
     found = await registered(table.connection.cluster, task.claim_id(0))
     if found is None or found.table_id != table.info.table_id:
         return frozenset()
-    claimed = Claim.of_numbers(found.table_id, found.numbers).schema_id
+    claimed = plan.Claim.of_numbers(found.table_id, found.numbers).schema_id
     if claimed is None or claimed == table.info.schema_id:
         return frozenset()
     await table.schemas.load([claimed])
@@ -163,10 +145,10 @@ async def gained_columns(table: TableHandle, task: Task) -> frozenset[str]:
     return names.difference(names if before is None else before.column_names)
 
 
-async def _check_due(cluster: Cluster, task: Task) -> None:
+async def _check_due(cluster: Cluster, task: plan.Task) -> None:
     """Check that the step of a task is not committed; its claims count until then."""
     if await _step(cluster, task.run, task.step - 1) is None:
-        raise overtaken(task)
+        raise plan.overtaken(task)
 
 
 async def bind_run(table: TableHandle, run: str, step: int) -> int:
@@ -174,22 +156,24 @@ async def bind_run(table: TableHandle, run: str, step: int) -> int:
     return (await _start(table, run, step)).table_id
 
 
-async def is_claimed(cluster: Cluster, task: Task, number: int) -> bool:
+async def is_claimed(cluster: Cluster, task: plan.Task, number: int) -> bool:
     """Whether an attempt at a task has made a claim of this number."""
     return await registered(cluster, task.claim_id(number)) is not None
 
 
-async def share(table: TableHandle, task: Task) -> None:
+async def share(table: TableHandle, task: plan.Task) -> None:
     """Register, before anything is written, that there is more than one attempt at a task."""
-    await register(table, task.shared_id, shared_numbers(), ttl_ms=SHARED_MS)
+    await register(table, task.shared_id, plan.shared_numbers(), ttl_ms=plan.SHARED_MS)
 
 
-async def is_shared(cluster: Cluster, task: Task) -> bool:
+async def is_shared(cluster: Cluster, task: plan.Task) -> bool:
     """Whether there has been more than one attempt at a task."""
     return await registered(cluster, task.shared_id) is not None
 
 
-async def commit_step(table: TableHandle, run: str, step: int, receipts: Sequence[Receipt]) -> None:
+async def commit_step(
+    table: TableHandle, run: str, step: int, receipts: Sequence[plan.Receipt]
+) -> None:
     """Register that a step is finished, and delete the entries of the step before. Idempotent.
 
     Args:
@@ -205,37 +189,41 @@ async def commit_step(table: TableHandle, run: str, step: int, receipts: Sequenc
     cluster = table.connection.cluster
     previous = await _step(cluster, run, step - 1)
     if previous is None and not await _may_commit(table, run, step, receipts):
-        raise overtaken(Task(run=run, step=step, part=0))
-    surplus = Task(run=run, step=step, part=1 + max((each.part for each in receipts), default=-1))
+        raise plan.overtaken(plan.Task(run=run, step=step, part=0))
+    surplus = plan.Task(
+        run=run, step=step, part=1 + max((each.part for each in receipts), default=-1)
+    )
     if await is_claimed(cluster, surplus, 0):
-        raise more_tasks(surplus)
-    done = Step.of_receipts(table.info.table_id, step, receipts, previous)
-    await register(table, step_id(run, step), done.to_numbers())
+        raise plan.more_tasks(surplus)
+    done = plan.Step.of_receipts(table.info.table_id, step, receipts, previous)
+    await register(table, plan.step_id(run, step), done.to_numbers())
     await _forget_all(cluster, _shared_ids(run, step, receipts))
     if previous is not None:
         await forget_claims(cluster, run, step - 1, previous.claims)
-        await forget(cluster, step_id(run, step - 1))
+        await forget(cluster, plan.step_id(run, step - 1))
 
 
 async def forget_claims(cluster: Cluster, run: str, step: int, claims: Mapping[int, int]) -> None:
     """Delete the claims of all tasks of a step, given how many each part has."""
     names = [
-        Task(run=run, step=step, part=part).claim_id(number)
+        plan.Task(run=run, step=step, part=part).claim_id(number)
         for part, count in claims.items()
         for number in range(count)
     ]
     await _forget_all(cluster, names)
 
 
-async def forget_run(cluster: Cluster, run: str, receipts: Sequence[Receipt]) -> None:
+async def forget_run(cluster: Cluster, run: str, receipts: Sequence[plan.Receipt]) -> None:
     """Delete all entries of a run of one step."""
     await forget_claims(cluster, run, 0, {each.part: each.claims for each in receipts})
     await _forget_all(cluster, _shared_ids(run, 0, receipts))
 
 
-def _shared_ids(run: str, step: int, receipts: Sequence[Receipt]) -> list[str]:
+def _shared_ids(run: str, step: int, receipts: Sequence[plan.Receipt]) -> list[str]:
     return [
-        Task(run=run, step=step, part=each.part).shared_id for each in receipts if each.is_shared
+        plan.Task(run=run, step=step, part=each.part).shared_id
+        for each in receipts
+        if each.is_shared
     ]
 
 
@@ -245,7 +233,9 @@ async def _forget_all(cluster: Cluster, names: Sequence[str]) -> None:
         await asyncio.gather(*(forget(cluster, each) for each in some))
 
 
-async def _may_commit(table: TableHandle, run: str, step: int, receipts: Sequence[Receipt]) -> bool:
+async def _may_commit(
+    table: TableHandle, run: str, step: int, receipts: Sequence[plan.Receipt]
+) -> bool:
     """Whether a step without one before it is the first step, or is repeated."""
     cluster = table.connection.cluster
     is_first = await _is_start(table, run, step)
@@ -255,38 +245,38 @@ async def _may_commit(table: TableHandle, run: str, step: int, receipts: Sequenc
     if claimed is None or not is_first:
         return is_first
     # The claims of the first step are deleted when the second has been done.
-    name = Task(run=run, step=step, part=claimed).claim_id(0)
+    name = plan.Task(run=run, step=step, part=claimed).claim_id(0)
     return await registered(cluster, name) is not None
 
 
 async def _is_start(table: TableHandle, run: str, step: int) -> bool:
     """Whether a run began, or begins now, with a step."""
-    return read_start((await _start(table, run, step)).numbers) == step
+    return plan.read_start((await _start(table, run, step)).numbers) == step
 
 
 async def _start(table: TableHandle, run: str, step: int) -> Registered:
     """The table and the step that a run began with; these, if none are registered."""
-    name, numbers = start_id(run), start_numbers(step)
+    name, numbers = plan.start_id(run), plan.start_numbers(step)
     mine = Registered(table_id=table.info.table_id, numbers=tuple(numbers))
     if await register(table, name, numbers):
         return mine
     return await registered(table.connection.cluster, name) or mine
 
 
-async def _step(cluster: Cluster, run: str, step: int) -> Step | None:
+async def _step(cluster: Cluster, run: str, step: int) -> plan.Step | None:
     if step < 0:
         return None
-    found = await registered(cluster, step_id(run, step))
-    return None if found is None else Step.of_numbers(found.table_id, found.numbers)
+    found = await registered(cluster, plan.step_id(run, step))
+    return None if found is None else plan.Step.of_numbers(found.table_id, found.numbers)
 
 
-async def _claim(cluster: Cluster, name: str, table_id: int, places: Places) -> Claim | None:
+async def _claim(cluster: Cluster, name: str, table_id: int, places: Places) -> plan.Claim | None:
     found = await registered(cluster, name)
     if found is None:
         return None
     if found.table_id != table_id:
-        raise other_table(found.table_id, table_id)
-    claim = Claim.of_numbers(found.table_id, found.numbers)
+        raise plan.other_table(found.table_id, table_id)
+    claim = plan.Claim.of_numbers(found.table_id, found.numbers)
     if not any(each in claim.buckets for each in places):
         missing = next(iter(places))
         raise WriterStateError(
@@ -300,7 +290,7 @@ async def _claim(cluster: Cluster, name: str, table_id: int, places: Places) -> 
 
 
 async def _known(
-    table: TableHandle, task: Task, places: Places, epoch: int
+    table: TableHandle, task: plan.Task, places: Places, epoch: int
 ) -> dict[TableBucket, int | None]:
     writer_id = task.writer_id(epoch)
     return await known_sequences(
@@ -315,14 +305,14 @@ def _next(last_known: int | None) -> int:
     return 0 if last_known is None else last_known + 1
 
 
-def _check_ends(previous: Step | None, extents: dict[TableBucket, Extent]) -> None:
+def _check_ends(previous: plan.Step | None, extents: dict[TableBucket, Extent]) -> None:
     """Check that the logs still hold the rows of the step before."""
     for bucket, end in ({} if previous is None else previous.ends).items():
         if bucket in extents and extents[bucket].end < end:
-            raise rows_gone(bucket, end=extents[bucket].end, needed=end)
+            raise plan.rows_gone(bucket, end=extents[bucket].end, needed=end)
 
 
-def _unclaimed(task: Task) -> WriterStateError:
+def _unclaimed(task: plan.Task) -> WriterStateError:
     return WriterStateError(
         f"Rows of task {task.part} of step {task.step} of {task.run} are there, and its claim is "
         "not: this attempt is an old one whose step has been done since, or the claim was deleted.",

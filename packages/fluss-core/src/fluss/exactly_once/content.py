@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +30,6 @@ from fluss.scan.split import ScanSplit
 from fluss.write.write_batch import WriteBatch
 
 _LOG = logging.getLogger("fluss.scan")
-_OTHER_ROWS: Final = Hint(HintKey.OTHER_ROWS)
 
 
 def check_same_rows(
@@ -64,12 +63,11 @@ def check_same_rows(
         return
     if _same(table, rows(), there, bucket, made, may_differ):
         return
-    raise WriterStateError(
-        f"An earlier attempt at this task has written other rows than this one would: "
-        f"{landed.row_count} rows at offset {landed.base_offset} of bucket {bucket.bucket_id} of "
-        f"{made.path}, in place of {made.row_count}.",
-        hint=_OTHER_ROWS,
-        table=str(made.path.table_path),
+    raise _other_rows(
+        table,
+        f"written other rows than this one would: {landed.row_count} rows at offset "
+        f"{landed.base_offset} of bucket {bucket.bucket_id} of {made.path}, in place of "
+        f"{made.row_count}.",
         partition=made.path.partition_name,
         bucket=bucket.bucket_id,
         offset=landed.base_offset,
@@ -78,11 +76,10 @@ def check_same_rows(
 
 def more_rows(table: TableHandle, surplus: Piece, bucket: TableBucket) -> WriterStateError:
     """The error for a task that has fewer rows than the log."""
-    return WriterStateError(
-        f"An earlier attempt at this task has written more rows than this one has: those from "
-        f"offset {surplus.offset} of bucket {bucket.bucket_id} on.",
-        hint=_OTHER_ROWS,
-        table=str(table.info.table_path),
+    what = f"those from offset {surplus.offset} of bucket {bucket.bucket_id} on."
+    return _other_rows(
+        table,
+        f"written more rows than this one has: {what}",
         bucket=bucket.bucket_id,
         offset=surplus.offset,
     )
@@ -90,11 +87,19 @@ def more_rows(table: TableHandle, surplus: Piece, bucket: TableBucket) -> Writer
 
 def more_claims(table: TableHandle) -> WriterStateError:
     """The error for a task that needs fewer buckets than an earlier attempt at it."""
+    return _other_rows(
+        table,
+        "claimed partitions, or all of its buckets, that this one has no rows for: its rows were "
+        "others, or this one's broke off.",
+    )
+
+
+def _other_rows(table: TableHandle, what: str, **facts: Any) -> WriterStateError:
     return WriterStateError(
-        "An earlier attempt at this task has claimed partitions, or all of its buckets, that this "
-        "one has no rows for: its rows were others, or this one's broke off.",
-        hint=_OTHER_ROWS,
+        f"An earlier attempt at this task has {what}",
+        hint=Hint(HintKey.OTHER_ROWS),
         table=str(table.info.table_path),
+        **facts,
     )
 
 

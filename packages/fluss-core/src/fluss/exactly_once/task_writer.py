@@ -113,6 +113,7 @@ class TaskWriter:
         self._turn = task.writer_id(task.step) % table.info.num_buckets
         self._paths: set[PhysicalTablePath] = set()
         self._places: dict[tuple[PhysicalTablePath, int], TableBucket] = {}
+        self._path_of: dict[TableBucket, PhysicalTablePath] = {}
         self._ledgers: dict[TableBucket, BucketLedger] = {}
         self._counts: dict[TableBucket, int] = defaultdict(int)
         self._pending: list[_Item] = []
@@ -221,6 +222,7 @@ class TaskWriter:
     def _begin(self, places: Places, made: Claimed) -> None:
         claim = made.claim
         self._epoch = (claim.epoch, claim.began_ms)
+        self._path_of |= places
         for bucket, path in places.items():
             self._places[path, bucket.bucket_id] = bucket
             self._ledgers[bucket] = BucketLedger(
@@ -248,7 +250,7 @@ class TaskWriter:
             raise more_claims(self._table)
         if not self._claims:
             return
-        self._look({bucket: path for (path, _), bucket in self._places.items()})
+        self._look(self._path_of)
         for bucket, ledger in self._ledgers.items():
             more = ledger.surplus(self._counts[bucket])
             if more is not None:
@@ -342,13 +344,10 @@ class TaskWriter:
         self, ranges: Mapping[TableBucket, tuple[int, int]]
     ) -> dict[TableBucket, list[LoggedBatch]]:
         """The batches of this task that begin in some ranges of offsets."""
-        paths = {bucket: path for (path, _), bucket in self._places.items() if bucket in ranges}
-        splits = [
-            ScanSplit.of_log(
-                self._table.info, bucket, paths[bucket].partition_name, start=start, stop=stop
-            )
-            for bucket, (start, stop) in ranges.items()
-        ]
+        splits = []
+        for bucket, (start, stop) in ranges.items():
+            name = self._path_of[bucket].partition_name
+            splits.append(ScanSplit.of_log(self._table.info, bucket, name, start=start, stop=stop))
         ids = {each for bucket in ranges for each in self._ledgers[bucket].writer_ids}
         found = batches_by(self._table, splits, ids)
         return {bucket: [_landed(each) for each in some] for bucket, some in found.items()}
@@ -373,9 +372,7 @@ class TaskWriter:
             theirs = [each for each in self._pending if each.bucket in buckets]
             self._run(_settled(theirs))
             self._reap()
-            self._look(
-                {bucket: path for (path, _), bucket in self._places.items() if bucket in buckets}
-            )
+            self._look({bucket: self._path_of[bucket] for bucket in buckets})
             waited = len(self._pending)
             for item in [each for each in theirs if each in self._pending]:
                 self._go_on_with(item)

@@ -7,7 +7,7 @@ thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fluss.errors import (
     CorruptBatchError,
@@ -109,7 +109,7 @@ def read_fetch(body: memoryview) -> Mapping[TableBucket, FetchedBucket]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Headers:
     """Facts from the headers of the whole batches in a buffer.
 
@@ -122,41 +122,29 @@ class Headers:
         error: What is wrong with the batch after them.
     """
 
-    size: int
-    next_offset: int | None
-    schema_ids: frozenset[int]
-    last_schema_id: int | None
-    batches: int
-    rows: int
-    error: CorruptDataError | None
+    size: int = 0
+    next_offset: int | None = None
+    schema_ids: set[int] = field(default_factory=set)
+    last_schema_id: int | None = None
+    batches: int = 0
+    rows: int = 0
+    error: CorruptDataError | None = None
 
 
 def read_headers(data: Buffer, *, magic_1: Magic1) -> Headers:
     """Read the headers of the batches in a buffer, up to the first that is damaged."""
-    size = batches = rows = 0
-    next_offset: int | None = None
-    last_schema_id: int | None = None
-    error: CorruptDataError | None = None
-    schema_ids: set[int] = set()
+    found = Headers()
     try:
         for at, header in iter_log_headers(data, magic_1=magic_1):
-            size = at + header.size_bytes
-            next_offset = header.next_offset
-            last_schema_id = header.schema_id
-            schema_ids.add(header.schema_id)
-            batches += 1
-            rows += header.record_count
+            found.size = at + header.size_bytes
+            found.next_offset = header.next_offset
+            found.last_schema_id = header.schema_id
+            found.schema_ids.add(header.schema_id)
+            found.batches += 1
+            found.rows += header.record_count
     except CorruptDataError as corrupt:
-        error = corrupt
-    return Headers(
-        size=size,
-        next_offset=next_offset,
-        schema_ids=frozenset(schema_ids),
-        last_schema_id=last_schema_id,
-        batches=batches,
-        rows=rows,
-        error=error,
-    )
+        found.error = corrupt
+    return found
 
 
 def size_before(data: Buffer, schema_ids: Collection[int], *, magic_1: Magic1) -> int:

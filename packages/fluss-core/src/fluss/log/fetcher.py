@@ -28,6 +28,7 @@ from fluss.errors import (
     FlussError,
     ServerError,
 )
+from fluss.log import plan_fetch_errors as decisions
 from fluss.log.fetch_messages import (
     Fetched,
     FetchTarget,
@@ -42,21 +43,10 @@ from fluss.log.fetch_messages import (
 )
 from fluss.log.log_services import remote_log_reader
 from fluss.log.plan_fetch import Fetch, FetchLimits, FetchPlan, Position
-from fluss.log.plan_fetch_errors import (
-    Recovery,
-    RetryContext,
-    decide_refusal,
-    decide_remote_failure,
-    decide_stall,
-    forgive,
-    give_up,
-    give_up_at,
-    out_of_range,
-)
 from fluss.model.offsets import LATEST_OFFSET, OffsetSpec
 from fluss.model.paths import TableBucket
+from fluss.net.leader_requests import find_partition_path
 from fluss.net.list_offsets import list_offsets
-from fluss.net.partition_ids import find_partition_path
 from fluss.net.wait_notices import notices
 from fluss.records.log.log_header import Magic1
 from fluss.wire.api import ApiKey
@@ -172,7 +162,7 @@ class Fetcher:
         if error is None:
             raise AssertionError("a position that failed has an error")
         if error.is_retriable:
-            forgive(position)
+            decisions.forgive(position)
             self._begin(position)
         # An error that is raised again must not collect the tracebacks of the times before.
         return copy.copy(error)
@@ -203,7 +193,7 @@ class Fetcher:
 
     async def _fetch(self, fetch: Fetch) -> None:
         starts = {each.bucket: each.offset for each in fetch.positions}
-        deadline = give_up_at(
+        deadline = decisions.give_up_at(
             fetch.positions, now=self._loop.time(), patience_s=self._context().patience_s
         )
         request = [write_fetch(fetch, self._target)]
@@ -251,7 +241,7 @@ class Fetcher:
         if served:
             return  # the answer was full before it came to the others
         for position, high_watermark in empty:
-            self._apply(position, decide_stall(position, high_watermark, self._context()))
+            self._apply(position, decisions.decide_stall(position, high_watermark, self._context()))
 
     def _take_in_bucket(self, position: Position, found: FetchedBucket, *, projected: bool) -> bool:
         """Take in the part of an answer for one bucket; whether it brought anything."""
@@ -336,7 +326,7 @@ class Fetcher:
                         break
                     await self._room()
         except FlussError as error:
-            self._apply(position, decide_remote_failure(position, error, self._context()))
+            self._apply(position, decisions.decide_remote_failure(position, error, self._context()))
 
     async def _room(self) -> None:
         """Wait until the reader has made room; unread bytes are bounded for files, too."""
@@ -349,7 +339,7 @@ class Fetcher:
     def _refused(self, position: Position, error: FlussError) -> None:
         log.debug("bucket %s: %s", position.bucket, error.message)
         context = self._context()
-        self._apply(position, decide_refusal(position, error, context))
+        self._apply(position, decisions.decide_refusal(position, error, context))
         if position.attempts and position.error is None:
             notices.retried(
                 f"rows of bucket {position.bucket.bucket_id} of {position.path}",
@@ -359,26 +349,26 @@ class Fetcher:
                 limit_ms=round(context.patience_s * 1_000),
             )
 
-    def _apply(self, position: Position, recovery: Recovery) -> None:
+    def _apply(self, position: Position, recovery: decisions.Recovery) -> None:
         if not self.plan.is_current(position):
             return
         match recovery:
-            case Recovery.GIVEN_UP:
+            case decisions.Recovery.GIVEN_UP:
                 self._ready.append(position)
                 self._news.set()
-            case Recovery.LEADER:
+            case decisions.Recovery.LEADER:
                 self._cluster.counters.retries += 1
                 self._cluster.view.forget_leader(position.bucket)
-            case Recovery.RANGE:
+            case decisions.Recovery.RANGE:
                 self._start(self._find_range(position), position)
-            case Recovery.NOTHING:
+            case decisions.Recovery.NOTHING:
                 pass
 
     def _fail(self, position: Position, error: FlussError) -> None:
-        self._apply(position, give_up(position, error))
+        self._apply(position, decisions.give_up(position, error))
 
-    def _context(self) -> RetryContext:
-        return RetryContext(
+    def _context(self) -> decisions.RetryContext:
+        return decisions.RetryContext(
             policy=self._cluster.retry_policy,
             patience_s=self._cluster.settings.retry_timeout_ms / 1_000,
             now=self._loop.time(),
@@ -393,9 +383,8 @@ class Fetcher:
             self._start(self._prepare(position), position)
 
     async def _prepare(self, position: Position) -> None:
-        partition_id = position.bucket.partition_id
-        if position.needs_name and partition_id is not None:
-            table = position.path.table_path
+        if position.needs_name:
+            table, partition_id = position.path.table_path, position.bucket.partition_id
             position.path = await find_partition_path(self._cluster, table, partition_id)
         if position.offset == LATEST_OFFSET:
             position.offset = await self._find_offset(position, OffsetSpec.latest())
@@ -414,7 +403,7 @@ class Fetcher:
         )
         if position.may_skip_trimmed and 0 <= position.offset < earliest:
             self._advance(position, earliest, unread_bytes=0)
-        error = out_of_range(position, earliest=earliest, latest=latest)
+        error = decisions.out_of_range(position, earliest=earliest, latest=latest)
         if error is not None:
             raise error
         if position.offset < 0:

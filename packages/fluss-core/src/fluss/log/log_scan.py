@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import pyarrow as pa
 
-from fluss.connection.arguments import check_bucket_id
+from fluss.connection.arguments import check_bucket_id, check_partitioned
 from fluss.connection.connection import TableHandle
 from fluss.errors import ClosedError, FlussError, InvalidValueError
 from fluss.log.decode import Decoder
@@ -28,8 +28,6 @@ from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.engine_thread import Engine
-
-NOT_PARTITIONED_CODE = 37
 
 
 class LogScanCore:
@@ -72,24 +70,17 @@ class LogScanCore:
 
     def subscribe(self, bucket_offsets: Mapping[int, int]) -> None:
         """Read buckets of a table without partitions from these offsets on."""
-        if self.table.is_partitioned():
-            raise FlussError(
-                f"{self.table.table_path} is partitioned: its buckets are those of a partition.",
-                hint="Use subscribe_partition(partition_id, bucket_id, start_offset); "
-                "admin.list_partition_infos() gives the ids.",
-                table=str(self.table.table_path),
-            )
+        hint = (
+            "Use subscribe_partition(partition_id, bucket_id, start_offset); "
+            "admin.list_partition_infos() gives the ids."
+        )
+        check_partitioned(self.table, expected=False, hint=hint)
         self._subscribe([(None, bucket, offset) for bucket, offset in bucket_offsets.items()])
 
     def subscribe_partitions(self, offsets: Mapping[tuple[int, int], int]) -> None:
         """Read buckets of a partitioned table, by (partition id, bucket), from these offsets on."""
-        if not self.table.is_partitioned():
-            raise FlussError(
-                f"{self.table.table_path} is not partitioned.",
-                NOT_PARTITIONED_CODE,
-                hint="Use subscribe(bucket_id, start_offset).",
-                table=str(self.table.table_path),
-            )
+        hint = "Use subscribe(bucket_id, start_offset)."
+        check_partitioned(self.table, expected=True, hint=hint)
         self._subscribe([(*place, offset) for place, offset in offsets.items()])
 
     def _subscribe(self, places: Sequence[tuple[int | None, int, int]]) -> None:

@@ -20,8 +20,8 @@ from fluss.lookup.lookup_messages import LookupRoute, write_keys
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
+from fluss.net.leader_requests import find_partition_id
 from fluss.net.operation_deadline import operation, within
-from fluss.net.partition_ids import find_partition_id
 from fluss.rows.buffers.columns import Int64Array
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer, size_of

@@ -129,9 +129,8 @@ class _FrameLookup:
         output = whole.project(positions)
         self._output = output
         # The columns of the key are known without decoding them.
-        self._values = ValueDecoder(
-            table, [each for each in positions if whole.names[each] not in frames.types]
-        )
+        further = [each for each in positions if whole.names[each] not in frames.types]
+        self._values = ValueDecoder(table, whole.project(further))
         if FOUND in output.names:
             raise InvalidValueError(
                 f"{table.info.table_path} has a column {FOUND!r} of its own, and the "

@@ -13,18 +13,7 @@ from fluss.errors import FlussError, ProtocolError, error_from_code, unusable_an
 from fluss.model.paths import TableBucket
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
-from fluss.wire.zero_copy.lookup_values import (
-    LOOKUP_REQUEST,
-    LOOKUP_RESPONSE,
-    PREFIX_LOOKUP_REQUEST,
-    PREFIX_LOOKUP_RESPONSE,
-    LookedUpBucket,
-    LookupBucket,
-    LookupRequest,
-    PrefixLookedUpBucket,
-    PrefixLookupBucket,
-    PrefixLookupRequest,
-)
+from fluss.wire.zero_copy import lookup_values as wire
 
 ACKS_ALL = -1
 
@@ -43,17 +32,17 @@ class LookupRoute(NamedTuple):
 def write_keys(route: LookupRoute, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
     """The body of a request for keys or prefixes of keys; the timeout is that of inserts."""
     is_prefix = route.api is ApiKey.PREFIX_LOOKUP
-    kind: Any = PrefixLookupBucket if is_prefix else LookupBucket
+    kind: Any = wire.PrefixLookupBucket if is_prefix else wire.LookupBucket
     buckets = tuple(
         kind(partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked)
         for bucket, asked in keys.items()
     )
     if is_prefix:
-        request = PrefixLookupRequest(table_id=route.table_id, buckets_req=buckets)
-        return PREFIX_LOOKUP_REQUEST.write(request)
+        request = wire.PrefixLookupRequest(table_id=route.table_id, buckets_req=buckets)
+        return wire.PREFIX_LOOKUP_REQUEST.write(request)
     inserts = route.insert_if_not_exists
-    return LOOKUP_REQUEST.write(
-        LookupRequest(
+    return wire.LOOKUP_REQUEST.write(
+        wire.LookupRequest(
             table_id=route.table_id,
             buckets_req=buckets,
             insert_if_not_exists=True if inserts else None,
@@ -76,11 +65,11 @@ def read_values(
             _bucket_of(route, each): each.value_lists
             if each.error_code is None
             else _error_of(route, each)
-            for each in PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
+            for each in wire.PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
         }
     return {
         _bucket_of(route, each): each.values if each.error_code is None else _error_of(route, each)
-        for each in LOOKUP_RESPONSE.read(body).buckets_resp
+        for each in wire.LOOKUP_RESPONSE.read(body).buckets_resp
     }
 
 
@@ -90,11 +79,15 @@ def unanswered(route: LookupRoute, bucket: TableBucket, keys: int) -> ProtocolEr
     return unusable_answer(route.api.name, why, bucket=bucket.bucket_id)
 
 
-def _bucket_of(route: LookupRoute, answer: LookedUpBucket | PrefixLookedUpBucket) -> TableBucket:
+def _bucket_of(
+    route: LookupRoute, answer: wire.LookedUpBucket | wire.PrefixLookedUpBucket
+) -> TableBucket:
     return TableBucket.with_partition(route.table_id, answer.partition_id, answer.bucket_id)
 
 
-def _error_of(route: LookupRoute, answer: LookedUpBucket | PrefixLookedUpBucket) -> FlussError:
+def _error_of(
+    route: LookupRoute, answer: wire.LookedUpBucket | wire.PrefixLookedUpBucket
+) -> FlussError:
     return error_from_code(
         answer.error_code or 0,
         answer.error_message,

@@ -28,8 +28,8 @@ from fluss.lookup.plan_lookups import LookupPlan, LookupSettings
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
 from fluss.net.handoff import ResultSink
+from fluss.net.leader_requests import find_partition_id
 from fluss.net.operation_deadline import Operation, limited
-from fluss.net.partition_ids import find_partition_id
 from fluss.net.plan_retry import decide_retry
 from fluss.wire.api import ApiKey
 
@@ -53,21 +53,19 @@ class LookupTarget:
     bucket: TableBucket | None = None
 
 
+@dataclass(slots=True, eq=False)
 class PendingLookup:
     """One key, or prefix of keys, in one bucket, and the sink of its result.
 
     The answer is the value's bytes or None, and for a prefix the tuple of all values.
     """
 
-    __slots__ = ("attempt", "caller", "deadline", "is_answered", "key", "target")
-
-    def __init__(self, target: LookupTarget, key: bytes, caller: ResultSink[Any]) -> None:
-        self.target = target
-        self.key = key
-        self.caller = caller
-        self.attempt = 0
-        self.deadline = 0.0
-        self.is_answered = False
+    target: LookupTarget
+    key: bytes
+    caller: ResultSink[Any]
+    attempt: int = 0
+    deadline: float = 0.0
+    is_answered: bool = False
 
     def answer(self, value: Any) -> None:
         """Give the caller the answer; only the first result counts."""

@@ -109,12 +109,12 @@ class ValueDecoder:
 
     Args:
         table: The table.
-        columns: The positions of the columns, in the order of the result.
+        target: The columns of the result.
     """
 
-    def __init__(self, table: TableHandle, columns: Sequence[int]) -> None:
+    def __init__(self, table: TableHandle, target: BatchLayout) -> None:
         self._table = table
-        self._target = BatchLayout.of_schema(table.info.schema).project(columns)
+        self._target = target
         self._layouts: dict[int, BatchLayout] = {}
 
     @property

@@ -32,11 +32,10 @@ from fluss.model.servers import Address
 from fluss.net.counters import Counters
 from fluss.net.ddl_pacing import DdlPacing
 from fluss.net.hedged_requests import first_answer
-from fluss.net.metadata_request import read_facts, write_question
 from fluss.net.network_settings import ConnectionSettings
 from fluss.net.operation_deadline import Operation, limited, note_waiting
 from fluss.net.plan_retry import decide_retry
-from fluss.net.plan_routing import ClusterView, Leader
+from fluss.net.plan_routing import ClusterView, Leader, write_question
 from fluss.net.server_connection import ServerConnection
 from fluss.net.server_connections import Connections
 from fluss.wire import messages
@@ -58,7 +57,7 @@ UNKNOWN_SERVER_ERROR_CODE = -1
 class Cluster:
     """The servers of one cluster, as one client sees and reaches them."""
 
-    def __init__(self, settings: ConnectionSettings, *, version: str) -> None:
+    def __init__(self, settings: ConnectionSettings) -> None:
         self.settings = settings
         self.view = ClusterView()
         self.counters = Counters()
@@ -66,7 +65,7 @@ class Cluster:
         # Grows whenever facts of tables that were learned before may have become wrong.
         self.metadata_epoch = 0
         self.retry_policy = settings.retry_policy
-        self._connections = Connections(settings, counters=self.counters, version=version)
+        self._connections = Connections(settings, counters=self.counters)
         self._refreshing: dict[PhysicalTablePath | None, asyncio.Task[None]] = {}
         self._closed = False
 
@@ -326,7 +325,7 @@ class Cluster:
         """Fetch metadata of the partition with this id."""
         question = write_question([PhysicalTablePath(table)], partition_ids=[partition_id])
         answer = await self._ask_any(question, messages.MetadataResponse)
-        self.view.learn(read_facts(answer))
+        self.view.learn(answer)
 
     def _refreshed(self, chunk: Iterable[PhysicalTablePath | None], _: asyncio.Task[None]) -> None:
         for path in chunk:
@@ -343,7 +342,7 @@ class Cluster:
                 # error with its code.
                 await self._find_missing_table(paths)
             raise
-        self.view.learn(read_facts(answer))
+        self.view.learn(answer)
 
     async def _find_missing_table(self, paths: Sequence[PhysicalTablePath]) -> None:
         for table in dict.fromkeys(each.table_path for each in paths):

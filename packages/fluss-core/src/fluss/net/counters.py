@@ -7,6 +7,7 @@ sending and resetting are left to others.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 LATENCIES_KEPT_MAX = 1_024  # per kind of request; the oldest are dropped
@@ -20,14 +21,11 @@ class RequestCounters:
     answered: int = 0
     failed: int = 0
     timed_out: int = 0
-    latencies_s: list[float] = field(default_factory=list)
+    latencies_s: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES_KEPT_MAX))
 
     def answer(self, latency_s: float) -> None:
         """Count an answer and keep how long it took."""
-        if len(self.latencies_s) < LATENCIES_KEPT_MAX:
-            self.latencies_s.append(latency_s)
-        else:
-            self.latencies_s[self.answered % LATENCIES_KEPT_MAX] = latency_s
+        self.latencies_s.append(latency_s)
         self.answered += 1
 
     def snapshot(self) -> dict[str, float]:

@@ -86,12 +86,11 @@ class Engine:
         Raises:
             ClosedError: It has been cancelled by `cancellation`; the work may not have begun.
         """
-        self._refuse_own_thread(work)
-        sink: BlockingSink[T] = BlockingSink()
         if cancellation is not None and cancellation.is_cancelled:
             work.close()
             raise cancellation.error()
-        return sink.wait_for_result(self._start(work, sink), cancellation)
+        sink: BlockingSink[T] = BlockingSink()
+        return sink.wait_for_result(self.start(work, sink), cancellation)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Start `work` on the engine thread; the result is awaited in the caller's own loop.
@@ -111,14 +110,13 @@ class Engine:
 
         It is not called for a caller that has stopped waiting: what it would take stays in place.
         """
-        self._refuse_own_thread(work)
         sink: LoopSink[Any] | TrioSink[Any]
         try:
             sink = result_sink_here(convert)
         except RuntimeError:
             work.close()
             raise
-        return awaitable_of(sink, self._start(work, sink))
+        return awaitable_of(sink, self.start(work, sink))
 
     def start(self, work: Coroutine[Any, Any, T], sink: ResultSink[T]) -> Callable[[], None]:
         """Start `work` whose result goes to `sink`, so that one caller can have several in flight.
@@ -126,8 +124,28 @@ class Engine:
         Returns:
             A function that cancels it.
         """
-        self._refuse_own_thread(work)
-        return self._start(work, sink)
+        if self.on_this_thread():
+            work.close()
+            raise AssertionError("the engine thread must not wait for itself")
+        task: asyncio.Task[T] | None = None
+
+        def begin() -> None:
+            nonlocal task
+            task = self._loop.create_task(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda done: _answer(sink, done))
+
+        def cancel() -> None:
+            with contextlib.suppress(ClosedError):
+                self.post(lambda: None if task is None else _cancel(task))
+
+        try:
+            self.post(begin)
+        except BaseException:
+            work.close()
+            raise
+        return cancel
 
     def post(self, job: Callable[[], None]) -> None:
         """Call `job` on the engine thread soon; it must not wait. Any thread may call this."""
@@ -160,27 +178,6 @@ class Engine:
             task.add_done_callback(_log_failure)
 
         self.post_cleanup(start)
-
-    def _start(self, work: Coroutine[Any, Any, T], sink: ResultSink[T]) -> Callable[[], None]:
-        task: asyncio.Task[T] | None = None
-
-        def begin() -> None:
-            nonlocal task
-            task = self._loop.create_task(work)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            task.add_done_callback(lambda done: _answer(sink, done))
-
-        def cancel() -> None:
-            with contextlib.suppress(ClosedError):
-                self.post(lambda: None if task is None else _cancel(task))
-
-        try:
-            self.post(begin)
-        except BaseException:
-            work.close()
-            raise
-        return cancel
 
     def _work(self) -> None:
         # The flag first: a job posted in between costs one more wake-up and is not lost.
@@ -254,11 +251,6 @@ class Engine:
             await self._portal.sleep_until_stopped()
         for task in list(self._tasks):
             task.cancel()
-
-    def _refuse_own_thread(self, work: Coroutine[Any, Any, Any]) -> None:
-        if self.on_this_thread():
-            work.close()
-            raise AssertionError("the engine thread must not wait for itself")
 
 
 def _answer(sink: ResultSink[Any], task: asyncio.Task[Any]) -> None:

@@ -34,6 +34,7 @@ from fluss.wire.sasl import Credentials, SaslClient
 log = logging.getLogger("fluss.connection")
 
 SOFTWARE_NAME = "fluss-python"
+SOFTWARE_VERSION = "0.1.0"
 # A server that is still loading its users asks to come back (error 51).
 AUTHENTICATE_RETRY = RetryPolicy(attempts_max=10, delay_first_ms=100, delay_ms_max=5_000)
 RETRIABLE_AUTHENTICATION_CODE = 51
@@ -41,7 +42,7 @@ NOT_FLUSS_HINT = "Is this the address of a Fluss server? 'bootstrap.servers' nam
 
 
 async def open_connection(
-    address: Address, settings: ConnectionSettings, *, counters: Counters, version: str
+    address: Address, settings: ConnectionSettings, *, counters: Counters
 ) -> ServerConnection:
     """Connect to a server and shake hands.
 
@@ -51,7 +52,7 @@ async def open_connection(
     """
     try:
         with anyio.fail_after(settings.connect_timeout_ms / 1_000):
-            return await _open(address, settings, counters=counters, version=version)
+            return await _open(address, settings, counters=counters)
     except TimeoutError as error:
         raise ConnectError(
             f"No connection to {address} within {settings.connect_timeout_ms} ms.",
@@ -61,11 +62,11 @@ async def open_connection(
 
 
 async def _open(
-    address: Address, settings: ConnectionSettings, *, counters: Counters, version: str
+    address: Address, settings: ConnectionSettings, *, counters: Counters
 ) -> ServerConnection:
     connection = await _connect(address, settings, counters=counters)
     try:
-        await _learn_versions(connection, settings, version=version)
+        await _learn_versions(connection, settings)
         if settings.login is not None:
             await _authenticate(connection, settings, settings.login)
     except BaseException:
@@ -110,11 +111,9 @@ def _unreachable(address: Address, error: OSError) -> ConnectError:
     return ConnectError(f"Cannot connect to {address}: {reason}.", hint=hint, address=str(address))
 
 
-async def _learn_versions(
-    connection: ServerConnection, settings: ConnectionSettings, *, version: str
-) -> None:
+async def _learn_versions(connection: ServerConnection, settings: ConnectionSettings) -> None:
     request = messages.ApiVersionsRequest(
-        client_software_name=SOFTWARE_NAME, client_software_version=version
+        client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
     )
     try:
         body = await connection.ask(

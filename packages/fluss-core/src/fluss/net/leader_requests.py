@@ -1,4 +1,7 @@
-"""Asks the leaders of buckets: one request to each server, for all of its buckets."""
+"""Asks the leaders of buckets: one request to each server, for all of its buckets.
+
+Partitions are found by name or by id, because requests name them by id and users by name.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, TypeVar
 
-from fluss.errors import FlussError
-from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.errors import FlussError, PartitionNotFoundError
+from fluss.hints import Hint, HintKey
+from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.net.cluster_client import Cluster
 
 T = TypeVar("T")
@@ -61,3 +65,56 @@ async def ask_leaders(cluster: Cluster, places: Places, ask: Ask[T]) -> dict[Tab
     if places:
         await cluster.retrying(attempt)
     return found
+
+
+async def find_partition_id(cluster: Cluster, path: PhysicalTablePath) -> int | None:
+    """The id of a partition; None for a table without partitions.
+
+    Raises:
+        PartitionNotFoundError: The table has no such partition.
+    """
+    if path.partition_name is None:
+        return None
+    known = cluster.view.partition_id(path)
+    if known is None:
+        await cluster.retrying(lambda: cluster.refresh([path]))
+        known = cluster.view.partition_id(path)
+    if known is None:
+        raise PartitionNotFoundError(
+            f"Table '{path.table_path}' has no partition '{path.partition_name}'.",
+            hint=Hint(HintKey.LIST_PARTITIONS, table=str(path.table_path)),
+            table=str(path.table_path),
+            partition=path.partition_name,
+        )
+    return known
+
+
+async def find_partition_path(
+    cluster: Cluster, table: TablePath, partition_id: int | None
+) -> PhysicalTablePath:
+    """The partition with this id.
+
+    Raises:
+        PartitionNotFoundError: The table has no such partition, or it was dropped.
+    """
+    if partition_id is None:
+        return PhysicalTablePath(table)
+    known = cluster.view.partition_path(partition_id)
+    if known is None:
+        try:
+            await cluster.retrying(lambda: cluster.refresh_partition(table, partition_id))
+        except PartitionNotFoundError as error:
+            raise _no_such_id(table, partition_id) from error
+        known = cluster.view.partition_path(partition_id)
+    if known is None or known.table_path != table:
+        raise _no_such_id(table, partition_id)
+    return known
+
+
+def _no_such_id(table: TablePath, partition_id: int) -> PartitionNotFoundError:
+    return PartitionNotFoundError(
+        f"Table '{table}' has no partition with the id {partition_id}.",
+        hint=Hint(HintKey.LIST_PARTITIONS, table=str(table)),
+        table=str(table),
+        partition_id=partition_id,
+    )

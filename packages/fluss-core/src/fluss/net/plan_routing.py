@@ -1,16 +1,18 @@
 """A client's view of a cluster: its servers, and the leader of each bucket.
 
-The view is filled from metadata answers and forgets what has proved wrong. It sends no requests:
+The view learns from answers to GET_METADATA and forgets what has proved wrong. It asks nothing:
 `net.cluster_client` fetches metadata, and `net.plan_retry` decides what follows an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.servers import Address
+from fluss.wire import messages
+from fluss.wire.table_paths import read_table_path, write_table_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,25 +21,6 @@ class Leader:
 
     server_id: int
     epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketLeaders:
-    """The leaders of a table or partition in one metadata answer."""
-
-    path: PhysicalTablePath
-    table_id: int
-    partition_id: int | None
-    leaders: Mapping[int, Leader | None]  # by bucket; None during an election
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """One metadata answer."""
-
-    coordinator: Address | None
-    tablet_servers: Mapping[int, Address]
-    tables: tuple[BucketLeaders, ...] = ()
 
 
 class ClusterView:
@@ -51,30 +34,47 @@ class ClusterView:
         self._partition_paths: dict[int, PhysicalTablePath] = {}
         self._table_ids: dict[TablePath, int] = {}
 
-    def learn(self, facts: ClusterFacts) -> None:
+    def learn(self, answer: messages.MetadataResponse) -> None:
         """Take in one metadata answer; newer facts replace older ones."""
-        if facts.coordinator is not None:
-            self.coordinator = facts.coordinator
-        if facts.tablet_servers:
-            self.tablet_servers = dict(facts.tablet_servers)
-        for table in facts.tables:
-            self._learn_table(table)
+        if answer.HasField("coordinator_server"):
+            server = answer.coordinator_server
+            self.coordinator = Address(server.host, server.port)
+        if answer.tablet_servers:
+            self.tablet_servers = {
+                server.node_id: Address(server.host, server.port)
+                for server in answer.tablet_servers
+            }
+        paths: dict[int, TablePath] = {}
+        for table in answer.table_metadata:
+            path = paths[table.table_id] = read_table_path(table.table_path)
+            self._learn_table(path, table.table_id)
+            self._learn_leaders(table.table_id, None, table.bucket_metadata)
+        for partition in answer.partition_metadata:
+            if partition.table_id in paths:
+                name, partition_id = partition.partition_name, partition.partition_id
+                path = paths[partition.table_id]
+                self._partition_ids[PhysicalTablePath(path, name)] = partition_id
+                self._partition_paths[partition_id] = PhysicalTablePath(path, name)
+                self._learn_leaders(partition.table_id, partition_id, partition.bucket_metadata)
 
-    def _learn_table(self, table: BucketLeaders) -> None:
-        path = table.path.table_path
-        known = self._table_ids.get(path)
-        if known is not None and known != table.table_id:
+    def _learn_table(self, path: TablePath, table_id: int) -> None:
+        if self._table_ids.get(path, table_id) != table_id:
             self.forget_table(path)
-        self._table_ids[path] = table.table_id
-        if table.partition_id is not None:
-            self._partition_ids[table.path] = table.partition_id
-            self._partition_paths[table.partition_id] = table.path
-        for bucket_id, leader in table.leaders.items():
-            bucket = TableBucket.with_partition(table.table_id, table.partition_id, bucket_id)
-            if leader is None:
+        self._table_ids[path] = table_id
+
+    def _learn_leaders(
+        self,
+        table_id: int,
+        partition_id: int | None,
+        leaders: Iterable[messages.PbBucketMetadata],
+    ) -> None:
+        for leader in leaders:
+            bucket = TableBucket.with_partition(table_id, partition_id, leader.bucket_id)
+            if leader.HasField("leader_id"):
+                known = Leader(server_id=leader.leader_id, epoch=leader.leader_epoch)
+                self._leaders[bucket] = known
+            else:  # during an election
                 self._leaders.pop(bucket, None)
-            else:
-                self._leaders[bucket] = leader
 
     def leader_of(self, bucket: TableBucket) -> Leader | None:
         """The leader of a bucket, as far as is known; only servers that are alive count."""
@@ -112,3 +112,23 @@ class ClusterView:
         partition_id = self._partition_ids.pop(path, None)
         if partition_id is not None:
             self._partition_paths.pop(partition_id, None)
+
+
+def write_question(
+    paths: Sequence[PhysicalTablePath], *, partition_ids: Sequence[int] = ()
+) -> messages.MetadataRequest:
+    """Make a request about the cluster, and about these tables and partitions."""
+    request = messages.MetadataRequest(partitions_id=partition_ids)
+    for table in dict.fromkeys(each.table_path for each in paths):
+        # Partitions are resolved only within the tables named in the same request.
+        request.table_path.append(write_table_path(table))
+    for path in paths:
+        if path.partition_name is None:
+            continue
+        partition = path.table_path
+        request.partitions_path.add(
+            database_name=partition.database_name,
+            table_name=partition.table_name,
+            partition_name=path.partition_name,
+        )
+    return request

@@ -23,24 +23,16 @@ class SchemaCache:
         cluster: The cluster to ask.
         path: The table.
         schemas: The schemas that are known already, by their ids; what is loaded is added.
-        latest_id: The id of the newest schema.
         keeper: What must live as long as the cache: a connection without references is closed.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        path: TablePath,
-        *,
-        schemas: dict[int, Schema],
-        latest_id: int,
-        keeper: object = None,
+        self, cluster: Cluster, path: TablePath, schemas: dict[int, Schema], keeper: object
     ) -> None:
         self._cluster = cluster
         self._keeper = keeper
         self._path = path
         self._schemas = schemas
-        self.latest_id = latest_id
 
     def get(self, schema_id: int) -> Schema | None:
         """A schema, or None if it has not been loaded. Any thread may call it."""

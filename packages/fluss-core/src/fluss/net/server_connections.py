@@ -24,10 +24,9 @@ from fluss.wire.api import ServerApis
 class Connections:
     """One connection per server. Lives on the engine's loop."""
 
-    def __init__(self, settings: ConnectionSettings, *, counters: Counters, version: str) -> None:
+    def __init__(self, settings: ConnectionSettings, *, counters: Counters) -> None:
         self._settings = settings
         self._counters = counters
-        self._version = version
         self._by_address: dict[Address, ServerConnection] = {}
         self._opening: dict[Address, asyncio.Task[ServerConnection]] = {}
         self._late: set[Address] = set()
@@ -101,9 +100,7 @@ class Connections:
         return address in self._late, not is_open, address != self._answered_last
 
     async def _open(self, address: Address) -> ServerConnection:
-        connection = await open_connection(
-            address, self._settings, counters=self._counters, version=self._version
-        )
+        connection = await open_connection(address, self._settings, counters=self._counters)
         if self._closed:
             connection.close()
             raise ClosedError("The connection to the cluster has been closed.")

@@ -12,7 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fluss.net.operation_deadline import Operation
 
 log = logging.getLogger("fluss.waiting")
 
@@ -21,19 +24,6 @@ PAUSE_FIRST_S: Final = 5.0
 PAUSE_S_MAX: Final = 60.0
 TICK_S: Final = 1.0
 REST_S: Final = 3.0  # longer than any pause between two attempts
-
-
-class Waiting(Protocol):
-    """A call in progress."""
-
-    begun_at: float
-    idle_s: float
-    limit_ms: int
-    waits_for: str | None
-
-    @property
-    def trouble(self) -> str | None:
-        """The error of its last attempt, in words."""
 
 
 class WaitNotices:
@@ -45,13 +35,13 @@ class WaitNotices:
 
     def __init__(self, report: Callable[[str], None] = log.warning) -> None:
         self._report = report
-        self._calls: set[Waiting] = set()
+        self._calls: set[Operation] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._silent_until = self._last_seen = float("-inf")
         self._pause_s = PAUSE_FIRST_S
 
-    def begin(self, call: Waiting) -> None:
+    def begin(self, call: Operation) -> None:
         """Note that a call begins."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a fork has another, and none of the calls
@@ -60,7 +50,7 @@ class WaitNotices:
         if self._timer is None:
             self._timer = loop.call_later(TICK_S, self._tick)
 
-    def end(self, call: Waiting) -> None:
+    def end(self, call: Operation) -> None:
         """Note that a call has ended. Idempotent."""
         self._calls.discard(call)
 

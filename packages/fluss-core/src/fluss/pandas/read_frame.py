@@ -6,8 +6,8 @@ iterator that is not read to its end stops reading when it is closed or garbage-
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Self, Unpack, overload
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Literal, Self, Unpack, get_args, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -16,7 +16,6 @@ from fluss.doors import at_door
 from fluss.errors import ClosedError, InvalidValueError, SchemaMismatchError
 from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean
-from fluss.pandas.pandas_dtypes import DtypeBackend, check_backend, to_frame
 from fluss.scan import (
     Progress,
     ProgressDisplay,
@@ -203,3 +202,56 @@ def _index_columns(index_col: IndexColumns, scan: Scan) -> list[str]:
 
 def _indexed(frame: pd.DataFrame, index: list[str]) -> pd.DataFrame:
     return frame.set_index(index) if index else frame
+
+
+DtypeBackend = Literal["pyarrow", "numpy_nullable", "numpy"]
+
+_NULLABLE = {
+    pa.bool_(): pd.BooleanDtype(),
+    pa.int8(): pd.Int8Dtype(),
+    pa.int16(): pd.Int16Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float32(): pd.Float32Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.string(): pd.StringDtype(),
+}
+_NANOSECONDS = pa.time64("ns")
+
+
+def check_backend(name: str) -> None:
+    """Refuse an unknown dtype backend.
+
+    Raises:
+        InvalidValueError: It is unknown; the hint names the nearest.
+    """
+    known = get_args(DtypeBackend)
+    if name not in known:
+        raise InvalidValueError(
+            f"dtype_backend={name!r} is unknown.",
+            hint=did_you_mean(str(name), known) or f"use one of {', '.join(known)}",
+            option="dtype_backend",
+        )
+
+
+def to_frame(table: pa.Table, backend: DtypeBackend) -> pd.DataFrame:
+    """Convert rows to a DataFrame with a plain index."""
+    types = _MAPPERS[backend]
+    # Integers and booleans with NULL become objects: as floats they could change their value.
+    frame: pd.DataFrame = table.to_pandas(types_mapper=types, integer_object_nulls=True)
+    return frame
+
+
+def _nullable(arrow: pa.DataType) -> Any:
+    return _NULLABLE.get(arrow) or _numpy(arrow)
+
+
+def _numpy(arrow: pa.DataType) -> Any:
+    return pd.ArrowDtype(arrow) if arrow == _NANOSECONDS else None
+
+
+_MAPPERS: dict[str, Callable[[pa.DataType], Any]] = {
+    "pyarrow": pd.ArrowDtype,
+    "numpy_nullable": _nullable,
+    "numpy": _numpy,
+}

@@ -78,7 +78,6 @@ class LogPieces(ABC):
         table: The table.
         splits: The splits to read; all of one scan, each of another bucket.
         indexes: The number of each split in its scan.
-        decoder: Decodes the columns of the scan.
         stats: Counts what is read.
         unread_bytes_max: How many bytes may lie fetched and undecoded.
     """
@@ -88,13 +87,12 @@ class LogPieces(ABC):
         table: TableHandle,
         splits: Sequence[ScanSplit],
         indexes: Sequence[int],
-        decoder: Decoder,
         *,
         stats: ScanStats,
         unread_bytes_max: int,
     ) -> None:
         first = splits[0]
-        self._decoder = decoder
+        self._decoder = self._prepared(table, splits)
         self._index_of = dict(zip((split.bucket for split in splits), indexes, strict=True))
         if len(self._index_of) < len(splits):
             raise ValueError(
@@ -105,15 +103,15 @@ class LogPieces(ABC):
         self._source = RangeReader(
             table,
             positions_of(splits),
-            decoder.fetch_target,
+            self._decoder.fetch_target,
             unread_bytes_max=unread_bytes_max,
             rows_max=first.limit,
             skips_missing=first.skips_missing,
         )
 
     @abstractmethod
-    def __iter__(self) -> Iterator[Piece]:
-        """Read the pieces, on one thread."""
+    def _prepared(self, table: TableHandle, splits: Sequence[ScanSplit]) -> Decoder:
+        """Prepare for the columns of the splits; the decoder that reads them."""
 
     def close(self) -> None:
         """Read no more. Any thread may call it."""
@@ -126,20 +124,8 @@ class LogPieces(ABC):
 class LogReader(LogPieces):
     """The rows of splits of one log; see `LogPieces`."""
 
-    def __init__(
-        self,
-        table: TableHandle,
-        splits: Sequence[ScanSplit],
-        indexes: Sequence[int],
-        *,
-        stats: ScanStats,
-        unread_bytes_max: int,
-    ) -> None:
+    def _prepared(self, table: TableHandle, splits: Sequence[ScanSplit]) -> Decoder:
         first, schema = splits[0], table.info.schema
-        decoder = log_decoder(table, columns_to_read(first, schema), first)
-        super().__init__(
-            table, splits, indexes, decoder, stats=stats, unread_bytes_max=unread_bytes_max
-        )
         self._conditions = MetadataFilter.of(first, schema)
         arrow = output_schema(first.output, schema.to_arrow())
         self._builders = {
@@ -148,6 +134,7 @@ class LogReader(LogPieces):
         }
         self._limit = first.limit
         self._magic_1 = table.connection.magic_1
+        return log_decoder(table, columns_to_read(first, schema), first)
 
     def __iter__(self) -> Iterator[Piece]:
         rows = 0

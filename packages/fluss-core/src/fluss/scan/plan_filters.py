@@ -178,8 +178,11 @@ class _Planning:
         timestamps = self._range("_commit_timestamp", "commit timestamps (ms)")
         if _is_void(offsets) or _is_void(timestamps):
             return self._nothing()
-        lookups = self._lookups(partition_rows)
-        prefixes = self._prefixes(partition_rows) if lookups is None else None
+        keys, prefix = self._table.primary_keys, self._prefix_columns
+        lookups = self._keys(keys, partition_rows, "primary keys")
+        prefixes = None
+        if lookups is None:
+            prefixes = self._keys(prefix, partition_rows, "beginnings of primary keys")
         pushed, rest = self._parts(decided=self._decided(partition_rows))
         return FilterPlan(
             partition_names=kept,
@@ -188,7 +191,7 @@ class _Planning:
             timestamp_range_ms=timestamps,
             lookups=lookups,
             prefixes=prefixes,
-            prefix_columns=self._prefix_columns if prefixes is not None else (),
+            prefix_columns=prefix if prefixes is not None else (),
             pushed=pushed,
             residual=self._predicate,
             metadata_residual=rest,
@@ -300,26 +303,6 @@ class _Planning:
 
     # --- keys -------------------------------------------------------------------------------------
 
-    def _lookups(self, partition_rows: list[Row] | None) -> tuple[Row, ...] | None:
-        if not self._table.has_primary_key() or partition_rows is None:
-            return None
-        keys = self._keys(self._table.primary_keys, partition_rows)
-        if keys is not None:
-            self._reasons.append(
-                f"{len(keys)} primary keys, by {', '.join(self._table.primary_keys)}"
-            )
-        return keys
-
-    def _prefixes(self, partition_rows: list[Row] | None) -> tuple[Row, ...] | None:
-        columns = self._prefix_columns
-        if not columns or partition_rows is None:
-            return None
-        prefixes = self._keys(columns, partition_rows)
-        if prefixes is not None:
-            what = "beginnings of primary keys"
-            self._reasons.append(f"{len(prefixes)} {what}, by {', '.join(columns)}")
-        return prefixes
-
     @property
     def _prefix_columns(self) -> tuple[str, ...]:
         """The columns of a prefix lookup; none where the table has no prefix lookups."""
@@ -329,7 +312,11 @@ class _Planning:
             return ()
         return (*self._table.partition_keys, *bucket_keys)
 
-    def _keys(self, names: Sequence[str], partition_rows: list[Row]) -> tuple[Row, ...] | None:
+    def _keys(
+        self, names: Sequence[str], partition_rows: list[Row] | None, what: str
+    ) -> tuple[Row, ...] | None:
+        if not names or partition_rows is None:
+            return None
         partition_keys = self._table.partition_keys
         rest = [name for name in names if name not in partition_keys]
         found = keys_of(
@@ -345,7 +332,10 @@ class _Planning:
         typed = self._typed([*partition_keys, *rest])
         # No row has a TIME finer than rows keep it; the bytes of such a key would be another key's.
         found = [each for each in found if not _has_fine_time(each, typed)]
-        return _for_people(found, order, typed)
+        keys = _for_people(found, order, typed)
+        if keys is not None:
+            self._reasons.append(f"{len(keys)} {what}, by {', '.join(names)}")
+        return keys
 
     # --- the rest ---------------------------------------------------------------------------------
 

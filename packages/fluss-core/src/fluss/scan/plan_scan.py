@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fluss.errors import (
     InvalidValueError,
@@ -439,25 +440,23 @@ def check_places(
 
 
 def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
-    return OffsetOutOfRangeError(
-        f"Offset {offset} of {_place(facts)} is not there any more: the log begins at "
-        f"{facts.extent.earliest}.",
-        hint=Hint(HintKey.BEGIN_WHERE_THE_LOG_DOES),
-        bucket=facts.bucket.bucket_id,
-        partition=facts.partition_name,
+    earliest = facts.extent.earliest
+    return _out_of_range(
+        facts,
+        f"Offset {offset} of {_place(facts)} is not there any more: the log begins at {earliest}.",
+        Hint(HintKey.BEGIN_WHERE_THE_LOG_DOES),
         offset=offset,
-        earliest=facts.extent.earliest,
+        earliest=earliest,
     )
 
 
 def _before_retention(facts: BucketFacts, as_of: Bound | None) -> OffsetOutOfRangeError:
-    return OffsetOutOfRangeError(
+    return _out_of_range(
+        facts,
         f"What {_place(facts)} held as of {as_of} is not known: its log begins at offset "
         f"{facts.extent.earliest}, and what came before has been trimmed.",
-        hint=f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
+        f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
         "says how long its log is kept",
-        bucket=facts.bucket.bucket_id,
-        partition=facts.partition_name,
         earliest=facts.extent.earliest,
     )
 
@@ -470,14 +469,15 @@ def _beyond(facts: BucketFacts, offset: int, bound: Bound) -> OffsetOutOfRangeEr
             f"The log of {_place(facts)} ends at {end}, before the cursor's {offset}: rows were "
             "lost, or this is the cursor of another table."
         )
-    return OffsetOutOfRangeError(
-        message,
-        hint=Hint(HintKey.BEYOND_THE_END, log_end=end),
-        bucket=facts.bucket.bucket_id,
-        partition=facts.partition_name,
-        offset=offset,
-        end=end,
-    )
+    hint = Hint(HintKey.BEYOND_THE_END, log_end=end)
+    return _out_of_range(facts, message, hint, offset=offset, end=end)
+
+
+def _out_of_range(
+    facts: BucketFacts, why: str, hint: str | Hint, **more: Any
+) -> OffsetOutOfRangeError:
+    bucket, partition = facts.bucket.bucket_id, facts.partition_name
+    return OffsetOutOfRangeError(why, hint=hint, bucket=bucket, partition=partition, **more)
 
 
 def _place(facts: BucketFacts) -> str:

@@ -6,7 +6,6 @@ the rows of a log do.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ from fluss.state.state_at_offset import read_state
 STATE_BYTES_MAX = 4 * 1024 * 1024
 
 
-class SplitPieces(ABC):
+class SplitPieces:
     """The rows of one split that does not read a log."""
 
     def __init__(
@@ -42,10 +41,6 @@ class SplitPieces(ABC):
     ) -> None:
         self._table, self._split, self._index, self._stats = table, split, index, stats
         self._cancellation = Cancellation()
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[Piece]:
-        """Read the pieces, on one thread."""
 
     def close(self) -> None:
         """Read no more; a thread that waits for a server gets an error. Any thread may call it."""
@@ -116,27 +111,16 @@ class LookupReader(SplitPieces):
 class BinlogReader(LogPieces):
     """Reads the changes of some buckets, each with the row before it and the row after it."""
 
-    def __init__(
-        self,
-        table: TableHandle,
-        splits: Sequence[ScanSplit],
-        indexes: Sequence[int],
-        *,
-        stats: ScanStats,
-        unread_bytes_max: int,
-    ) -> None:
+    def _prepared(self, table: TableHandle, splits: Sequence[ScanSplit]) -> Decoder:
         first = splits[0]
         schema, names = table.info.schema, first.output.names
-        is_whole = names == schema.column_names
-        decoder = Decoder(table, None if is_whole else list(schema.column_indexes(names)))
-        super().__init__(
-            table, splits, indexes, decoder, stats=stats, unread_bytes_max=unread_bytes_max
-        )
         self._names = first.change_columns
         self._binlog = Binlog(
             pa.schema([schema.to_arrow().field(name) for name in names]), self._names
         )
         self._chosen = first.chosen
+        is_whole = names == schema.column_names
+        return Decoder(table, None if is_whole else list(schema.column_indexes(names)))
 
     def __iter__(self) -> Iterator[Piece]:
         for decoded in self._decoded():

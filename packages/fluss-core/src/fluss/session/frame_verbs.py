@@ -18,7 +18,7 @@ from fluss.session.creating import NewTable, check_how, created_for_frame, table
 from fluss.session.first_connection import session_for
 from fluss.session.show import verbs_html
 from fluss.session.table import Table, open_table
-from fluss.write.frame_kinds import naming_frame
+from fluss.write.caller_rows import naming_frame
 from fluss.write.write_tally import WriteReport
 
 _VERBS = ("append", "upsert", "delete", "update")

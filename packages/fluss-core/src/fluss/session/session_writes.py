@@ -19,7 +19,7 @@ from fluss.progress import Progress
 from fluss.scan.table_source import without_view
 from fluss.session.creating import NewTable, check_how, ensured_table, table_for_frame
 from fluss.session.table import Table
-from fluss.write.frame_kinds import naming_frame
+from fluss.write.caller_rows import naming_frame
 from fluss.write.frame_writer import write_to_recent_table
 from fluss.write.write_tally import WriteReport
 

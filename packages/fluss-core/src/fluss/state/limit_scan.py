@@ -18,14 +18,13 @@ from fluss.connection.arguments import check_bucket_id
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, InvalidValueError
 from fluss.log.decode import DecodedBatch, Decoder
-from fluss.log.fetch_messages import Fetched
+from fluss.log.fetch_messages import Fetched, read_headers
 from fluss.log.plan_fetch import Position
+from fluss.lookup.stored_rows import ValueDecoder
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
-from fluss.net.partition_ids import find_partition_path
-from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.kv.value_batch import batch_from_values, read_value_batch, schema_ids_of
-from fluss.records.log.log_batch import iter_log_headers
+from fluss.net.leader_requests import find_partition_path
+from fluss.records.kv.value_batch import read_value_batch, schema_ids_of
 from fluss.state.kv_scan import limit_scan
 from fluss.wire.byte_buffers import Buffer
 
@@ -76,21 +75,15 @@ class LimitScanCore:
         Raises:
             FlussError: The bucket cannot be read.
         """
-        table = self._handle.info.table_path
-        path = PhysicalTablePath(table)
-        if self.bucket.partition_id is not None:
-            path = await find_partition_path(
-                self._handle.connection.cluster, table, self.bucket.partition_id
-            )
+        table, cluster = self._handle.info.table_path, self._handle.connection.cluster
+        path = await find_partition_path(cluster, table, self.bucket.partition_id)
         limit = self._limit
         while True:
             answer = await self._ask(path, limit)
             seen, batches = await anyio.to_thread.run_sync(self._decode, answer, path)
             found = sum(each.num_rows for each in batches)
             if not self._is_filtered or found >= self._limit or seen < limit:
-                return (
-                    _last(batches, self._limit) if answer.is_log else _first(batches, self._limit)
-                )
+                return _limited(batches, self._limit, from_end=answer.is_log)
             limit = min(limit * MORE_ROWS, LIMIT_MAX)
 
     async def _ask(self, path: PhysicalTablePath, limit: int) -> _Answer:
@@ -104,8 +97,10 @@ class LimitScanCore:
         if not len(records):
             return set()
         if is_log:
-            headers = iter_log_headers(records, magic_1=self._handle.connection.magic_1)
-            return {header.schema_id for _, header in headers}
+            headers = read_headers(records, magic_1=self._handle.connection.magic_1)
+            if headers.error is not None:
+                raise headers.error
+            return headers.schema_ids
         return set(schema_ids_of(read_value_batch(records)).tolist())
 
     # --- decoding -----------------------------------------------------------------------------
@@ -116,31 +111,19 @@ class LimitScanCore:
             return 0, []
         if not answer.is_log:
             return self._decode_values(answer.records)
-        end = 0
-        sent = 0
-        for _, header in iter_log_headers(answer.records, magic_1=self._handle.connection.magic_1):
-            end = header.next_offset
-            sent += header.record_count
+        headers = read_headers(answer.records, magic_1=self._handle.connection.magic_1)
         fetched = Fetched(
             position=Position(bucket=self.bucket, path=path, offset=NO_OFFSET),
             data=answer.records,
             start=NO_OFFSET,
-            stop=end,
+            stop=headers.next_offset,
             projected=False,
         )
-        return sent, list(self._decoder.decode(fetched))
+        return headers.rows, list(self._decoder.decode(fetched))
 
     def _decode_values(self, records: Buffer) -> tuple[int, list[DecodedBatch]]:
         values = read_value_batch(records)
-        table, schemas = self._handle.info, self._handle.schemas
-        layouts = {}
-        for schema_id in set(schema_ids_of(values).tolist()):
-            schema = schemas.get(schema_id)
-            if schema is not None:
-                layouts[schema_id] = BatchLayout.of_schema(schema)
-        batch = batch_from_values(
-            values, layouts, self._decoder.read_layout, table.options.kv_format
-        )
+        batch = ValueDecoder(self._handle, self._decoder.read_layout).decode(values)
         matching = self._decoder.filtered(DecodedBatch(batch=batch, bucket=self.bucket))
         return len(values), [] if matching is None else [matching]
 
@@ -167,22 +150,14 @@ class LimitScanCore:
             )
 
 
-def _first(batches: Sequence[DecodedBatch], limit: int) -> list[DecodedBatch]:
-    kept = []
-    for batch in batches:
-        if limit <= 0:
-            break
-        kept.append(batch if batch.num_rows <= limit else batch.slice(0, limit))
-        limit -= batch.num_rows
-    return kept
-
-
-def _last(batches: Sequence[DecodedBatch], limit: int) -> list[DecodedBatch]:
+def _limited(batches: Sequence[DecodedBatch], limit: int, *, from_end: bool) -> list[DecodedBatch]:
+    """The first rows, or the last ones."""
     kept: list[DecodedBatch] = []
-    for batch in reversed(batches):
+    for batch in reversed(batches) if from_end else batches:
         if limit <= 0:
             break
-        extra = max(batch.num_rows - limit, 0)
-        kept.append(batch.slice(extra, batch.num_rows - extra) if extra else batch)
-        limit -= batch.num_rows
-    return kept[::-1]
+        count = min(batch.num_rows, limit)
+        start = batch.num_rows - count if from_end else 0
+        kept.append(batch if count == batch.num_rows else batch.slice(start, count))
+        limit -= count
+    return kept[::-1] if from_end else kept

@@ -20,10 +20,11 @@ from fluss.log.extents import fetch_extents
 from fluss.lookup.stored_rows import ValueDecoder
 from fluss.model.change_type import ChangeType
 from fluss.model.extent import Extent
-from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_options import ChangelogImage
 from fluss.net.cancellation import Cancellation
-from fluss.net.partition_ids import find_partition_path
+from fluss.net.leader_requests import find_partition_path
+from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.rows.buffers.columns import BoolArray
@@ -97,7 +98,8 @@ class _Reading:
         self._columns = [*requested, *further]
         self._requested_count = len(requested)
         self._keys = RowKeys(table.info, self._columns)
-        self._decoder = ValueDecoder(table, self._columns)
+        whole = BatchLayout.of_schema(schema)
+        self._decoder = ValueDecoder(table, whole.project(self._columns))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for rows in self._rows():
@@ -110,7 +112,8 @@ class _Reading:
     def _rows(self) -> Iterator[pa.RecordBatch]:
         if self._plan.pin == 0:
             return
-        path = self._path(self._plan.bucket)
+        table, cluster = self._table.info.table_path, self._table.connection.cluster
+        path = self._run(find_partition_path(cluster, table, self._plan.bucket.partition_id))
         try:
             yield from self._rows_of(path)
         except OffsetOutOfRangeError:
@@ -150,12 +153,6 @@ class _Reading:
 
     # --- where it starts ----------------------------------------------------------------------
 
-    def _path(self, bucket: TableBucket) -> PhysicalTablePath:
-        table, connection = self._table.info.table_path, self._table.connection
-        if bucket.partition_id is None:
-            return PhysicalTablePath(table)
-        return self._run(find_partition_path(connection.cluster, table, bucket.partition_id))
-
     def _stored(self, path: PhysicalTablePath) -> AbstractContextManager[StoredRows]:
         plan = self._plan
         stored = StoredState(
@@ -192,7 +189,12 @@ class _Reading:
         if self._table.info.options.changelog_image is not ChangelogImage.FULL:
             raise backwards_without_images(pin, seen)
         if extent.earliest > pin:
-            raise self._trimmed(extent.earliest)
+            raise self._unreachable(
+                f"The changes of bucket {self._plan.bucket.bucket_id} of "
+                f"{self._table.info.table_path} after the pin {pin} are gone: its log begins at "
+                f"offset {extent.earliest}.",
+                "Plan the scan again.",
+            )
         # The pin may be inside an update: the row before it is then one offset earlier.
         for stretch in self._between(max(pin - 1, extent.earliest), seen):
             types = stretch.change_types
@@ -223,24 +225,19 @@ class _Reading:
         extents = self._run(pinned)
         extent = extents[bucket]
         if extent.end < self._plan.pin:
-            raise OffsetOutOfRangeError(
+            raise self._unreachable(
                 f"The log of bucket {bucket.bucket_id} of {path} ends at offset {extent.end}, "
                 f"before the pin {self._plan.pin}.",
-                hint="A log whose servers all crashed together may have lost its end; plan the "
-                "scan again.",
-                table=str(path.table_path),
-                bucket=bucket.bucket_id,
-                offset=self._plan.pin,
+                "A log whose servers all crashed together may have lost its end; plan the scan "
+                "again.",
             )
         return extent
 
-    def _trimmed(self, earliest: int) -> OffsetOutOfRangeError:
-        table, bucket = self._table.info.table_path, self._plan.bucket
+    def _unreachable(self, why: str, hint: str) -> OffsetOutOfRangeError:
         return OffsetOutOfRangeError(
-            f"The changes of bucket {bucket.bucket_id} of {table} after the pin "
-            f"{self._plan.pin} are gone: its log begins at offset {earliest}.",
-            hint="Plan the scan again.",
-            table=str(table),
-            bucket=bucket.bucket_id,
+            why,
+            hint=hint,
+            table=str(self._table.info.table_path),
+            bucket=self._plan.bucket.bucket_id,
             offset=self._plan.pin,
         )

@@ -10,6 +10,7 @@ import asyncio
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, OffsetOutOfRangeError, SnapshotNotFoundError
@@ -49,19 +50,10 @@ class StatePlan:
 
 
 async def plan_state(
-    table: TableHandle,
-    path: PhysicalTablePath,
-    bucket: TableBucket,
-    pin: int,
-    *,
-    strategy: str | None = None,
-    is_past: bool = False,
+    table: TableHandle, path: PhysicalTablePath, bucket: TableBucket, pin: int, **how: Any
 ) -> StatePlan:
     """Plan one bucket; see `plan_states`."""
-    plans = await plan_states(
-        table, {bucket: path}, {bucket: pin}, strategy=strategy, is_past=is_past
-    )
-    return plans[bucket]
+    return (await plan_states(table, {bucket: path}, {bucket: pin}, **how))[bucket]
 
 
 async def plan_states(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from fluss.connection.arguments import positions_by_name
 from fluss.connection.connection import ClientConnection, TableHandle
@@ -26,13 +26,12 @@ from fluss.model.paths import TablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_options import MergeEngine
 from fluss.progress import Amount, Progress, ProgressDisplay
+from fluss.write.caller_rows import naming_frame
 from fluss.write.frame_checks import CheckedRows, FrameCheck, Mode
-from fluss.write.frame_kinds import naming_frame
 from fluss.write.tabular import Frame, frame_of, frame_of_keys
-from fluss.write.wire_writer import WireWriter
 from fluss.write.write_encoding import Target
-from fluss.write.write_failures import failed_write
-from fluss.write.write_tally import WriteProgress, WriteReport
+from fluss.write.write_tally import WriteProgress, WriteReport, failed_write
+from fluss.write.writer_cores import WireWriter
 from fluss.write.writer_pool import AGG_OVERWRITE, writer_pool
 
 MergeMode = Literal["default", "overwrite"]
@@ -74,9 +73,8 @@ def write_frame(
     with naming_frame(data):
         keys = table.info.primary_keys
         frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
-        return _write_frame(
-            table, frame, mode, columns=columns, merge_mode=merge_mode, progress=progress
-        )
+        chosen = None if columns is None else tuple(columns)
+        return _write_frame(table, frame, _How(mode, chosen, merge_mode), progress)
 
 
 def write_to_recent_table(
@@ -97,21 +95,21 @@ def write_to_recent_table(
     Raises:
         TableNotFoundError: There is no such table; the error names the nearest.
     """
-    run = connection.engine.run
+    run, how = connection.engine.run, _How(mode)
     with naming_frame(data):
         frame = frame_of(data)
         if not frame.is_whole:
-            return _write_frame(run(connection.table(path)), frame, mode, progress=progress)
+            return _write_frame(run(connection.table(path)), frame, how, progress)
         recent = run(connection.recent_table(path))
         try:
-            return _write_frame(recent, frame, mode, progress=progress)
+            return _write_frame(recent, frame, how, progress)
         except (ClosedError, ConnectError, RequestTimeoutError):
             raise
         except FlussError as error:
             current = run(connection.table(path))
             if not _is_to_be_repeated(error, before=recent.info, now=current.info):
                 raise
-        return _write_frame(current, frame, mode, progress=progress)
+        return _write_frame(current, frame, how, progress)
 
 
 def _is_to_be_repeated(error: FlussError, *, before: TableInfo, now: TableInfo) -> bool:
@@ -126,18 +124,16 @@ def _is_to_be_repeated(error: FlussError, *, before: TableInfo, now: TableInfo) 
     return not progress.acknowledged and not in_doubt
 
 
-def _write_frame(
-    table: TableHandle,
-    frame: Frame,
-    mode: Mode,
-    *,
-    columns: Sequence[str] | None = None,
-    merge_mode: MergeMode | None = None,
-    progress: Progress = False,
-) -> WriteReport:
-    check, target = table.connection.service(_FrameChecks).get(
-        table, frame, mode, columns, merge_mode
-    )
+class _How(NamedTuple):
+    """How a frame is written; see `write_frame`."""
+
+    mode: Mode
+    columns: tuple[str, ...] | None = None
+    merge_mode: MergeMode | None = None
+
+
+def _write_frame(table: TableHandle, frame: Frame, how: _How, progress: Progress) -> WriteReport:
+    check, target = table.connection.service(_FrameChecks).get(table, frame, how)
     pieces: Iterable[CheckedRows] = check.pieces(frame)
     if frame.is_whole:
         pieces = list(pieces)  # nothing is written before everything is checked
@@ -155,31 +151,17 @@ class _FrameChecks:
         self._lock = Lock()
         self._kept: OrderedDict[_Key, tuple[FrameCheck, Target]] = OrderedDict()
 
-    def get(
-        self,
-        table: TableHandle,
-        frame: Frame,
-        mode: Mode,
-        columns: Sequence[str] | None,
-        merge_mode: MergeMode | None,
-    ) -> tuple[FrameCheck, Target]:
+    def get(self, table: TableHandle, frame: Frame, how: _How) -> tuple[FrameCheck, Target]:
         """The check of a frame (see `FrameCheck.of`), and the target that encodes its rows."""
         info = table.info
-        key = (
-            info.table_path,
-            mode,
-            tuple(frame.names),
-            getattr(frame, "index", ()),
-            None if columns is None else tuple(columns),
-            merge_mode,
-        )
+        key = (info.table_path, tuple(frame.names), getattr(frame, "index", ()), how)
         with self._lock:
             known = self._kept.get(key)
             if known is not None and (known[0].table is info or known[0].table == info):
                 self._kept.move_to_end(key)
                 return known
-        check = FrameCheck.of(info, frame, mode, columns)
-        made = check, _target_of(check, table, merge_mode)
+        check = FrameCheck.of(info, frame, how.mode, how.columns)
+        made = check, _target_of(check, table, how.merge_mode)
         with self._lock:
             self._kept[key] = made
             self._kept.move_to_end(key)

@@ -5,7 +5,7 @@ pandas is not imported here: the caller of a DataFrame has imported it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -88,11 +88,20 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
     """
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         check_dtype(str(name), dtype)
+    return read_arrow(frame, lambda: pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def read_arrow(data: Any, read: Callable[[], Any]) -> Any:
+    """Read a frame as Arrow.
+
+    Raises:
+        InvalidValueError: Arrow cannot read it.
+    """
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return read()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InvalidValueError(
-            f"The DataFrame cannot be read as Arrow: {error}",
+            f"The {type(data).__name__} cannot be read as Arrow: {error}",
             hint="A column of objects must hold one kind of values.",
         ) from error
 

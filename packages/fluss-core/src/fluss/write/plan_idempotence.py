@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from fluss.error_codes import ErrorCode
@@ -61,15 +62,13 @@ class SequenceVerdict(Enum):
     IN_DOUBT = auto()  # an earlier attempt may have been written; the server cannot tell
 
 
+@dataclass(slots=True, eq=False)
 class BucketSequences:
     """The writer id and the sequences of one bucket."""
 
-    __slots__ = ("last_acked", "next_sequence", "writer_id")
-
-    def __init__(self) -> None:
-        self.writer_id = NO_WRITER_ID
-        self.next_sequence = 0
-        self.last_acked = NO_SEQUENCE
+    writer_id: int = NO_WRITER_ID
+    next_sequence: int = 0
+    last_acked: int = NO_SEQUENCE
 
     def begin(self, writer_id: int) -> None:
         """Start with a writer id that this bucket has never seen."""

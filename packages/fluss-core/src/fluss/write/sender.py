@@ -14,14 +14,13 @@ import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fluss.errors import ClosedError, FlussError, RetriableServerError, TableNotFoundError
 from fluss.hints import Hint, HintKey
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import Engine
-from fluss.net.failure_log import FailureLog
 from fluss.net.operation_deadline import Operation, note_waiting, operation, within
 from fluss.net.wait_notices import notices
 from fluss.wire import messages
@@ -36,6 +35,9 @@ log = logging.getLogger("fluss.sender")
 
 # The longest pause between two calls of the plan, whatever `wake_at` is.
 ALARM_S_MAX = 60.0
+# A table whose writes fail again and again gets at most one line in the log in this time.
+SILENT_S: Final = 60.0
+TABLES_MAX: Final = 1_024
 
 
 class Sender:
@@ -327,3 +329,28 @@ class Sender:
 
     def _now(self) -> float:
         return self.engine.loop.time()
+
+
+class FailureLog:
+    """Logs failed writes to tables, one line for many of them. For one thread.
+
+    A server that dies while a writer uses it fails hundreds of batches within a second. The caller
+    gets one error for all of them; the log gets the first, and a count of the others.
+    """
+
+    def __init__(self) -> None:
+        self._silent_until: dict[TablePath, float] = {}
+        self._unlogged: dict[TablePath, int] = {}
+
+    def failed(self, table: TablePath, message: str, *, now: float) -> None:
+        """Log or count a batch that could not be written."""
+        if now < self._silent_until.get(table, now):
+            self._unlogged[table] = self._unlogged.get(table, 0) + 1
+            return
+        if len(self._silent_until) >= TABLES_MAX:
+            self._silent_until.clear()
+            self._unlogged.clear()
+        self._silent_until[table] = now + SILENT_S
+        more = self._unlogged.pop(table, 0)
+        before = f" ({more} more batches failed since the last such line.)" if more else ""
+        log.warning("%s%s", message, before)

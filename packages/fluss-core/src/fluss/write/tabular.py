@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from fluss.write.pandas_frames import (
     arrow_of,
     index_names,
     is_from_pandas,
+    read_arrow,
     with_index,
 )
 from fluss.write.polars_frames import exportable
@@ -31,33 +32,6 @@ _TAKEN = (
     "Give a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of Polars or pandas, "
     "a list of dicts, a dict of columns, or anything with __arrow_c_stream__."
 )
-
-
-class Frame(Protocol):
-    """Rows with named columns.
-
-    Attributes:
-        names: The columns; none where rows are given by position.
-        schema: The columns with their own or inferred types.
-        is_whole: Whether all rows are in memory, so that they can be checked before any is used.
-    """
-
-    @property
-    def names(self) -> list[str]: ...
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    def is_whole(self) -> bool: ...
-
-    def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:
-        """The rows; may be called only once where the frame is a stream.
-
-        Args:
-            types: The columns of the table. Python values are converted to these types; Arrow
-                columns stay as they are.
-        """
 
 
 class ArrowFrame:
@@ -79,6 +53,12 @@ class ArrowFrame:
 
     def batches(self, types: Mapping[str, DataType]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - they have types of their own
         return iter(self._batches)
+
+
+# Rows with named columns (none where rows are given by position), the schema of these, and whether
+# all rows are in memory, so that they can be checked before any is used. `batches` may be called
+# only once where they are not; it converts Python values to the given types of the table's columns.
+Frame: TypeAlias = ArrowFrame | RowFrame | ColumnFrame
 
 
 def frame_of(data: Tabular) -> Frame:
@@ -110,9 +90,9 @@ def frame_of(data: Tabular) -> Frame:
     if is_from_polars(data):
         return _of_polars(data)
     if hasattr(data, "__arrow_c_stream__"):
-        return _stream(_read(data, lambda: pa.RecordBatchReader.from_stream(data)))
+        return _stream(read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data)))
     if hasattr(data, "__arrow_c_array__"):
-        batch = _read(data, lambda: pa.record_batch(data))
+        batch = read_arrow(data, lambda: pa.record_batch(data))
         return ArrowFrame(batch.schema, [batch], is_whole=True)
     return _of_python(data)
 
@@ -123,7 +103,7 @@ def _of_polars(data: Any) -> Frame:
     if hasattr(data, "to_frame"):
         data = data.to_frame()
     data = exportable(data)
-    reader = _read(data, lambda: pa.RecordBatchReader.from_stream(data))
+    reader = read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data))
     return _whole(reader.read_all())
 
 
@@ -165,16 +145,6 @@ def _whole(table: pa.Table) -> Frame:
 
 def _stream(reader: pa.RecordBatchReader) -> Frame:
     return ArrowFrame(reader.schema, reader, is_whole=False)
-
-
-def _read(data: Any, read: Any) -> Any:
-    try:
-        return read()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InvalidValueError(
-            f"The {type(data).__name__} cannot be read as Arrow: {error}",
-            hint="A column of objects must hold one kind of values.",
-        ) from error
 
 
 def _is_from(data: Any, package: str) -> bool:

@@ -34,9 +34,8 @@ from fluss.write.sender import Sender
 from fluss.write.wire_rows import RowPartitions, WireRows
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_encoding import Encoded, Target
-from fluss.write.write_failures import failed_write
 from fluss.write.write_result import Chunk, WriteResultHandle, copy_of, in_doubt
-from fluss.write.write_tally import WriteTally
+from fluss.write.write_tally import WriteTally, failed_write
 
 log = logging.getLogger("fluss.writer")
 

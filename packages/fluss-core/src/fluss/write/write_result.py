@@ -8,39 +8,31 @@ is a small object that does nothing until it is asked. How a caller waits is in 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fluss.errors import FlussError
 from fluss.net.handoff import ResultSink, as_awaitable
 from fluss.rows.buffers.columns import Int32Array
 from fluss.write.write_batch import WriteBatch
 
+if TYPE_CHECKING:
+    from fluss.write.write_buffer import WriteBuffer
+
 # The written batches that the rows of a handle are in; they may have rows of other handles, too.
 Written: TypeAlias = tuple[WriteBatch, ...]
 
 
-class Sealer(Protocol):
-    """The buffer that collects the rows of a chunk."""
-
-    def seal_soon(self, chunk: Chunk) -> None:
-        """Seal the chunk now if it is still open: a caller waits for it."""
-
-    def post(self, job: Callable[[], None]) -> None:
-        """Run a job on the engine thread."""
-
-
+@dataclass(slots=True, eq=False)
 class Chunk:
     """Rows that are sealed together. Only the engine thread changes one."""
 
-    __slots__ = ("batch_of_row", "batches", "error", "sealer", "when_sealed")
-
-    def __init__(self, sealer: Sealer) -> None:
-        self.sealer = sealer
-        self.batches: Sequence[WriteBatch] | None = None
-        self.batch_of_row: Int32Array | None = None
-        self.error: FlussError | None = None
-        self.when_sealed: list[Callable[[], None]] = []
+    sealer: WriteBuffer
+    batches: Sequence[WriteBatch] | None = None
+    batch_of_row: Int32Array | None = None
+    error: FlussError | None = None
+    when_sealed: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def is_sealed(self) -> bool:
@@ -164,7 +156,7 @@ class EmptyWriteResult(WriteResultHandle):
 
     __slots__ = ("_sealer",)
 
-    def __init__(self, sealer: Sealer) -> None:
+    def __init__(self, sealer: WriteBuffer) -> None:
         self._sealer = sealer
 
     @property

@@ -2,6 +2,8 @@
 
 A frame that was written is reported by a `WriteReport`, one that failed by a `WriteProgress`.
 
+The hint of a failed write follows from the count.
+
 Rows are numbered in the order in which the writer took them. Parts that are fully acknowledged are
 only counted; the others are kept, so that a failure can name its rows.
 """
@@ -17,8 +19,13 @@ from typing import Final, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fluss.errors import FlussError
+from fluss.hints import Hint, HintKey
 from fluss.model.paths import TableBucket
+from fluss.model.tables.table_info import TableInfo
+from fluss.model.tables.table_options import MergeEngine
 from fluss.rows.buffers.columns import Int64Array
+from fluss.write.plan_sender import LOOK_FIRST, WRITE_AGAIN
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_result import Chunk
 
@@ -218,3 +225,40 @@ def _fate(batch: WriteBatch) -> int:
 
 def _joined(positions: list[Int64Array]) -> Int64Array:
     return np.concatenate(positions) if positions else np.zeros(0, np.int64)
+
+
+_OF_ONE_BATCH: Final = frozenset({LOOK_FIRST, WRITE_AGAIN})
+
+
+def failed_write(
+    table: TableInfo, failure: FlussError, progress: WriteProgress, *, is_whole_again: bool = False
+) -> FlussError:
+    """The error of a write, from the error of one of its batches.
+
+    Args:
+        table: The table.
+        failure: Why a batch failed.
+        progress: What became of all rows.
+        is_whole_again: Whether all rows may be written again, in any table.
+    """
+    error = failure.without_context()
+    known = [each for each in error.hints if each not in _OF_ONE_BATCH]
+    error.facts |= {
+        "table": str(table.table_path),
+        "progress": progress,
+        "in_doubt": progress.in_doubt > 0,
+    }
+    return error.add_context(
+        during=f"Writing to {table.table_path} failed, with {progress}",
+        hint=(_what_next(table, progress, is_whole_again=is_whole_again), *known),
+    )
+
+
+def _what_next(table: TableInfo, progress: WriteProgress, *, is_whole_again: bool) -> Hint:
+    adds_up = table.options.merge_engine is MergeEngine.AGGREGATION
+    if is_whole_again or (table.has_primary_key() and not adds_up):
+        return Hint(HintKey.WRITE_ALL_AGAIN)
+    if not progress.acknowledged and not progress.in_doubt:
+        return Hint(HintKey.WRITE_NOTHING_IS_THERE)
+    key = HintKey.WRITE_THE_REST_AND_LOOK if progress.in_doubt else HintKey.WRITE_THE_REST
+    return Hint(key, first=progress.first_missing)

@@ -18,21 +18,15 @@ from fluss.rows.buffers.columns import BoolArray
 def check_appends(table: TableInfo) -> None:
     """Refuse a table whose rows are not appended."""
     if table.has_primary_key():
-        raise UnsupportedOperationError(
-            f"{table.table_path} has a primary key; rows are not appended to it.",
-            hint=Hint(HintKey.UPSERT_INSTEAD, table=str(table.table_path)),
-            table=str(table.table_path),
-        )
+        hint = Hint(HintKey.UPSERT_INSTEAD, table=str(table.table_path))
+        raise _unsupported(table, "has a primary key; rows are not appended to it.", hint)
 
 
 def check_upserts(table: TableInfo) -> None:
     """Refuse a table whose rows have no key to replace them by."""
     if not table.has_primary_key():
-        raise UnsupportedOperationError(
-            f"{table.table_path} has no primary key; its rows cannot be replaced.",
-            hint=Hint(HintKey.APPEND_INSTEAD, table=str(table.table_path)),
-            table=str(table.table_path),
-        )
+        hint = Hint(HintKey.APPEND_INSTEAD, table=str(table.table_path))
+        raise _unsupported(table, "has no primary key; its rows cannot be replaced.", hint)
 
 
 def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tuple[int, ...]:
@@ -86,13 +80,8 @@ def check_partial_writes(table: TableInfo) -> None:
     """
     engine = table.options.merge_engine
     if engine in {MergeEngine.FIRST_ROW, MergeEngine.VERSIONED}:
-        raise UnsupportedOperationError(
-            f"{table.table_path} has the merge engine {engine.value.lower()}, which takes whole "
-            "rows only. Nothing was written.",
-            hint="Upsert whole rows.",
-            table=str(table.table_path),
-            in_doubt=False,
-        )
+        why = f"has the merge engine {engine.value.lower()}, which takes whole rows only. Nothing was written."
+        raise _unsupported(table, why, "Upsert whole rows.").add_context(in_doubt=False)
 
 
 def check_row_deletes(table: TableInfo, row: int | None = None) -> None:
@@ -121,11 +110,8 @@ def check_row_deletes(table: TableInfo, row: int | None = None) -> None:
 def check_deletes(table: TableInfo) -> None:
     """Refuse to delete rows of a table that does not allow it."""
     if table.options.effective_delete_behavior is DeleteBehavior.DISABLE:
-        raise UnsupportedOperationError(
-            f"{table.table_path} does not allow deletes.",
-            hint="Its 'table.delete.behavior' is 'disable'.",
-            table=str(table.table_path),
-        )
+        hint = "Its 'table.delete.behavior' is 'disable'."
+        raise _unsupported(table, "does not allow deletes.", hint)
 
 
 def whole_layout(table: TableInfo) -> BatchLayout:
@@ -181,3 +167,8 @@ def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int
                 hint="Write all columns.",
                 column=column.name,
             )
+
+
+def _unsupported(table: TableInfo, why: str, hint: str | Hint) -> UnsupportedOperationError:
+    name = str(table.table_path)
+    return UnsupportedOperationError(f"{name} {why}", hint=hint, table=name)

@@ -26,7 +26,6 @@ from fluss.wire.api import ApiKey
 from fluss.write.placement import Placement
 from fluss.write.plan_pinned_sender import PinnedSendPlan
 from fluss.write.sender import Sender
-from fluss.write.wire_writer import WireWriter
 from fluss.write.write_batch import ACKS_ALL, WriterSettings
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_targets import (
@@ -37,7 +36,7 @@ from fluss.write.write_targets import (
     nullable_layout,
     whole_layout,
 )
-from fluss.write.writer_cores import AppendCore, UpsertCore
+from fluss.write.writer_cores import AppendCore, UpsertCore, WireWriter
 
 log = logging.getLogger("fluss.writer")
 

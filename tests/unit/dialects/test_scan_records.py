@@ -1,6 +1,6 @@
 import pytest
 
-from fluss.dialects.row_dicts import COLUMNS_MAX, row_dicts
+from fluss.dialects.scan_records import COLUMNS_MAX, row_dicts
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, COLUMNS_MAX, COLUMNS_MAX + 1])
