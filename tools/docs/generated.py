@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tools.docs.error_pages import errors_page
 from tools.docs.index_pages import index_pages
 from tools.docs.option_pages import options_page
@@ -9,6 +11,7 @@ from tools.docs.overview_picture import overview_pictures
 from tools.docs.type_pages import types_page
 
 
+@cache
 def generated_docs() -> dict[str, str]:
     """Return the text of each file, by its path in docs."""
     return {

@@ -140,6 +140,9 @@ TERMINALS: Final[Mapping[str, Callable[[Mapping[str, str], str], str]]] = {
 def _take_pages(pages: Sequence[Page]) -> int:
     if not pages:
         return 0
+    for page in pages:
+        if not (PICTURES / f"{page.name}.png").exists():  # pages show it, and must be built first
+            Image.new("RGB", (1, 1)).save(PICTURES / f"{page.name}.png")
     if code := site.build(site.SITE):
         return code
     program = find_or_install_chromium()

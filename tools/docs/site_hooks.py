@@ -86,7 +86,7 @@ def _targets(page: Path) -> Iterator[Path]:
         path = link.partition("#")[0]
         if path and "://" not in link:
             target = (page.parent / path).resolve()
-            if not target.exists():
+            if not target.exists() and not target.is_relative_to(DOCS):  # MkDocs looks there
                 raise FileNotFoundError(f"{page.relative_to(ROOT)} links to {link}")
             yield target.parent if target.name == "README.md" and target.parent != ROOT else target
 
