@@ -9,9 +9,12 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tools.docs import site
+from tools.docs.browser import Browser, find_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 SEARCHED = ("cron", "FLUSS_SASL_PASSWORD", "TableNotFoundError", "prefix_lookup", "on_trimmed")
+LOOKED_AT = ("index", "options", "types", "errors", "comparison", "api/session", "guide/terminal")
+PHONE = 390
 # Anchors that its scripts add.
 OF_THE_THEME = ("__tabbed", "__skip")
 
@@ -48,6 +51,20 @@ def test_the_site_is_whole_and_works_offline(tmp_path):
     index = (tmp_path / "search" / "search_index.js").read_text()
     for words in SEARCHED:
         assert words in index
+    if (program := find_chromium()) is not None:  # ./dev docs screenshots installs it
+        look_at(tmp_path, program)
+
+
+def look_at(folder, program):
+    """Open pages as files: no host is asked, the search answers, a phone is wide enough."""
+    with Browser(program) as browser:
+        browser.show(f"file://{folder}/index.html?q=cron", width=1280, height=800)
+        browser.wait_for("document.querySelectorAll('.md-search-result__item').length > 1")
+        for name in LOOKED_AT:
+            browser.show(f"file://{folder}/{name}.html", width=PHONE, height=800)
+            assert browser.value("document.documentElement.scrollWidth") <= PHONE, name
+        assert {urlsplit(each).scheme for each in browser.requested} <= {"file", "data"}
+        assert browser.complaints == []
 
 
 @pytest.mark.slow  # MkDocs is started

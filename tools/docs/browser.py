@@ -36,8 +36,20 @@ _OPTIONS = (
 )
 
 
+# A picture shall not be taken in the middle of a movement.
+_STILL = (
+    "document.head.append(Object.assign(document.createElement('style'), "
+    "{textContent: '* { transition: none !important; animation: none !important; }'}))"
+)
+
+
 class BrowserMissingError(Exception):
     """There is no Chromium, and it cannot be installed."""
+
+
+def find_chromium() -> str | None:
+    """Return the path of Chromium, if it is installed."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 def find_or_install_chromium() -> str:
@@ -46,14 +58,14 @@ def find_or_install_chromium() -> str:
     Raises:
         BrowserMissingError: It is missing and cannot be installed.
     """
-    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    found = find_chromium()
     if found is None and shutil.which("apt-get") and os.geteuid() == 0:
         print("docs: installing Debian's package chromium", flush=True)
         words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "chromium"]
         environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
         subprocess.run(["apt-get", "update", "--quiet"], check=False, capture_output=True)
         subprocess.run(words, check=False, capture_output=True, env=environment)
-        found = next(filter(None, map(shutil.which, PROGRAMS)), None)
+        found = find_chromium()
     if found is None:
         raise BrowserMissingError("no Chromium was found: install the package chromium")
     return found
@@ -130,6 +142,7 @@ class Browser:
         while not self._loaded and time.monotonic() < deadline:
             self.value("1")
             time.sleep(0.05)
+        self.value(_STILL)
 
     def value(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript in the page."""

@@ -107,33 +107,9 @@ def _tail(environment: Mapping[str, str], url: str) -> str:
             return terminal.picture("fluss tail -f shop.orders")
 
 
-def _sql(environment: Mapping[str, str], url: str) -> str:
-    with fluss.connect(url) as session:
-        session.create_database("shop")
-        rows = {
-            "id": [1, 2, 3, 4],
-            "country": ["DE", "FR", "DE", "JP"],
-            "amount": [9.5, 20.0, 30.25, 7.0],
-        }
-        session.append("shop.orders", rows, create=True)
-    query = (
-        "SELECT country, sum(amount) AS total FROM fluss('shop.orders') GROUP BY ALL ORDER BY ALL;"
-    )
-    with Terminal(["fluss", "sql"], columns=96, lines=30, environment=environment) as terminal:
-        terminal.wait_for(r"> ")
-        terminal.send("SHOW TABLES;\r")
-        terminal.wait_for("orders")
-        terminal.settle()
-        terminal.send(f"{query}\r")
-        terminal.wait_for(r"JP\s")
-        terminal.settle()
-        return terminal.picture("fluss sql")
-
-
 TERMINALS: Final[Mapping[str, Callable[[Mapping[str, str], str], str]]] = {
     "terminal-demo": _demo,
     "terminal-tail": _tail,
-    "terminal-sql": _sql,
 }
 
 
